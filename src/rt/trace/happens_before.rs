@@ -1,0 +1,333 @@
+//! How do clocks grow with each event, and which events race?
+//!
+//! Each event has a vector clock: for each thread, how many of its events happen before this one
+//! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an execution,
+//! for the part that is new; the prefix keeps its own ([SS] section 3 for the relation, and the
+//! advice of a mature engine for the order of the steps: judge a race first, join its clock after).
+//!
+//! A *race* is a pair of ordered events of different threads with nothing between them. Candidates
+//! come from the object's access record, not from all pairs: for each slot of classes
+//! ([`Class::slot`]) the latest accesses since the last total one. The candidates are looked at from
+//! the latest to the earliest, so that one which happens before another is seen to be covered.
+//!
+//! Most events join nothing new, for instance every access to an object that only one thread
+//! touches. Such an event shares the row of the event before it: a row leaves out the owner's own
+//! component, which is its index.
+
+use super::dependency::{CHANGING_SLOTS, CONFLICTING_SLOTS, Class, ReadSets, SLOTS, ordered};
+use super::id::{ObjectId, ThreadId};
+use super::{NOWHERE, Trace};
+
+/// Two events of different threads, ordered, with nothing between them in happens-before. Both are
+/// positions in the trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Race {
+    pub(crate) first: u32,
+    pub(crate) second: u32,
+}
+
+/// The clocks, access records and races of a trace.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct HappensBefore {
+    /// For each event where its row is.
+    rows: Vec<Row>,
+    /// The rows, one after the other.
+    clocks: Vec<u32>,
+    /// For each event how many accesses, races and object entries there were before it, to undo it.
+    marks: Vec<Mark>,
+    accesses: Vec<Access>,
+    races: Vec<Race>,
+    objects: Vec<Record>,
+    scratch: Vec<u32>,
+    candidates: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    start: u32,
+    len: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    accesses: u32,
+    races: u32,
+    clocks: u32,
+}
+
+/// One event's access to one object, linked to the one before it in the same slot.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    event: u32,
+    object: ObjectId,
+    slot: u32,
+    previous: u32,
+}
+
+/// What has been done to one object.
+#[derive(Clone, Debug)]
+struct Record {
+    /// For each slot the latest access, as an index into `accesses`.
+    heads: [u32; SLOTS],
+    /// The positions of all events on the object.
+    events: Vec<u32>,
+}
+
+impl HappensBefore {
+    /// How many events of `thread` happen before the event at `position` or are it.
+    pub(crate) fn clock(&self, trace: &Trace, position: u32, thread: ThreadId) -> u32 {
+        let event = trace.at(position);
+        if event.thread == thread {
+            event.index + 1
+        } else {
+            self.others(position, thread)
+        }
+    }
+
+    fn others(&self, position: u32, thread: ThreadId) -> u32 {
+        let row = self.rows[position as usize];
+        if thread.0 < row.len {
+            self.clocks[(row.start + thread.0) as usize]
+        } else {
+            0
+        }
+    }
+
+    /// Whether the event at `first` happens before the one at `second`, or is it.
+    pub(crate) fn before(&self, trace: &Trace, first: u32, second: u32) -> bool {
+        let event = trace.at(first);
+        self.clock(trace, second, event.thread) > event.index
+    }
+
+    /// The races, in the order of their second events.
+    pub(crate) fn races(&self) -> &[Race] {
+        &self.races
+    }
+
+    /// The positions of the events on `object`, in order.
+    pub(crate) fn events_on(&self, object: ObjectId) -> &[u32] {
+        self.objects
+            .get(object.index())
+            .map_or(&[], |record| &record.events)
+    }
+
+    /// Forgets the events from `length` on.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        if length >= self.rows.len() {
+            return;
+        }
+        let mark = self.marks[length];
+        while self.accesses.len() > mark.accesses as usize {
+            let Some(access) = self.accesses.pop() else {
+                break;
+            };
+            let record = &mut self.objects[access.object.index()];
+            record.heads[access.slot as usize] = access.previous;
+            record.events.pop();
+        }
+        self.races.truncate(mark.races as usize);
+        self.clocks.truncate(mark.clocks as usize);
+        self.marks.truncate(length);
+        self.rows.truncate(length);
+    }
+
+    /// Gives a clock to every event of `trace` that has none yet, and finds its races.
+    pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
+        for position in self.rows.len()..trace.len() {
+            self.add(trace, sets, position as u32);
+        }
+    }
+
+    fn add(&mut self, trace: &Trace, sets: &ReadSets, position: u32) {
+        let event = trace.at(position);
+        self.marks.push(Mark {
+            accesses: self.accesses.len() as u32,
+            races: self.races.len() as u32,
+            clocks: self.clocks.len() as u32,
+        });
+        let predecessor = trace.predecessor(position);
+        let inherited = match predecessor {
+            Some(p) => self.rows[p as usize],
+            None => Row { start: 0, len: 0 },
+        };
+        // Until something is joined, the clock is the predecessor's row; then it is `scratch`.
+        let mut joined = false;
+        let mut inherit = inherited;
+        if let Some(p) = predecessor
+            && event.previous == NOWHERE
+        {
+            // A first event comes after its spawn, which is another thread's event.
+            self.load(inherited);
+            self.join(trace, p);
+            joined = true;
+            inherit = Row { start: 0, len: 0 };
+        }
+
+        let label = event.label;
+        self.candidates.clear();
+        match label.class {
+            Class::Local | Class::Spawn => {}
+            Class::LetGo => {
+                // Behind everything that had happened when nothing else could run.
+                if !joined {
+                    self.load(inherited);
+                    joined = true;
+                }
+                // The latest event of each thread before that moment carries the thread's earlier
+                // ones; going backwards, covered events are skipped cheaply.
+                for earlier in (0..event.quiet_at).rev() {
+                    let other = trace.at(earlier);
+                    if other.thread != event.thread && !self.covers(other.thread, other.index) {
+                        self.join(trace, earlier);
+                    }
+                }
+            }
+            Class::Wait => {
+                for &object in sets.get(label.object.0) {
+                    self.collect(trace, object, CHANGING_SLOTS, event.thread);
+                    self.record(position, object, Class::Wait.slot());
+                }
+            }
+            class => {
+                let object = label.object;
+                self.collect(
+                    trace,
+                    object,
+                    CONFLICTING_SLOTS[class as usize],
+                    event.thread,
+                );
+                self.record(position, object, class.slot());
+            }
+        }
+        if !self.candidates.is_empty() {
+            let mut candidates = std::mem::take(&mut self.candidates);
+            candidates.sort_unstable_by(|a, b| b.cmp(a));
+            candidates.dedup();
+            for &first in &candidates {
+                let earlier = trace.at(first);
+                let covered = if joined {
+                    self.covers(earlier.thread, earlier.index)
+                } else {
+                    self.row_value(inherit, earlier.thread) > earlier.index
+                };
+                if covered || !ordered(sets, earlier.label, label) {
+                    continue;
+                }
+                if !joined {
+                    self.load(inherit);
+                    joined = true;
+                }
+                self.join(trace, first);
+                self.races.push(Race {
+                    first,
+                    second: position,
+                });
+            }
+            candidates.clear();
+            self.candidates = candidates;
+        }
+        let row = if joined {
+            let start = self.clocks.len() as u32;
+            let len = self.scratch.len() as u32;
+            self.clocks.extend_from_slice(&self.scratch);
+            Row { start, len }
+        } else {
+            inherit
+        };
+        self.rows.push(row);
+    }
+
+    fn row_value(&self, row: Row, thread: ThreadId) -> u32 {
+        if thread.0 < row.len {
+            self.clocks[(row.start + thread.0) as usize]
+        } else {
+            0
+        }
+    }
+
+    fn load(&mut self, row: Row) {
+        self.scratch.clear();
+        self.scratch
+            .extend_from_slice(&self.clocks[row.start as usize..(row.start + row.len) as usize]);
+    }
+
+    fn covers(&self, thread: ThreadId, index: u32) -> bool {
+        self.scratch.get(thread.index()).is_some_and(|&n| n > index)
+    }
+
+    /// Joins the clock of the event at `position` into `scratch`.
+    fn join(&mut self, trace: &Trace, position: u32) {
+        let row = self.rows[position as usize];
+        let event = trace.at(position);
+        let own = event.thread.index();
+        let len = (row.len as usize).max(own + 1);
+        if self.scratch.len() < len {
+            self.scratch.resize(len, 0);
+        }
+        for i in 0..row.len as usize {
+            let theirs = self.clocks[row.start as usize + i];
+            if i != own && self.scratch[i] < theirs {
+                self.scratch[i] = theirs;
+            }
+        }
+        if self.scratch[own] < event.index + 1 {
+            self.scratch[own] = event.index + 1;
+        }
+    }
+
+    /// Collects the accesses to `object` that an event of `thread` may be ordered behind.
+    fn collect(&mut self, trace: &Trace, object: ObjectId, slots: u32, thread: ThreadId) {
+        let Some(record) = self.objects.get(object.index()) else {
+            return;
+        };
+        let total = record.heads[0];
+        let total_at = match total {
+            NOWHERE => 0,
+            access => {
+                let position = self.accesses[access as usize].event;
+                if trace.at(position).thread != thread {
+                    self.candidates.push(position);
+                }
+                position
+            }
+        };
+        for slot in 1..SLOTS {
+            if slots >> slot & 1 == 0 {
+                continue;
+            }
+            let mut access = record.heads[slot];
+            while access != NOWHERE {
+                let Access {
+                    event, previous, ..
+                } = self.accesses[access as usize];
+                if event < total_at {
+                    break;
+                }
+                if trace.at(event).thread != thread {
+                    self.candidates.push(event);
+                }
+                access = previous;
+            }
+        }
+    }
+
+    fn record(&mut self, position: u32, object: ObjectId, slot: usize) {
+        if self.objects.len() <= object.index() {
+            let empty = Record {
+                heads: [NOWHERE; SLOTS],
+                events: Vec::new(),
+            };
+            self.objects.resize(object.index() + 1, empty);
+        }
+        let record = &mut self.objects[object.index()];
+        let access = Access {
+            event: position,
+            object,
+            slot: slot as u32,
+            previous: record.heads[slot],
+        };
+        record.heads[slot] = self.accesses.len() as u32;
+        record.events.push(position);
+        self.accesses.push(access);
+    }
+}

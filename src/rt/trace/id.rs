@@ -1,0 +1,193 @@
+//! How does a thing keep its name when the order of independent events changes?
+//!
+//! Executions are compared with each other all the time: a sleeping label, a branch of a wakeup
+//! tree and a recorded schedule all speak of threads and objects of *another* execution. So a name
+//! must be a function of what happened before the thing came to be, never of what merely happened
+//! earlier: a thread is "the n-th child of its creator", an object is a [`Place`]. A global counter
+//! would swap the names of two threads that spawn in either order; Nidhugg's repository has a
+//! program that shows the resulting false "non-determinism".
+//!
+//! Names are interned for the length of one exploration, so everything below the shims handles
+//! 32-bit indices. An index says nothing by itself: which index a name gets depends on when it was
+//! first met, and no decision may depend on it except to keep an order that is already fixed.
+
+use std::collections::HashMap;
+use std::fmt;
+
+/// A thread of the explored program, as an index into [`Names`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ThreadId(pub(crate) u32);
+
+impl ThreadId {
+    /// The thread that runs the closure itself.
+    pub(crate) const MAIN: ThreadId = ThreadId(0);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.0)
+    }
+}
+
+/// A shared object, as an index into [`Names`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ObjectId(pub(crate) u32);
+
+impl ObjectId {
+    /// Stands in the label of an event that touches no object.
+    pub(crate) const NONE: ObjectId = ObjectId(u32::MAX);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == ObjectId::NONE {
+            f.write_str("o-")
+        } else {
+            write!(f, "o{}", self.0)
+        }
+    }
+}
+
+/// Where an object lives, in words that are the same in every execution with the same history.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Place {
+    pub(crate) region: Region,
+    /// How often the object at this place was replaced by another one without an event (a new
+    /// value written through `&mut`, a new variable in the same stack slot).
+    pub(crate) generation: u32,
+}
+
+/// The part of memory, or of the runtime, that holds an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Region {
+    /// On a thread's stack, at a distance in bytes from its top.
+    Stack { thread: ThreadId, depth: usize },
+    /// In a heap block allocated inside the model: the n-th block of this layout that the thread
+    /// allocated since its `events`-th event, and a distance in bytes from the block's start.
+    Heap {
+        thread: ThreadId,
+        events: u32,
+        size: usize,
+        align: usize,
+        nth: u32,
+        offset: usize,
+    },
+    /// A static, or memory that is older than the model: its address.
+    Elsewhere { address: usize },
+    /// Whether a thread has finished.
+    Thread(ThreadId),
+    /// A thread's park token.
+    Token(ThreadId),
+    /// A variable of an abstract program.
+    #[cfg(test)]
+    Abstract(u32),
+}
+
+/// The names of one exploration.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct Names {
+    threads: Vec<ThreadName>,
+    children: HashMap<(ThreadId, u32), ThreadId>,
+    places: Vec<Place>,
+    objects: HashMap<Place, ObjectId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ThreadName {
+    /// `None` for the main thread.
+    creator: Option<(ThreadId, u32)>,
+}
+
+impl Names {
+    /// Names with only the main thread in them.
+    pub(crate) fn new() -> Names {
+        let mut names = Names::default();
+        names.threads.push(ThreadName { creator: None });
+        names
+    }
+
+    /// The thread that `creator` spawned as its `nth` child, counted from 1.
+    pub(crate) fn child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
+        let next = ThreadId(self.threads.len() as u32);
+        *self.children.entry((creator, nth)).or_insert_with(|| {
+            self.threads.push(ThreadName {
+                creator: Some((creator, nth)),
+            });
+            next
+        })
+    }
+
+    /// The object at `place`.
+    pub(crate) fn object(&mut self, place: Place) -> ObjectId {
+        let next = ObjectId(self.places.len() as u32);
+        *self.objects.entry(place).or_insert_with(|| {
+            self.places.push(place);
+            next
+        })
+    }
+
+    /// The place that `object` names.
+    pub(crate) fn place(&self, object: ObjectId) -> Place {
+        self.places[object.index()]
+    }
+
+    /// How many threads have been named so far.
+    #[cfg(test)]
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The creator of `thread` and which child of it `thread` is, counted from 1.
+    pub(crate) fn creator(&self, thread: ThreadId) -> Option<(ThreadId, u32)> {
+        self.threads[thread.index()].creator
+    }
+
+    /// The thread's path of births: `main`, `main.1`, `main.1.2`.
+    pub(crate) fn path(&self, thread: ThreadId) -> String {
+        match self.creator(thread) {
+            None => "main".to_owned(),
+            Some((creator, nth)) => format!("{}.{nth}", self.path(creator)),
+        }
+    }
+
+    /// The thread with this path of births, if it has been named.
+    pub(crate) fn find(&self, path: &str) -> Option<ThreadId> {
+        let mut parts = path.split('.');
+        if parts.next() != Some("main") {
+            return None;
+        }
+        let mut thread = ThreadId::MAIN;
+        for part in parts {
+            thread = *self.children.get(&(thread, part.parse().ok()?))?;
+        }
+        Some(thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_its_name_whoever_spawns_first() {
+        let mut one = Names::new();
+        let a = one.child(ThreadId::MAIN, 1);
+        let b = one.child(ThreadId::MAIN, 2);
+        let under_a = one.child(a, 1);
+        let under_b = one.child(b, 1);
+        assert_eq!(one.path(under_a), "main.1.1");
+        assert_eq!(one.path(under_b), "main.2.1");
+        assert_eq!(one.child(b, 1), under_b);
+        assert_eq!(one.find("main.2.1"), Some(under_b));
+        assert_eq!(one.find("main.3"), None);
+        assert_eq!(one.find("rain.1"), None);
+    }
+}

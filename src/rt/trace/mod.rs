@@ -1,0 +1,165 @@
+//! What is a trace?
+//!
+//! A [`Trace`] holds the events of one execution in the order in which they happened. Two
+//! executions are the *same* Mazurkiewicz trace if they have the same events and the same
+//! happens-before between them ([`happens_before`], [`key`]); what order independent events came in
+//! does not matter.
+//!
+//! The trace outlives its execution: the next one keeps the prefix up to the point where it
+//! branches off, with clocks and all, and replaces the rest.
+
+pub(crate) mod dependency;
+pub(crate) mod happens_before;
+pub(crate) mod id;
+#[cfg(test)]
+pub(crate) mod key;
+pub(crate) mod operation;
+pub(crate) mod schedule;
+pub(crate) mod verdict;
+
+use std::panic::Location;
+
+use dependency::Label;
+use id::ThreadId;
+use operation::{Operation, Outcome, Step};
+
+/// Where in the program an operation stands.
+pub(crate) type Site = &'static Location<'static>;
+
+/// Stands where a position is absent.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// An operation that has happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    pub(crate) thread: ThreadId,
+    /// Which event of its thread this is, counted from 0.
+    pub(crate) index: u32,
+    pub(crate) operation: Operation,
+    pub(crate) outcome: Outcome,
+    pub(crate) label: Label,
+    /// Which of its outcomes the operation had, where it could have had several.
+    pub(crate) alternative: u32,
+    /// How many outcomes it could have had.
+    pub(crate) alternatives: u32,
+    /// The object's state before, if it fits ([`crate::rt::object::State::pack`]).
+    pub(crate) before: Option<u64>,
+    /// The position of the thread's event before this one, or [`NOWHERE`].
+    pub(crate) previous: u32,
+    /// For a wait that was let go: how many events had happened when nothing else could run.
+    pub(crate) quiet_at: u32,
+    pub(crate) site: Site,
+}
+
+impl Event {
+    /// The choice that made this event happen.
+    pub(crate) fn step(&self) -> Step {
+        Step {
+            thread: self.thread,
+            alternative: self.alternative,
+        }
+    }
+}
+
+/// The events of one execution, in order.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct Trace {
+    events: Vec<Event>,
+    /// For each thread the position of its last event, or [`NOWHERE`].
+    last: Vec<u32>,
+    /// For each thread the position of the event that spawned it, or [`NOWHERE`].
+    spawned: Vec<u32>,
+}
+
+impl Trace {
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub(crate) fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The event at `position`.
+    pub(crate) fn at(&self, position: u32) -> &Event {
+        &self.events[position as usize]
+    }
+
+    /// The position of the thread's last event.
+    pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
+        let position = *self.last.get(thread.index())?;
+        (position != NOWHERE).then_some(position)
+    }
+
+    /// The position of the event that comes directly before the thread's next one: its own last
+    /// one, or the spawn. `None` for the first event of the main thread.
+    pub(crate) fn predecessor_of_next(&self, thread: ThreadId) -> Option<u32> {
+        self.last_of(thread).or_else(|| {
+            let position = *self.spawned.get(thread.index())?;
+            (position != NOWHERE).then_some(position)
+        })
+    }
+
+    /// The position of the event that comes directly before the one at `position` in its thread, or
+    /// of the spawn for a thread's first event.
+    pub(crate) fn predecessor(&self, position: u32) -> Option<u32> {
+        let event = self.at(position);
+        if event.previous != NOWHERE {
+            return Some(event.previous);
+        }
+        let position = *self.spawned.get(event.thread.index())?;
+        (position != NOWHERE).then_some(position)
+    }
+
+    /// Appends an event; its `previous` and `index` are filled in.
+    pub(crate) fn push(&mut self, mut event: Event) {
+        let position = self.events.len() as u32;
+        let thread = event.thread.index();
+        if self.last.len() <= thread {
+            self.last.resize(thread + 1, NOWHERE);
+            self.spawned.resize(thread + 1, NOWHERE);
+        }
+        event.previous = self.last[thread];
+        event.index = match event.previous {
+            NOWHERE => 0,
+            previous => self.at(previous).index + 1,
+        };
+        self.last[thread] = position;
+        if let operation::OpKind::Spawn { child } = event.operation.kind {
+            if self.spawned.len() <= child.index() {
+                self.last.resize(child.index() + 1, NOWHERE);
+                self.spawned.resize(child.index() + 1, NOWHERE);
+            }
+            self.spawned[child.index()] = position;
+        }
+        self.events.push(event);
+    }
+
+    /// Replaces what a replay may see differently without being another event: the operands and
+    /// values, which can be addresses.
+    pub(crate) fn refresh(
+        &mut self,
+        position: usize,
+        operation: Operation,
+        outcome: Outcome,
+        before: Option<u64>,
+    ) {
+        let event = &mut self.events[position];
+        event.operation = operation;
+        event.outcome = outcome;
+        event.before = before;
+    }
+
+    /// Drops every event from `length` on.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        while self.events.len() > length {
+            let Some(event) = self.events.pop() else {
+                return;
+            };
+            self.last[event.thread.index()] = event.previous;
+            if let operation::OpKind::Spawn { child } = event.operation.kind {
+                self.spawned[child.index()] = NOWHERE;
+            }
+        }
+    }
+}

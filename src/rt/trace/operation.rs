@@ -1,0 +1,330 @@
+//! What can a thread be about to do, and what can come of it?
+//!
+//! An [`Operation`] is announced before it happens; with its [`Outcome`] it becomes an event. Both
+//! are closed enums without a catch-all arm anywhere, so that a new operation does not compile
+//! until its meaning (`rt/object`) and its row in the relation (`dependency.rs`) are decided.
+
+use std::sync::atomic::Ordering;
+
+use super::id::{ObjectId, ThreadId};
+
+/// What an object is, which decides the operations it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum ObjectKind {
+    Atomic(AtomicType),
+    Mutex,
+    /// A reference count. `observed` says whether the last release can be seen by the program: the
+    /// payload has drop glue.
+    Count {
+        observed: bool,
+    },
+    Thread,
+    Token,
+}
+
+/// The type of an atomic: its width and how its bits are read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum AtomicType {
+    Bool,
+    Ptr,
+    I8,
+    I16,
+    I32,
+    I64,
+    Isize,
+    U8,
+    U16,
+    U32,
+    U64,
+    Usize,
+}
+
+impl AtomicType {
+    /// The width in bits.
+    pub(crate) const fn bits(self) -> u32 {
+        match self {
+            AtomicType::Bool | AtomicType::I8 | AtomicType::U8 => 8,
+            AtomicType::I16 | AtomicType::U16 => 16,
+            AtomicType::I32 | AtomicType::U32 => 32,
+            AtomicType::I64 | AtomicType::U64 => 64,
+            AtomicType::Ptr | AtomicType::Isize | AtomicType::Usize => usize::BITS,
+        }
+    }
+
+    /// Whether comparisons treat the top bit as a sign.
+    pub(crate) const fn signed(self) -> bool {
+        match self {
+            AtomicType::I8
+            | AtomicType::I16
+            | AtomicType::I32
+            | AtomicType::I64
+            | AtomicType::Isize => true,
+            AtomicType::Bool
+            | AtomicType::Ptr
+            | AtomicType::U8
+            | AtomicType::U16
+            | AtomicType::U32
+            | AtomicType::U64
+            | AtomicType::Usize => false,
+        }
+    }
+
+    /// Cuts `value` to the width of the type.
+    pub(crate) const fn truncate(self, value: u64) -> u64 {
+        match self.bits() {
+            64 => value,
+            bits => value & ((1 << bits) - 1),
+        }
+    }
+
+    /// `value` as a number that keeps its sign.
+    pub(crate) const fn widen(self, value: u64) -> i128 {
+        if self.signed() {
+            let unused = 64 - self.bits();
+            ((value << unused) as i64 >> unused) as i128
+        } else {
+            value as i128
+        }
+    }
+
+    /// The name of the type in `std::sync::atomic`.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            AtomicType::Bool => "AtomicBool",
+            AtomicType::Ptr => "AtomicPtr",
+            AtomicType::I8 => "AtomicI8",
+            AtomicType::I16 => "AtomicI16",
+            AtomicType::I32 => "AtomicI32",
+            AtomicType::I64 => "AtomicI64",
+            AtomicType::Isize => "AtomicIsize",
+            AtomicType::U8 => "AtomicU8",
+            AtomicType::U16 => "AtomicU16",
+            AtomicType::U32 => "AtomicU32",
+            AtomicType::U64 => "AtomicU64",
+            AtomicType::Usize => "AtomicUsize",
+        }
+    }
+}
+
+/// How a read-modify-write makes the new value from the old one and its operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Rmw {
+    Swap,
+    Add,
+    Sub,
+    And,
+    Nand,
+    Or,
+    Xor,
+    Max,
+    Min,
+}
+
+impl Rmw {
+    /// The new value, cut to the width of `ty`.
+    pub(crate) fn apply(self, ty: AtomicType, old: u64, operand: u64) -> u64 {
+        let wider = |first: bool| if first { old } else { operand };
+        ty.truncate(match self {
+            Rmw::Swap => operand,
+            Rmw::Add => old.wrapping_add(operand),
+            Rmw::Sub => old.wrapping_sub(operand),
+            Rmw::And => old & operand,
+            // `AtomicBool::fetch_nand` must leave 0 or 1, so only the lowest bit is inverted.
+            Rmw::Nand if matches!(ty, AtomicType::Bool) => (old & operand) ^ 1,
+            Rmw::Nand => !(old & operand),
+            Rmw::Or => old | operand,
+            Rmw::Xor => old ^ operand,
+            Rmw::Max => wider(ty.widen(old) >= ty.widen(operand)),
+            Rmw::Min => wider(ty.widen(old) <= ty.widen(operand)),
+        })
+    }
+
+    /// The word that follows `fetch_` in the method's name; `swap` for a swap.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Rmw::Swap => "swap",
+            Rmw::Add => "add",
+            Rmw::Sub => "sub",
+            Rmw::And => "and",
+            Rmw::Nand => "nand",
+            Rmw::Or => "or",
+            Rmw::Xor => "xor",
+            Rmw::Max => "max",
+            Rmw::Min => "min",
+        }
+    }
+}
+
+/// What a thread is about to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Operation {
+    /// The object it does it to; [`ObjectId::NONE`] for an operation on nothing shared.
+    pub(crate) object: ObjectId,
+    pub(crate) kind: OpKind,
+}
+
+/// The verb of an operation, with its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OpKind {
+    // Atomics. Values are the bits of the type, zero-extended.
+    Load {
+        order: Ordering,
+    },
+    Store {
+        order: Ordering,
+        value: u64,
+    },
+    Rmw {
+        order: Ordering,
+        rmw: Rmw,
+        operand: u64,
+    },
+    CompareExchange {
+        success: Ordering,
+        failure: Ordering,
+        expected: u64,
+        new: u64,
+        /// Whether the failure that `compare_exchange_weak` may report for no reason is explored
+        /// as an alternative.
+        spurious: bool,
+    },
+    Fence {
+        order: Ordering,
+    },
+
+    // Mutexes. A lock is also what a thread does that wakes from a condition variable.
+    Lock,
+    TryLock,
+    Unlock,
+
+    // Reference counts.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "only abstract programs count references")
+    )]
+    Retain,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "only abstract programs count references")
+    )]
+    Release,
+    /// Reads the count without changing it (`strong_count`, `get_mut`).
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "only abstract programs count references")
+    )]
+    ReadCount,
+    /// Takes the last reference if there is only one (`try_unwrap`).
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "only abstract programs count references")
+    )]
+    TakeUnique,
+    /// Adds a reference unless there is none left (`Weak::upgrade`).
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "only abstract programs count references")
+    )]
+    Upgrade,
+
+    // Threads. The object of the first four is the thread's own one.
+    Spawn {
+        child: ThreadId,
+    },
+    Exit,
+    Join,
+    IsFinished,
+    Park,
+    /// `park_timeout`: takes the token if it is there, and otherwise times out. Both are explored
+    /// because the unpark may come before or after.
+    ParkTimeout,
+    Unpark,
+
+    // Operations on nothing shared.
+    /// One of `options` values.
+    Choose {
+        options: u32,
+    },
+    /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
+    /// others run on, because a wakeup sequence must span a whole execution (EXPLORATION, trap 2).
+    GiveUp,
+    /// The first step of a thread: the local code before its first visible operation.
+    Start,
+    /// A spinning thread's wait for a change in what it has read: the locations are a set of
+    /// [`super::dependency::ReadSets`], the values begin at `seen` in the execution's record.
+    Wait {
+        set: u32,
+        seen: u32,
+    },
+}
+
+/// What came of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Outcome {
+    /// It happened, and there is nothing to tell.
+    Done,
+    /// A load or a read-modify-write: the value before. A choice: the value chosen. A count: what
+    /// it was before.
+    Value(u64),
+    /// A compare-exchange, `try_lock`, `upgrade`, `try_unwrap`, ... that succeeded, with the value
+    /// it found.
+    Success(u64),
+    /// One that did not, with the value it found.
+    Failure(u64),
+    /// A [`OpKind::Wait`] that was let go because nothing else could run.
+    LetGo,
+}
+
+impl Outcome {
+    /// The value that was found, if the outcome has one.
+    pub(crate) fn value(self) -> Option<u64> {
+        match self {
+            Outcome::Value(value) | Outcome::Success(value) | Outcome::Failure(value) => {
+                Some(value)
+            }
+            Outcome::Done | Outcome::LetGo => None,
+        }
+    }
+
+    /// Whether the operation did what it tried to do.
+    pub(crate) fn succeeded(self) -> bool {
+        match self {
+            Outcome::Done | Outcome::Value(_) | Outcome::Success(_) => true,
+            Outcome::Failure(_) | Outcome::LetGo => false,
+        }
+    }
+}
+
+/// One choice of an explorer: which thread runs, and which of its outcomes it gets where it has
+/// several (a value of `choose`, a spurious failure, a waiter to wake). Zero is the ordinary one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) struct Step {
+    pub(crate) thread: ThreadId,
+    pub(crate) alternative: u32,
+}
+
+impl Step {
+    pub(crate) fn of(thread: ThreadId) -> Step {
+        Step {
+            thread,
+            alternative: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_modify_writes_keep_to_the_width_and_the_sign() {
+        let byte = AtomicType::I8;
+        assert_eq!(Rmw::Add.apply(byte, 0x7f, 1), 0x80);
+        assert_eq!(Rmw::Max.apply(byte, 0x80, 0x01), 0x01);
+        assert_eq!(Rmw::Max.apply(AtomicType::U8, 0x80, 0x01), 0x80);
+        assert_eq!(Rmw::Sub.apply(AtomicType::U64, 0, 1), u64::MAX);
+        assert_eq!(Rmw::Nand.apply(AtomicType::Bool, 1, 1), 0);
+        assert_eq!(Rmw::Nand.apply(AtomicType::Bool, 1, 0), 1);
+        assert_eq!(byte.widen(0xff), -1);
+    }
+}
