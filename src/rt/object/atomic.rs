@@ -1,0 +1,34 @@
+//! What does an atomic do with an operation?
+//!
+//! Values are sequentially consistent whatever the ordering. A weaker model would answer in
+//! [`apply`], which is the one door through which a load gets its value.
+
+use crate::rt::trace::operation::{AtomicType, OpKind, Outcome};
+
+/// Applies `kind` to an atomic that holds `value`; gives the new value and the outcome.
+/// Alternative 1 of a weak compare-exchange is the failure for no reason.
+pub(crate) fn apply(ty: AtomicType, value: u64, kind: &OpKind, alternative: u32) -> (u64, Outcome) {
+    match *kind {
+        OpKind::Load { .. } => (value, Outcome::Value(value)),
+        OpKind::Store { value: new, .. } => (new, Outcome::Done),
+        OpKind::Rmw { rmw, operand, .. } => (rmw.apply(ty, value, operand), Outcome::Value(value)),
+        OpKind::CompareExchange { expected, new, .. } => {
+            if value == expected && alternative == 0 {
+                (new, Outcome::Success(value))
+            } else {
+                (value, Outcome::Failure(value))
+            }
+        }
+        ref other => super::misplaced(other),
+    }
+}
+
+/// How many outcomes `kind` has for an atomic that holds `value`.
+pub(crate) fn alternatives(value: u64, kind: &OpKind) -> u32 {
+    match *kind {
+        OpKind::CompareExchange {
+            expected, spurious, ..
+        } if spurious && value == expected => 2,
+        _ => 1,
+    }
+}

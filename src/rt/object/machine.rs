@@ -1,0 +1,404 @@
+//! What is the state of a running program, apart from its code?
+//!
+//! A [`Machine`] holds the objects, and for each thread the operation it has announced. It is all
+//! that live closures and abstract programs have in common: whoever runs the code announces the
+//! next operation of each thread, the machine says who can go on, executes one step and hands the
+//! outcome back. It knows nothing of schedules.
+
+use crate::rt::trace::Site;
+use crate::rt::trace::dependency::{Label, ReadSets};
+use crate::rt::trace::id::{Names, ObjectId, Place, Region, ThreadId};
+use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
+
+use super::State;
+use super::spin::SpinLog;
+
+/// The bounds that belong to the meaning of a program rather than to the search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How many idle iterations of a spin loop are free before its hint waits.
+    pub(crate) spin_bound: u32,
+    /// How many repetitions of the same read are free before a loop without a hint waits.
+    pub(crate) unhinted_spin_bound: u32,
+    /// How often in a row a waiting thread is let go before the execution is a livelock.
+    pub(crate) livelock_bound: u32,
+    /// Whether a weak compare-exchange may fail for no reason.
+    pub(crate) spurious_failures: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            spin_bound: 1,
+            unhinted_spin_bound: 1000,
+            livelock_bound: 100,
+            spurious_failures: false,
+        }
+    }
+}
+
+/// The objects of a running program, and what each thread is about to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    pub(crate) names: Names,
+    pub(crate) sets: ReadSets,
+    pub(crate) limits: Limits,
+    objects: Vec<Option<Object>>,
+    touched: Vec<ObjectId>,
+    threads: Vec<Thread>,
+    /// The threads that exist and have not exited, in the order of their spawns.
+    live: Vec<ThreadId>,
+    /// The values that the waits of this execution have seen, one stretch after the other.
+    seen: Vec<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Object {
+    state: State,
+    initial: State,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    pending: Option<Pending>,
+    events: u32,
+    children: u32,
+    spin: SpinLog,
+    released: Option<u32>,
+    let_go_in_a_row: u32,
+}
+
+/// An announced operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) operation: Operation,
+    pub(crate) site: Site,
+}
+
+/// A step that was executed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Executed {
+    pub(crate) operation: Operation,
+    pub(crate) outcome: Outcome,
+    pub(crate) label: Label,
+    pub(crate) alternatives: u32,
+    pub(crate) before: Option<u64>,
+    pub(crate) quiet_at: u32,
+    pub(crate) site: Site,
+}
+
+impl Machine {
+    pub(crate) fn new(limits: Limits) -> Machine {
+        Machine {
+            names: Names::new(),
+            sets: ReadSets::default(),
+            limits,
+            objects: Vec::new(),
+            touched: Vec::new(),
+            threads: Vec::new(),
+            live: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    /// Back to the state before the first event: no objects, and the main thread about to start.
+    pub(crate) fn reset(&mut self, site: Site) {
+        for object in self.touched.drain(..) {
+            self.objects[object.index()] = None;
+        }
+        self.seen.clear();
+        self.live.clear();
+        self.add_thread(ThreadId::MAIN, site);
+    }
+
+    fn add_thread(&mut self, thread: ThreadId, site: Site) {
+        if self.threads.len() <= thread.index() {
+            self.threads
+                .resize_with(thread.index() + 1, Thread::default);
+        }
+        let entry = &mut self.threads[thread.index()];
+        entry.events = 0;
+        entry.children = 0;
+        entry.released = None;
+        entry.let_go_in_a_row = 0;
+        entry.spin.reset();
+        entry.pending = Some(Pending {
+            operation: Operation {
+                object: ObjectId::NONE,
+                kind: OpKind::Start,
+            },
+            site,
+        });
+        self.live.push(thread);
+    }
+
+    // Objects.
+
+    /// The object at `place`, made with this kind and value if this execution has not met it yet.
+    pub(crate) fn object_at(&mut self, place: Place, kind: ObjectKind, value: u64) -> ObjectId {
+        let object = self.names.object(place);
+        self.ensure(object, kind, value);
+        object
+    }
+
+    fn ensure(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
+        if self.objects.len() <= object.index() {
+            self.objects.resize_with(object.index() + 1, || None);
+        }
+        let slot = &mut self.objects[object.index()];
+        if slot.is_none() {
+            let state = State::new(kind, value);
+            *slot = Some(Object {
+                initial: state.clone(),
+                state,
+            });
+            self.touched.push(object);
+        }
+    }
+
+    /// The object that stands for the end of `thread`.
+    pub(crate) fn thread_object(&mut self, thread: ThreadId) -> ObjectId {
+        let place = Place {
+            region: Region::Thread(thread),
+            generation: 0,
+        };
+        self.object_at(place, ObjectKind::Thread, 0)
+    }
+
+    /// The object that stands for the park token of `thread`.
+    pub(crate) fn token_object(&mut self, thread: ThreadId) -> ObjectId {
+        let place = Place {
+            region: Region::Token(thread),
+            generation: 0,
+        };
+        self.object_at(place, ObjectKind::Token, 0)
+    }
+
+    /// The state of an object that this execution has met.
+    pub(crate) fn state(&self, object: ObjectId) -> &State {
+        match &self.objects[object.index()] {
+            Some(object) => &object.state,
+            None => unmet(object),
+        }
+    }
+
+    /// The state an object had when this execution met it.
+    pub(crate) fn initial(&self, object: ObjectId) -> &State {
+        match &self.objects[object.index()] {
+            Some(object) => &object.initial,
+            None => unmet(object),
+        }
+    }
+
+    #[cfg(test)]
+    /// The objects of this execution, in the order in which they were met.
+    pub(crate) fn objects(&self) -> &[ObjectId] {
+        &self.touched
+    }
+
+    // Threads.
+
+    /// The threads that exist and have not exited, in the order of their spawns.
+    pub(crate) fn live(&self) -> &[ThreadId] {
+        &self.live
+    }
+
+    /// How many events `thread` has performed.
+    pub(crate) fn events_of(&self, thread: ThreadId) -> u32 {
+        self.threads[thread.index()].events
+    }
+
+    /// What `thread` is about to do, if it has said so.
+    pub(crate) fn pending(&self, thread: ThreadId) -> Option<&Pending> {
+        self.threads.get(thread.index())?.pending.as_ref()
+    }
+
+    /// The name that the next child of `creator` will have.
+    pub(crate) fn next_child(&mut self, creator: ThreadId) -> ThreadId {
+        let nth = self.threads[creator.index()].children + 1;
+        self.names.child(creator, nth)
+    }
+
+    /// Announces the next operation of `thread`.
+    pub(crate) fn announce(&mut self, thread: ThreadId, operation: Operation, site: Site) {
+        self.threads[thread.index()].pending = Some(Pending { operation, site });
+    }
+
+    /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait.
+    pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
+        let bound = self.limits.spin_bound;
+        let seen = self.threads[thread.index()].spin.hint(site, bound)?;
+        Some(wait(&mut self.sets, &mut self.seen, seen))
+    }
+
+    /// The thread is about to read `object` without any hint before. Gives the wait to announce
+    /// first, if the thread has done nothing else for long enough.
+    pub(crate) fn reread(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        site: Site,
+    ) -> Option<Operation> {
+        let value = self.state(object).visible();
+        let bound = self.limits.unhinted_spin_bound;
+        let log = &mut self.threads[thread.index()].spin;
+        let seen = log.reread(site, object, value, bound)?;
+        Some(wait(&mut self.sets, &mut self.seen, seen))
+    }
+
+    /// Whether `thread` can make the step it has announced.
+    pub(crate) fn enabled(&self, thread: ThreadId) -> bool {
+        let Some(entry) = self.threads.get(thread.index()) else {
+            return false;
+        };
+        let Some(pending) = &entry.pending else {
+            return false;
+        };
+        match pending.operation.kind {
+            OpKind::Wait { set, seen } => {
+                entry.released.is_some()
+                    || self.has_changed(set, seen, |object| self.state(object).visible())
+            }
+            OpKind::GiveUp => false,
+            _ if pending.operation.object == ObjectId::NONE => true,
+            ref kind => self.state(pending.operation.object).enabled(thread, kind),
+        }
+    }
+
+    /// Whether one of the locations of a wait holds another value than the wait has seen, where
+    /// `value` says what a location holds.
+    pub(crate) fn has_changed(
+        &self,
+        set: u32,
+        seen: u32,
+        mut value: impl FnMut(ObjectId) -> u64,
+    ) -> bool {
+        let locations = self.sets.get(set);
+        let seen = &self.seen[seen as usize..seen as usize + locations.len()];
+        locations
+            .iter()
+            .zip(seen)
+            .any(|(&object, &old)| value(object) != old)
+    }
+
+    /// How many outcomes the enabled step of `thread` has.
+    pub(crate) fn alternatives(&self, thread: ThreadId) -> u32 {
+        match self.pending(thread) {
+            None => 0,
+            Some(pending) => match pending.operation.kind {
+                OpKind::Choose { options } => options,
+                _ if pending.operation.object == ObjectId::NONE => 1,
+                ref kind => self.state(pending.operation.object).alternatives(kind),
+            },
+        }
+    }
+
+    /// Lets every waiting thread go, because nothing else can run after `events` events. False if
+    /// there is none.
+    pub(crate) fn let_go(&mut self, events: u32) -> bool {
+        let mut any = false;
+        for &thread in &self.live {
+            let entry = &mut self.threads[thread.index()];
+            if let Some(pending) = &entry.pending
+                && matches!(pending.operation.kind, OpKind::Wait { .. })
+                && entry.released.is_none()
+            {
+                entry.released = Some(events);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// How often in a row `thread` has been let go without seeing or making a change since.
+    pub(crate) fn let_go_in_a_row(&self, thread: ThreadId) -> u32 {
+        self.threads[thread.index()].let_go_in_a_row
+    }
+
+    /// Executes the announced step of an enabled thread.
+    pub(crate) fn step(&mut self, step: Step) -> Executed {
+        let thread = step.thread;
+        let Some(Pending { operation, site }) = self.threads[thread.index()].pending.take() else {
+            panic!("dpor bug: {thread:?} was scheduled without an announced operation");
+        };
+        self.threads[thread.index()].events += 1;
+        let mut executed = Executed {
+            operation,
+            outcome: Outcome::Done,
+            label: Label::new(operation.object, &operation.kind, Outcome::Done, false),
+            alternatives: 1,
+            before: None,
+            quiet_at: 0,
+            site,
+        };
+        match operation.kind {
+            OpKind::Choose { options } => {
+                executed.alternatives = options;
+                executed.outcome = Outcome::Value(step.alternative as u64);
+            }
+            OpKind::Start | OpKind::Fence { .. } | OpKind::GiveUp => {}
+            OpKind::Wait { .. } => {
+                let entry = &mut self.threads[thread.index()];
+                match entry.released.take() {
+                    Some(events) => {
+                        executed.outcome = Outcome::LetGo;
+                        executed.quiet_at = events;
+                        entry.let_go_in_a_row += 1;
+                    }
+                    None => entry.let_go_in_a_row = 0,
+                }
+                executed.label =
+                    Label::new(operation.object, &operation.kind, executed.outcome, false);
+            }
+            ref kind => {
+                let Some(object) = &mut self.objects[operation.object.index()] else {
+                    unmet(operation.object)
+                };
+                executed.alternatives = object.state.alternatives(kind);
+                executed.before = object.state.pack();
+                let shown = object.state.visible();
+                executed.outcome = object.state.apply(thread, kind, step.alternative);
+                executed.label = object.state.label(&operation, executed.outcome);
+                let changed = object.state.visible() != shown;
+                let entry = &mut self.threads[thread.index()];
+                if changed {
+                    entry.spin.change();
+                    entry.let_go_in_a_row = 0;
+                } else if executed.outcome != Outcome::Done {
+                    entry.spin.read(operation.object, shown);
+                }
+                match *kind {
+                    OpKind::Spawn { child } => {
+                        entry.children += 1;
+                        entry.spin.change();
+                        self.add_thread(child, site);
+                    }
+                    OpKind::Exit => self.live.retain(|&t| t != thread),
+                    _ => {}
+                }
+            }
+        }
+        executed
+    }
+}
+
+fn wait(sets: &mut ReadSets, values: &mut Vec<u64>, seen: &[(ObjectId, u64)]) -> Operation {
+    let start = values.len() as u32;
+    let mut objects = [ObjectId::NONE; 64];
+    for (slot, &(object, value)) in objects.iter_mut().zip(seen) {
+        *slot = object;
+        values.push(value);
+    }
+    Operation {
+        object: ObjectId::NONE,
+        kind: OpKind::Wait {
+            set: sets.intern(&objects[..seen.len()]),
+            seen: start,
+        },
+    }
+}
+
+#[cold]
+fn unmet(object: ObjectId) -> ! {
+    panic!("dpor bug: {object:?} was used before this execution met it")
+}

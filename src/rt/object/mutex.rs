@@ -1,0 +1,32 @@
+//! What does a mutex do with an operation?
+
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::{OpKind, Outcome};
+
+/// A mutex: who holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Mutex {
+    pub(crate) holder: Option<ThreadId>,
+}
+
+/// Whether `kind` can happen now. A thread that locks a mutex it already holds waits for ever.
+pub(crate) fn enabled(mutex: Mutex, kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Lock => mutex.holder.is_none(),
+        _ => true,
+    }
+}
+
+/// Applies an enabled operation of `thread`.
+pub(crate) fn apply(mutex: Mutex, thread: ThreadId, kind: &OpKind) -> (Mutex, Outcome) {
+    let held = Mutex {
+        holder: Some(thread),
+    };
+    match kind {
+        OpKind::Lock => (held, Outcome::Done),
+        OpKind::TryLock if mutex.holder.is_none() => (held, Outcome::Success(0)),
+        OpKind::TryLock => (mutex, Outcome::Failure(1)),
+        OpKind::Unlock => (Mutex { holder: None }, Outcome::Done),
+        other => super::misplaced(other),
+    }
+}

@@ -1,0 +1,208 @@
+//! Does every kind of object keep the obligations of EXPLORATION, section 3?
+//!
+//! For all small states and all pairs of operations of two threads: operations that commute may be
+//! executed in either order with the same labels and the same state, and neither disables the other;
+//! and if one enables the other, they are ordered.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::State;
+use super::mutex::Mutex;
+use crate::rt::trace::dependency::{ReadSets, commutes, ordered};
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Rmw};
+
+const P: ThreadId = ThreadId(1);
+const Q: ThreadId = ThreadId(2);
+
+/// Small states of a kind, and its operations; `owns` says whether the thread may do it there.
+struct Kind {
+    states: Vec<State>,
+    operations: Vec<OpKind>,
+    owns: fn(&State, ThreadId, &OpKind) -> bool,
+}
+
+fn kinds() -> Vec<Kind> {
+    let exchange = |expected, new| OpKind::CompareExchange {
+        success: SeqCst,
+        failure: SeqCst,
+        expected,
+        new,
+        spurious: true,
+    };
+    let rmw = |rmw, operand| OpKind::Rmw {
+        order: SeqCst,
+        rmw,
+        operand,
+    };
+    let atomics = Kind {
+        states: (0..3)
+            .map(|value| State::Atomic {
+                ty: AtomicType::U8,
+                value,
+            })
+            .collect(),
+        operations: vec![
+            OpKind::Load { order: SeqCst },
+            OpKind::Store {
+                order: SeqCst,
+                value: 0,
+            },
+            OpKind::Store {
+                order: SeqCst,
+                value: 1,
+            },
+            rmw(Rmw::Add, 0),
+            rmw(Rmw::Add, 1),
+            rmw(Rmw::Swap, 2),
+            exchange(0, 1),
+            exchange(1, 1),
+            exchange(1, 0),
+        ],
+        owns: |_, _, _| true,
+    };
+    let mutexes = Kind {
+        states: [None, Some(P), Some(Q), Some(ThreadId(3))]
+            .map(|holder| State::Mutex(Mutex { holder }))
+            .to_vec(),
+        operations: vec![OpKind::Lock, OpKind::TryLock, OpKind::Unlock],
+        owns: |state, thread, kind| match (state, kind) {
+            (State::Mutex(mutex), OpKind::Unlock) => mutex.holder == Some(thread),
+            _ => true,
+        },
+    };
+    let counts = |observed| Kind {
+        // Both threads own a reference, so the count is at least 2.
+        states: (2..5)
+            .map(|count| State::Count { observed, count })
+            .collect(),
+        operations: vec![
+            OpKind::Retain,
+            OpKind::Release,
+            OpKind::ReadCount,
+            OpKind::TakeUnique,
+            OpKind::Upgrade,
+        ],
+        owns: |_, _, _| true,
+    };
+    let weak = Kind {
+        // Nobody owns a reference for sure.
+        states: (0..3)
+            .map(|count| State::Count {
+                observed: true,
+                count,
+            })
+            .collect(),
+        operations: vec![OpKind::Upgrade, OpKind::ReadCount],
+        owns: |_, _, _| true,
+    };
+    let threads = Kind {
+        states: [false, true]
+            .map(|finished| State::Thread { finished })
+            .to_vec(),
+        operations: vec![OpKind::Exit, OpKind::Join, OpKind::IsFinished],
+        // Q is the thread itself; it ends once.
+        owns: |state, thread, kind| match kind {
+            OpKind::Exit => thread == Q && *state == State::Thread { finished: false },
+            _ => thread == P,
+        },
+    };
+    let tokens = Kind {
+        states: [false, true]
+            .map(|available| State::Token { available })
+            .to_vec(),
+        operations: vec![OpKind::Park, OpKind::ParkTimeout, OpKind::Unpark],
+        // The token is Q's: only Q parks.
+        owns: |_, thread, kind| thread == Q || matches!(kind, OpKind::Unpark),
+    };
+    vec![
+        atomics,
+        mutexes,
+        counts(true),
+        counts(false),
+        weak,
+        threads,
+        tokens,
+    ]
+}
+
+/// What a thread does next: its operation, and which of its outcomes.
+type Next = (ThreadId, OpKind, u32);
+
+fn run(state: &State, first: Next, second: Next) -> Option<(Vec<String>, State)> {
+    let mut state = state.clone();
+    let mut labels = Vec::new();
+    for (thread, kind, alternative) in [first, second] {
+        if !state.enabled(thread, &kind) || alternative >= state.alternatives(&kind) {
+            return None;
+        }
+        let operation = Operation {
+            object: ObjectId(0),
+            kind,
+        };
+        let outcome = state.apply(thread, &kind, alternative);
+        labels.push(format!(
+            "{thread:?} {:?}",
+            state.label(&operation, outcome).canonical()
+        ));
+    }
+    labels.sort();
+    Some((labels, state))
+}
+
+#[test]
+fn operations_that_commute_may_be_swapped_and_enabling_is_order() {
+    let sets = ReadSets::default();
+    let (mut commuting, mut enabling) = (0, 0);
+    for kind in kinds() {
+        for state in &kind.states {
+            for &p in kind.operations.iter().filter(|p| (kind.owns)(state, P, p)) {
+                for &q in kind.operations.iter().filter(|q| (kind.owns)(state, Q, q)) {
+                    for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                        let (p, q) = ((P, p, a), (Q, q, b));
+                        let label = |state: &State, next: Next| {
+                            let mut state = state.clone();
+                            if !state.enabled(next.0, &next.1)
+                                || next.2 >= state.alternatives(&next.1)
+                            {
+                                return None;
+                            }
+                            let operation = Operation {
+                                object: ObjectId(0),
+                                kind: next.1,
+                            };
+                            let outcome = state.apply(next.0, &next.1, next.2);
+                            Some((state.label(&operation, outcome), state))
+                        };
+                        let Some((q_label, after_q)) = label(state, q) else {
+                            continue;
+                        };
+                        match label(state, p) {
+                            Some((p_label, _)) if commutes(&sets, p_label, q_label) => {
+                                commuting += 1;
+                                let one = run(state, p, q);
+                                let other = run(state, q, p);
+                                assert!(one.is_some(), "{p:?} disables {q:?} in {state:?}");
+                                assert_eq!(one, other, "{p:?} and {q:?} in {state:?}");
+                            }
+                            None if a == 0 && label(&after_q, p).is_some() => {
+                                enabling += 1;
+                                let (p_label, _) = label(&after_q, p).expect("just seen");
+                                assert!(
+                                    ordered(&sets, q_label, p_label),
+                                    "{q:?} enables {p:?} in {state:?}"
+                                );
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+    // The kinds above have all of these; fewer would mean that something is not looked at.
+    assert!(
+        commuting >= 100 && enabling >= 2,
+        "{commuting} commuting, {enabling} enabling"
+    );
+}

@@ -1,0 +1,126 @@
+//! When does a loop that only looks wait for a change?
+//!
+//! `while !flag.load() { spin_loop() }` has infinitely many executions unless waiting is an event.
+//! So each thread keeps a log of what it has read since its last hint (`yield_now`, `spin_loop`).
+//! An iteration is *idle* when the thread comes back to the same hint having read the same
+//! locations with the same values and having changed nothing. The first
+//! [`Limits::spin_bound`] idle iterations are free; after them the hint is a wait for another value
+//! in one of those locations. A loop without a hint is noticed in the same way, by coming back to
+//! the same read, but only after [`Limits::unhinted_spin_bound`] repetitions: a `for` loop that
+//! reads is not a spin loop.
+//!
+//! The rule is EXPLORATION's (section 7); a failed compare-exchange, a swap of the same value, a
+//! failed `try_lock` count as reads, because two spinning threads would otherwise wake each other
+//! for ever.
+//!
+//! [`Limits::spin_bound`]: super::machine::Limits::spin_bound
+//! [`Limits::unhinted_spin_bound`]: super::machine::Limits::unhinted_spin_bound
+
+use crate::rt::trace::Site;
+use crate::rt::trace::id::ObjectId;
+
+/// What one thread has read since its last hint, and in the iteration before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SpinLog {
+    reads: Vec<(ObjectId, u64)>,
+    before: Vec<(ObjectId, u64)>,
+    changed: bool,
+    site: Option<Site>,
+    idle: u32,
+    /// A loop without a hint: the read it comes back to, and how often it found the same.
+    unhinted: Option<(Site, ObjectId, u64)>,
+    repeats: u32,
+    /// How many other reads there were since.
+    others: u32,
+}
+
+/// A loop that spins reads few locations. A thread that reads more than this since its last hint is
+/// not spinning on them.
+const ENOUGH: usize = 64;
+
+impl SpinLog {
+    pub(crate) fn reset(&mut self) {
+        self.reads.clear();
+        self.before.clear();
+        self.changed = false;
+        self.site = None;
+        self.idle = 0;
+        self.unhinted = None;
+        self.repeats = 0;
+        self.others = 0;
+    }
+
+    /// Notes that the thread has seen `value` in `object` without changing it.
+    #[inline]
+    pub(crate) fn read(&mut self, object: ObjectId, value: u64) {
+        if let Some(entry) = self.reads.iter_mut().find(|(o, _)| *o == object) {
+            entry.1 = value;
+        } else if self.reads.len() < ENOUGH {
+            self.reads.push((object, value));
+        } else {
+            self.change();
+        }
+    }
+
+    /// Notes that the thread has changed something.
+    #[inline]
+    pub(crate) fn change(&mut self) {
+        self.changed = true;
+        self.reads.clear();
+        self.unhinted = None;
+    }
+
+    /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait.
+    pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
+        let idle = !self.changed
+            && !self.reads.is_empty()
+            && self.site == Some(site)
+            && self.reads == self.before;
+        self.idle = if idle { self.idle + 1 } else { 0 };
+        self.turn(site);
+        (self.idle > spin_bound).then_some(&self.before)
+    }
+
+    /// The thread is about to read `object`, which shows `value`, at `site`, without any hint
+    /// before. Gives what to wait for, if it has done the same often enough.
+    ///
+    /// A loop may read several locations, and may have been preceded by other reads; it is
+    /// recognised by any one read that comes back before [`ENOUGH`] others.
+    #[inline]
+    pub(crate) fn reread(
+        &mut self,
+        site: Site,
+        object: ObjectId,
+        value: u64,
+        bound: u32,
+    ) -> Option<&[(ObjectId, u64)]> {
+        if self.unhinted != Some((site, object, value)) {
+            self.others += 1;
+            if self.unhinted.is_none() || self.others > ENOUGH as u32 {
+                self.unhinted = Some((site, object, value));
+                self.others = 0;
+                self.repeats = 0;
+            }
+            return None;
+        }
+        self.others = 0;
+        self.repeats += 1;
+        if self.repeats == bound {
+            // From here on the log has the reads of one iteration only.
+            self.reads.clear();
+        }
+        if self.repeats <= bound || self.reads.is_empty() {
+            return None;
+        }
+        self.repeats = 0;
+        self.turn(site);
+        Some(&self.before)
+    }
+
+    fn turn(&mut self, site: Site) {
+        std::mem::swap(&mut self.reads, &mut self.before);
+        self.reads.clear();
+        self.changed = false;
+        self.site = Some(site);
+    }
+}

@@ -1,0 +1,41 @@
+//! What do a thread and its park token do with an operation?
+
+use crate::rt::trace::operation::{OpKind, Outcome};
+
+/// Whether `kind` can happen to a thread that has `finished` or not.
+pub(crate) fn enabled(finished: bool, kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Join => finished,
+        _ => true,
+    }
+}
+
+/// Applies an enabled operation to a thread; gives whether it has finished now.
+pub(crate) fn apply(finished: bool, kind: &OpKind) -> (bool, Outcome) {
+    match kind {
+        OpKind::Spawn { .. } => (false, Outcome::Done),
+        OpKind::Exit => (true, Outcome::Done),
+        OpKind::Join => (finished, Outcome::Done),
+        OpKind::IsFinished => (finished, Outcome::Value(finished as u64)),
+        other => super::misplaced(other),
+    }
+}
+
+/// Whether `kind` can happen to a park token that is `available` or not.
+pub(crate) fn token_enabled(available: bool, kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Park => available,
+        _ => true,
+    }
+}
+
+/// Applies an enabled operation to a park token; gives whether it is available now.
+pub(crate) fn token_apply(available: bool, kind: &OpKind) -> (bool, Outcome) {
+    match kind {
+        OpKind::Park => (false, Outcome::Done),
+        OpKind::ParkTimeout if available => (false, Outcome::Success(1)),
+        OpKind::ParkTimeout => (false, Outcome::Failure(0)),
+        OpKind::Unpark => (true, Outcome::Value(available as u64)),
+        other => super::misplaced(other),
+    }
+}
