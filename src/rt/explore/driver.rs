@@ -1,0 +1,376 @@
+//! What drives what? The one loop, written as a step.
+//!
+//! A [`Driver`] owns the machine, the trace and the explorer. Whoever runs the code (coroutines, or
+//! the interpreter of abstract programs) calls
+//!
+//! ```text
+//! while driver.begin() {
+//!     main thread: run nothing yet; its first step is `Start`
+//!     loop { match driver.next() {
+//!         Ran(thread, outcome) => run that thread's code up to its next announcement,
+//!         Ended(end)           => break,
+//!     } }
+//!     driver.finish(&end)
+//! }
+//! ```
+//!
+//! [`Driver::next`] may be called from anywhere, in particular from the stack of the coroutine that
+//! has just announced: when the same thread goes on, nothing is switched.
+//!
+//! The prefix that an execution shares with the one before it is replayed from the trace itself:
+//! one array read, one comparison and the operation per step.
+
+use crate::rt::object::machine::{Executed, Limits, Machine, Pending};
+use crate::rt::trace::dependency::Label;
+use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
+use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
+use crate::rt::trace::{Event, NOWHERE, Site, Trace};
+
+use super::{Choice, Explorer, Finished, Point};
+
+/// How the next execution begins.
+#[derive(Default, Debug)]
+pub(crate) struct Plan {
+    /// How many events of the last execution stay as they are.
+    pub(crate) kept: usize,
+    /// The steps that follow them, before the explorer is asked again. Where the label is known,
+    /// the step must come out with it.
+    pub(crate) steps: Vec<(Step, Option<Label>)>,
+}
+
+/// What [`Driver::next`] did.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The thread made its announced step; its code is to run up to its next announcement.
+    Ran(ThreadId, Outcome),
+    /// The execution is over.
+    Ended(End),
+}
+
+/// The limits of one execution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The most events an execution may have.
+    pub(crate) events_max: usize,
+    /// The most threads that may exist in it; `None` for any number.
+    pub(crate) threads_max: Option<usize>,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            events_max: 100_000,
+            threads_max: None,
+        }
+    }
+}
+
+/// How far an exploration has come.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Stats {
+    /// Executions that ran to an end.
+    pub(crate) complete: u64,
+    /// Executions given up because what was left was covered elsewhere.
+    pub(crate) asleep: u64,
+    /// Executions given up by the program.
+    pub(crate) assumed: u64,
+    /// Events in all executions, replayed ones included.
+    pub(crate) events: u64,
+    /// The most events in one execution.
+    pub(crate) longest: usize,
+}
+
+/// The loop that explores one program.
+pub(crate) struct Driver {
+    pub(crate) machine: Machine,
+    pub(crate) trace: Trace,
+    pub(crate) clocks: HappensBefore,
+    pub(crate) stats: Stats,
+    explorer: Box<dyn Explorer>,
+    bounds: Bounds,
+    plan: Plan,
+    position: usize,
+    /// The thread that made the last step.
+    current: ThreadId,
+}
+
+impl Driver {
+    pub(crate) fn new(explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) -> Driver {
+        Driver {
+            machine: Machine::new(limits),
+            trace: Trace::default(),
+            clocks: HappensBefore::default(),
+            stats: Stats::default(),
+            explorer,
+            bounds,
+            plan: Plan::default(),
+            position: 0,
+            current: ThreadId::MAIN,
+        }
+    }
+
+    /// Starts the next execution; false if nothing is left to explore. `site` is where the main
+    /// thread's code begins.
+    pub(crate) fn begin(&mut self, site: Site) -> bool {
+        self.plan.kept = 0;
+        self.plan.steps.clear();
+        if !self.explorer.begin(&mut self.plan) {
+            return false;
+        }
+        self.trace.truncate(self.plan.kept);
+        self.clocks.truncate(self.plan.kept);
+        self.machine.reset(site);
+        self.position = 0;
+        self.current = ThreadId::MAIN;
+        true
+    }
+
+    /// Makes the next step: picks a thread whose announced operation can happen, and executes it.
+    /// Every live thread must have announced its operation.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        if self.position < self.plan.kept {
+            return self.replay();
+        }
+        let planned = self.position - self.plan.kept;
+        if planned < self.plan.steps.len() {
+            let (step, label) = self.plan.steps[planned];
+            return self.follow(step, label);
+        }
+        loop {
+            let choice = self.explorer.choose(&Point {
+                trace: &self.trace,
+                machine: &self.machine,
+                last: self.current,
+            });
+            match choice {
+                Choice::Run(step) => return self.run(step),
+                Choice::Prune(reason) => return Next::Ended(End::Pruned(reason)),
+                Choice::Stale { position, expected } => {
+                    return Next::Ended(End::Stale { position, expected });
+                }
+                Choice::NothingEnabled => {
+                    if let Some(end) = self.quiescent() {
+                        return Next::Ended(end);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nothing can run: lets waiting threads go, or says how the execution has ended.
+    #[cold]
+    fn quiescent(&mut self) -> Option<End> {
+        let stuck = self.blocked();
+        if stuck.iter().any(|b| b.operation.kind == OpKind::GiveUp) {
+            // Whatever a waiting thread would do from here on comes after everything else, so
+            // nothing is lost by not looking at it.
+            return Some(End::Pruned(Pruned::Assumed));
+        }
+        let rounds = stuck
+            .iter()
+            .filter(|b| matches!(b.operation.kind, OpKind::Wait { .. }))
+            .map(|b| self.machine.let_go_in_a_row(b.thread))
+            .min();
+        if rounds.is_some_and(|rounds| rounds >= self.machine.limits.livelock_bound) {
+            let rounds = rounds.unwrap_or_default();
+            return Some(End::Livelock { stuck, rounds });
+        }
+        if self.machine.let_go(self.position as u32) {
+            return None;
+        }
+        Some(if stuck.is_empty() {
+            End::Complete
+        } else {
+            End::Deadlock(stuck)
+        })
+    }
+
+    /// The threads that have announced an operation and cannot perform it.
+    pub(crate) fn blocked(&self) -> Vec<Blocked> {
+        let live = self.machine.live().iter();
+        live.filter(|&&thread| !self.machine.enabled(thread))
+            .filter_map(|&thread| {
+                self.machine.pending(thread).map(|pending| Blocked {
+                    thread,
+                    operation: pending.operation,
+                    site: pending.site,
+                })
+            })
+            .collect()
+    }
+
+    #[inline]
+    fn run(&mut self, step: Step) -> Next {
+        if self.position >= self.bounds.events_max {
+            return Next::Ended(End::TooManyEvents {
+                limit: self.bounds.events_max,
+            });
+        }
+        let executed = self.machine.step(step);
+        self.trace.push(Event {
+            thread: step.thread,
+            index: 0,
+            operation: executed.operation,
+            outcome: executed.outcome,
+            label: executed.label,
+            alternative: step.alternative,
+            alternatives: executed.alternatives,
+            before: executed.before,
+            previous: NOWHERE,
+            quiet_at: executed.quiet_at,
+            site: executed.site,
+        });
+        self.after(step, &executed)
+    }
+
+    #[inline]
+    fn after(&mut self, step: Step, executed: &Executed) -> Next {
+        self.position += 1;
+        self.current = step.thread;
+        if let OpKind::Spawn { .. } = executed.operation.kind
+            && let Some(limit) = self.bounds.threads_max
+            && self.machine.live().len() > limit
+        {
+            return Next::Ended(End::TooManyThreads { limit });
+        }
+        Next::Ran(step.thread, executed.outcome)
+    }
+
+    /// Repeats the next event of the kept prefix.
+    fn replay(&mut self) -> Next {
+        let event = *self.trace.at(self.position as u32);
+        if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
+            self.machine.let_go(event.quiet_at);
+        }
+        let expected = (event.operation, event.site);
+        if let Some(end) = self.mismatch(event.thread, Some(expected)) {
+            return Next::Ended(end);
+        }
+        let executed = self.machine.step(event.step());
+        if !same(executed.label, event.label) {
+            return self.diverged(event.thread, Some(expected), &executed);
+        }
+        self.trace.refresh(
+            self.position,
+            executed.operation,
+            executed.outcome,
+            executed.before,
+        );
+        self.after(event.step(), &executed)
+    }
+
+    /// Makes a step of a wakeup sequence.
+    fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
+        // The step may be one of several waits that were let go at this point.
+        let live = self.machine.live();
+        if !self.machine.enabled(step.thread) && live.iter().all(|&t| !self.machine.enabled(t)) {
+            self.machine.let_go(self.position as u32);
+        }
+        if let Some(end) = self.mismatch(step.thread, None) {
+            return Next::Ended(end);
+        }
+        match self.run(step) {
+            Next::Ran(thread, outcome) => {
+                let event = self.trace.at(self.position as u32 - 1);
+                if label.is_some_and(|label| !same(event.label, label)) {
+                    return Next::Ended(End::NotDeterministic(Box::new(Divergence {
+                        thread,
+                        position: self.position - 1,
+                        expected: None,
+                        found: Some((event.operation, event.site)),
+                        outcome_differs: true,
+                    })));
+                }
+                Next::Ran(thread, outcome)
+            }
+            ended => ended,
+        }
+    }
+
+    /// Says how the thread's announced operation differs from the one that is expected (if it is
+    /// known) or cannot be performed.
+    fn mismatch(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Option<End> {
+        let found: Option<&Pending> = self.machine.pending(thread);
+        let fits = found.is_some_and(|found| {
+            self.machine.enabled(thread)
+                && expected.is_none_or(|(operation, _)| {
+                    operation.object == found.operation.object
+                        && std::mem::discriminant(&operation.kind)
+                            == std::mem::discriminant(&found.operation.kind)
+                })
+        });
+        if fits {
+            return None;
+        }
+        Some(End::NotDeterministic(Box::new(Divergence {
+            thread,
+            position: self.position,
+            expected,
+            found: found.map(|pending| (pending.operation, pending.site)),
+            outcome_differs: false,
+        })))
+    }
+
+    #[cold]
+    fn diverged(
+        &self,
+        thread: ThreadId,
+        expected: Option<(Operation, Site)>,
+        executed: &Executed,
+    ) -> Next {
+        Next::Ended(End::NotDeterministic(Box::new(Divergence {
+            thread,
+            position: self.position,
+            expected,
+            found: Some((executed.operation, executed.site)),
+            outcome_differs: true,
+        })))
+    }
+
+    /// Lets the explorer learn from an execution that has ended.
+    pub(crate) fn finish(&mut self, end: &End) {
+        self.stats.events += self.position as u64;
+        self.stats.longest = self.stats.longest.max(self.position);
+        match end {
+            End::Pruned(Pruned::Asleep) => self.stats.asleep += 1,
+            End::Pruned(Pruned::Assumed) => self.stats.assumed += 1,
+            _ => self.stats.complete += 1,
+        }
+        self.clocks.extend(&self.trace, &self.machine.sets);
+        let blocked: Vec<Blocked> = match end {
+            End::Complete => Vec::new(),
+            // An execution that was given up in the middle also has enabled operations pending.
+            End::Pruned(Pruned::Asleep) => self
+                .machine
+                .live()
+                .iter()
+                .filter_map(|&thread| {
+                    let pending = self.machine.pending(thread)?;
+                    Some(Blocked {
+                        thread,
+                        operation: pending.operation,
+                        site: pending.site,
+                    })
+                })
+                .collect(),
+            _ => self.blocked(),
+        };
+        self.explorer.finish(&Finished {
+            trace: &self.trace,
+            clocks: &self.clocks,
+            machine: &self.machine,
+            blocked: &blocked,
+            first_new: self.plan.kept,
+            planned: self.plan.steps.len(),
+        });
+    }
+}
+
+/// Whether two labels name the same event, as far as two executions can agree: the number of a
+/// wait's set and a count belong to the label, values do not.
+fn same(a: Label, b: Label) -> bool {
+    a.canonical() == b.canonical()
+}

@@ -1,0 +1,144 @@
+//! Which execution comes next?
+//!
+//! An [`Explorer`] decides it, and nothing else: it is told what happened and says what to run. One
+//! algorithm per file, one loop for all of them ([`driver`]). Nothing in here knows that coroutines,
+//! closures or values exist; abstract programs ([`testing`]) are explored by the same code as live
+//! ones and checked against brute force.
+//!
+//! | explorer | file |
+//! |---|---|
+//! | `Naive`, `SleepSets` | `exhaustive.rs` |
+//! | `Classic`, `Source` | `backtrack.rs` |
+//! | `Optimal` | `optimal.rs` |
+//! | replay of one schedule | `replay.rs` |
+
+pub(crate) mod backtrack;
+pub(crate) mod driver;
+pub(crate) mod exhaustive;
+pub(crate) mod optimal;
+pub(crate) mod replay;
+pub(crate) mod reversal;
+pub(crate) mod sleep;
+pub(crate) mod wakeup_tree;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Trace;
+use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::Step;
+use crate::rt::trace::verdict::{Blocked, Pruned};
+
+use driver::Plan;
+
+/// An algorithm that decides which executions to run.
+///
+/// Life cycle: `begin` is called before each execution; it says how much of the last one to keep and
+/// which steps come first. Beyond those, `choose` is called for every step. `finish` is called once
+/// per execution, with clocks and races computed. When `begin` answers false, all is explored.
+pub(crate) trait Explorer {
+    /// Plans the next execution; false when nothing is left.
+    fn begin(&mut self, plan: &mut Plan) -> bool;
+    /// Picks one enabled step, or gives the execution up.
+    fn choose(&mut self, at: &Point<'_>) -> Choice;
+    /// Learns how the execution ended, and plans further ones.
+    fn finish(&mut self, execution: &Finished<'_>);
+}
+
+/// The moment at which a step is to be chosen.
+pub(crate) struct Point<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) machine: &'a Machine,
+    /// The thread that made the last step.
+    pub(crate) last: ThreadId,
+}
+
+impl Point<'_> {
+    /// The thread to run if nothing speaks for another: the one that ran last, which needs no
+    /// switch, or else the oldest that can.
+    #[inline]
+    pub(crate) fn default_thread(&self) -> Option<ThreadId> {
+        if self.machine.enabled(self.last) {
+            return Some(self.last);
+        }
+        let mut live = self.machine.live().iter().copied();
+        live.find(|&thread| self.machine.enabled(thread))
+    }
+
+    /// Every enabled thread.
+    pub(crate) fn enabled(&self) -> impl Iterator<Item = ThreadId> {
+        let live = self.machine.live().iter().copied();
+        live.filter(|&thread| self.machine.enabled(thread))
+    }
+}
+
+/// What an explorer wants.
+pub(crate) enum Choice {
+    Run(Step),
+    Prune(Pruned),
+    /// The schedule that was to be followed does not fit.
+    Stale {
+        position: usize,
+        expected: String,
+    },
+    /// No thread is enabled. The driver finds out what that means.
+    NothingEnabled,
+}
+
+/// An execution that has ended.
+pub(crate) struct Finished<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) clocks: &'a HappensBefore,
+    pub(crate) machine: &'a Machine,
+    /// The operations that threads have announced and not performed. Without them a lock that was
+    /// never granted would never be raced with, and deadlocks would hide.
+    pub(crate) blocked: &'a [Blocked],
+    /// The first event that the execution before did not have.
+    pub(crate) first_new: usize,
+    /// How many of the new events the plan asked for.
+    pub(crate) planned: usize,
+}
+
+/// How the free choices of an explorer are made. Any choice is right; tests try them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Free {
+    /// The thread that ran last, if it can go on: fewest switches.
+    Last,
+    /// By chance, from this seed.
+    #[cfg(test)]
+    Random(u64),
+}
+
+impl Free {
+    /// Picks an enabled thread among those that `allowed` lets through.
+    #[inline]
+    pub(crate) fn pick(
+        &mut self,
+        at: &Point<'_>,
+        allowed: impl Fn(ThreadId) -> bool,
+    ) -> Option<ThreadId> {
+        match self {
+            Free::Last => {
+                if allowed(at.last) && at.machine.enabled(at.last) {
+                    return Some(at.last);
+                }
+                at.enabled().find(|&thread| allowed(thread))
+            }
+            #[cfg(test)]
+            Free::Random(seed) => {
+                let threads: Vec<ThreadId> = at.enabled().filter(|&t| allowed(t)).collect();
+                // xorshift64*; the quality of the numbers does not matter.
+                *seed ^= *seed >> 12;
+                *seed ^= *seed << 25;
+                *seed ^= *seed >> 27;
+                let n = seed.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+                let count = threads.len().max(1);
+                threads.get(n as usize % count).copied()
+            }
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! What would have to be executed for a race to come out the other way?
+//!
+//! For an event e of an execution E and another event that could come before it, the answer is a
+//! sequence `v = notdep(e, E) . e'`: everything after e that does not happen after it, over the
+//! *whole* of E, and then the other event. Three groups of pairs are reversed (EXPLORATION,
+//! section 5):
+//!
+//! * direct: the races of happens-before;
+//! * blocking ([SS] 8.1): an acquisition, and a later or still blocked operation that it shut out;
+//! * choices: an event, and itself with another outcome.
+//!
+//! The reversed event may come out differently: a compare-exchange that failed after e may succeed
+//! before it. So its label is not the one it has in E; the history of its object in `pre(E,e).w` is
+//! put through the pure model, and if the operation is disabled there, the pair cannot be reversed.
+//! That one rule also disposes of unlock before lock, exit before join and unpark before park.
+//! The labels of the other events of v do not depend on e, except for the counts they carry, which
+//! are found anew in the same way.
+
+use crate::rt::object::State;
+use crate::rt::trace::NOWHERE;
+use crate::rt::trace::dependency::{Class, Label, changes_value, commutes, ordered};
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
+
+use super::Finished;
+
+/// One event of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub(crate) step: Step,
+    pub(crate) label: Label,
+    /// Its position in the execution; [`NOWHERE`] for the reversed event, which is the last.
+    pub(crate) position: u32,
+}
+
+/// The event to be executed without the first one of the pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Second {
+    pub(crate) step: Step,
+    pub(crate) operation: Operation,
+    /// The event directly before it: of its own thread, or the spawn.
+    pub(crate) predecessor: Option<u32>,
+}
+
+/// A sequence that reverses a race; the buffer is used again and again.
+#[derive(Default, Debug)]
+pub(crate) struct Reversal {
+    pub(crate) items: Vec<Item>,
+    /// The predecessor of the last item.
+    predecessor: Option<u32>,
+}
+
+/// Tells what to reverse in an execution: calls `found(e, second, at)` for every pair of the three
+/// groups whose second event, or blocked operation, is not in the prefix before `from`; `at` is the
+/// position of the second event, or the end of the execution.
+pub(crate) fn pairs(run: &Finished<'_>, from: usize, mut found: impl FnMut(u32, Second, u32)) {
+    let trace = run.trace;
+    let executed = |position: u32, alternative: u32| {
+        let event = trace.at(position);
+        Second {
+            step: Step {
+                thread: event.thread,
+                alternative,
+            },
+            operation: event.operation,
+            predecessor: trace.predecessor(position),
+        }
+    };
+    // (a) Direct.
+    for race in run.clocks.races() {
+        if race.second as usize >= from {
+            for alternative in 0..outcomes(&trace.at(race.second).operation.kind) {
+                found(race.first, executed(race.second, alternative), race.second);
+            }
+        }
+    }
+    for position in from as u32..trace.len() as u32 {
+        let event = trace.at(position);
+        // (b) Blocking.
+        shut_out(run, event.thread, event.operation, position, |first| {
+            found(first, executed(position, 0), position);
+        });
+        // (c) Choices.
+        for alternative in 0..event.alternatives {
+            if alternative != event.alternative {
+                found(position, executed(position, alternative), position);
+            }
+        }
+    }
+    for blocked in run.blocked {
+        let second = Second {
+            step: Step::of(blocked.thread),
+            operation: blocked.operation,
+            predecessor: trace.predecessor_of_next(blocked.thread),
+        };
+        let end = trace.len() as u32;
+        shut_out(run, blocked.thread, blocked.operation, end, |first| {
+            found(first, second, end);
+        });
+    }
+}
+
+/// How many outcomes an operation may have where it is executed in another state than it was. Each
+/// of them is a reversal of its own: one may be covered by a sleeping thread and another not.
+fn outcomes(kind: &OpKind) -> u32 {
+    match kind {
+        OpKind::CompareExchange { spurious: true, .. } => 2,
+        _ => 1,
+    }
+}
+
+/// The acquisitions before `position` that may have shut the operation out: the latest conflicting
+/// ones. For a wait, every write to one of its locations.
+fn shut_out(
+    run: &Finished<'_>,
+    thread: ThreadId,
+    operation: Operation,
+    position: u32,
+    mut found: impl FnMut(u32),
+) {
+    let earlier = |object: ObjectId| {
+        let events = run.clocks.events_on(object);
+        let end = events.partition_point(|&p| p < position);
+        events[..end].iter().rev().copied()
+    };
+    match operation.kind {
+        OpKind::Wait { set, .. } => {
+            for &object in run.machine.sets.get(set) {
+                for first in earlier(object) {
+                    let event = run.trace.at(first);
+                    if event.thread != thread && changes_value(event.label.class) {
+                        found(first);
+                    }
+                }
+            }
+        }
+        OpKind::Lock | OpKind::TryLock => {
+            for first in earlier(operation.object) {
+                let event = run.trace.at(first);
+                if event.label.class.acquires() {
+                    if event.thread != thread {
+                        found(first);
+                    }
+                    if event.label.class.is_total() {
+                        break;
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Reversal {
+    /// Makes the sequence that executes `second` without `first`; false if there is none. With
+    /// `cut`, events from that position on are left out, as Source-DPOR does.
+    pub(crate) fn build(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        cut: Option<u32>,
+    ) -> bool {
+        let Finished { trace, clocks, .. } = *run;
+        if let Some(predecessor) = second.predecessor
+            && clocks.before(trace, first, predecessor)
+        {
+            return false;
+        }
+        self.items.clear();
+        self.predecessor = second.predecessor;
+        let e = trace.at(first);
+        let end = cut.unwrap_or(trace.len() as u32);
+        let mut counts = false;
+        for position in first + 1..end {
+            if clocks.clock(trace, position, e.thread) <= e.index {
+                let event = trace.at(position);
+                counts |= event.label.class == Class::Drop;
+                self.items.push(Item {
+                    step: event.step(),
+                    label: event.label,
+                    position,
+                });
+            }
+        }
+        if counts {
+            self.recount(run, first);
+        }
+        let Some(label) = self.relabel(run, first, second) else {
+            return false;
+        };
+        self.items.push(Item {
+            step: second.step,
+            label,
+            position: NOWHERE,
+        });
+        // Relabelled, the second event may have nothing to do with the first any more: two failures
+        // of a compare-exchange commute. Then the sequence is no other trace than E.
+        second.step.thread == e.thread
+            || self
+                .items
+                .iter()
+                .any(|item| !commutes(&run.machine.sets, e.label, item.label))
+    }
+
+    /// The label that the second event has after `pre(E, first)` and the items, or `None` if it is
+    /// disabled there.
+    fn relabel(&self, run: &Finished<'_>, first: u32, second: &Second) -> Option<Label> {
+        let Operation { object, kind } = second.operation;
+        match kind {
+            OpKind::Wait { set, seen } => {
+                let value = |object| self.state_after(run, first, object).visible();
+                let changed = run.machine.has_changed(set, seen, value);
+                changed.then(|| Label::new(object, &kind, Outcome::Done, false))
+            }
+            OpKind::GiveUp => None,
+            _ if object == ObjectId::NONE => Some(Label::new(object, &kind, Outcome::Done, false)),
+            _ => {
+                let mut state = self.state_after(run, first, object);
+                if !state.enabled(second.step.thread, &kind) {
+                    return None;
+                }
+                let step = second.step;
+                if step.alternative >= state.alternatives(&kind) {
+                    return None;
+                }
+                let outcome = state.apply(step.thread, &kind, step.alternative);
+                Some(state.label(&second.operation, outcome))
+            }
+        }
+    }
+
+    /// The state of `object` after `pre(E, first)` and the items.
+    fn state_after(&self, run: &Finished<'_>, first: u32, object: ObjectId) -> State {
+        let mut state = state_before(run, first, object);
+        for item in &self.items {
+            if item.position != NOWHERE {
+                let event = run.trace.at(item.position);
+                if event.operation.object == object {
+                    state.apply(event.thread, &event.operation.kind, event.alternative);
+                }
+            }
+        }
+        state
+    }
+
+    /// Finds the counts of the items anew, by putting each count's history through the model.
+    fn recount(&mut self, run: &Finished<'_>, first: u32) {
+        for i in 0..self.items.len() {
+            let object = self.items[i].label.object;
+            let seen = |item: &Item| item.label.class == Class::Drop && item.label.object == object;
+            if !seen(&self.items[i]) || self.items[..i].iter().any(seen) {
+                continue;
+            }
+            let mut state = state_before(run, first, object);
+            for item in &mut self.items {
+                let event = run.trace.at(item.position);
+                if event.operation.object == object {
+                    let outcome = state.apply(event.thread, &event.operation.kind, 0);
+                    item.label = state.label(&event.operation, outcome);
+                }
+            }
+        }
+    }
+
+    /// Whether the item at `later` happens after the one at `earlier`.
+    pub(crate) fn precedes(&self, run: &Finished<'_>, earlier: usize, later: usize) -> bool {
+        let (a, b) = (&self.items[earlier], &self.items[later]);
+        if b.position != NOWHERE {
+            return run.clocks.before(run.trace, a.position, b.position);
+        }
+        a.step.thread == b.step.thread
+            || ordered(&run.machine.sets, a.label, b.label)
+            || self
+                .predecessor
+                .is_some_and(|p| run.clocks.before(run.trace, a.position, p))
+    }
+}
+
+/// The state of `object` directly before the event at `position`.
+pub(crate) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) -> State {
+    let events = run.clocks.events_on(object);
+    let here = events.partition_point(|&p| p < position);
+    let initial = run.machine.initial(object);
+    let apply = |state: &mut State, position: u32| {
+        let event = run.trace.at(position);
+        if event.operation.object == object {
+            state.apply(event.thread, &event.operation.kind, event.alternative);
+        }
+    };
+    // The event itself knows, if its object is this one and the state fits in a word.
+    if let Some(&at) = events.get(here)
+        && at == position
+        && let event = run.trace.at(at)
+        && event.operation.object == object
+        && let Some(word) = event.before
+    {
+        return initial.unpack(word);
+    }
+    // Otherwise the latest event before it that knows, and then what it did itself.
+    let known = events[..here].iter().rposition(|&p| {
+        let event = run.trace.at(p);
+        event.operation.object == object && event.before.is_some()
+    });
+    let (mut state, from) = match known {
+        Some(index) => {
+            let word = run.trace.at(events[index]).before.unwrap_or_default();
+            (initial.unpack(word), index)
+        }
+        None => (initial.clone(), 0),
+    };
+    for &p in &events[from..here] {
+        apply(&mut state, p);
+    }
+    state
+}

@@ -1,0 +1,619 @@
+//! What is explored in tests, without any thread or stack?
+//!
+//! An abstract program is a list of threads, each a list of instructions over a few registers. It is
+//! interpreted on the same machine and driven by the same loop as a live closure, so a wrong count
+//! can be shown on five lines. [`brute_force`] enumerates all executions, memoised on the trace of
+//! the prefix, and is the oracle.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::panic::Location;
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::driver::{Bounds, Driver, Next, Stats};
+use super::{Explorer, Free, backtrack, exhaustive, optimal};
+use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
+use crate::rt::trace::key::TraceKey;
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Rmw, Step};
+use crate::rt::trace::verdict::End;
+use crate::rt::trace::{Event, NOWHERE, Site, Trace};
+
+/// A value an instruction uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Val {
+    Const(i64),
+    Reg(u8),
+    /// A register plus a constant.
+    Add(u8, i64),
+}
+
+/// One instruction. `to` is the register that gets what came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ins {
+    Load {
+        var: Val,
+        to: u8,
+    },
+    Store {
+        var: Val,
+        value: Val,
+    },
+    Rmw {
+        var: u32,
+        rmw: Rmw,
+        operand: Val,
+        to: u8,
+    },
+    Cas {
+        var: Val,
+        expected: Val,
+        new: Val,
+        weak: bool,
+        to: u8,
+    },
+    Lock(Val),
+    TryLock {
+        mutex: u32,
+        to: u8,
+    },
+    Unlock(Val),
+    Retain(u32),
+    Release(u32),
+    ReadCount {
+        count: u32,
+        to: u8,
+    },
+    TakeUnique {
+        count: u32,
+        to: u8,
+    },
+    Upgrade {
+        count: u32,
+        to: u8,
+    },
+    Spawn(u32),
+    Join(u32),
+    IsFinished {
+        thread: u32,
+        to: u8,
+    },
+    Park,
+    ParkTimeout {
+        to: u8,
+    },
+    Unpark(u32),
+    Choose {
+        options: u32,
+        to: u8,
+    },
+    GiveUp,
+    /// A spin hint.
+    Hint,
+    /// A register operation.
+    Set {
+        to: u8,
+        value: Val,
+    },
+    /// Skips `by` instructions if the register does not hold the value.
+    Unless {
+        reg: u8,
+        value: Val,
+        by: u8,
+    },
+    /// Goes `by` instructions back if the register does not hold the value.
+    BackUnless {
+        reg: u8,
+        value: Val,
+        by: u8,
+    },
+    Jump(i8),
+}
+
+/// A program: its threads' instructions, and the kinds and initial values of its variables.
+/// Thread 0 is the main thread; the others exist once spawned. If no thread spawns anything, the
+/// main thread has no instructions of its own and all others start with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) threads: Vec<Vec<Ins>>,
+    pub(crate) kinds: BTreeMap<u32, (ObjectKind, u64)>,
+    pub(crate) spin_bound: u32,
+}
+
+pub(crate) const ATOMIC: ObjectKind = ObjectKind::Atomic(AtomicType::I64);
+
+impl Program {
+    /// Threads that all exist from the start, over atomics that hold 0.
+    pub(crate) fn of(threads: Vec<Vec<Ins>>) -> Program {
+        let mut all = vec![(1..=threads.len() as u32).map(Ins::Spawn).collect()];
+        all.extend(threads);
+        Program {
+            threads: all,
+            ..Program::default()
+        }
+    }
+
+    pub(crate) fn with(mut self, var: u32, kind: ObjectKind, value: u64) -> Program {
+        self.kinds.insert(var, (kind, value));
+        self
+    }
+}
+
+/// The code state of a running abstract program.
+#[derive(Clone, Debug)]
+struct Code {
+    /// For each thread of the program its name in this execution, once spawned.
+    ids: Vec<Option<ThreadId>>,
+    threads: Vec<Frame>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Frame {
+    pc: usize,
+    regs: [i64; 8],
+    exiting: bool,
+}
+
+fn site() -> Site {
+    Location::caller()
+}
+
+impl Code {
+    fn new(program: &Program) -> Code {
+        let mut ids = vec![None; program.threads.len()];
+        ids[0] = Some(ThreadId::MAIN);
+        Code {
+            ids,
+            threads: vec![Frame::default(); program.threads.len()],
+        }
+    }
+
+    fn value(&self, thread: usize, value: Val) -> i64 {
+        match value {
+            Val::Const(value) => value,
+            Val::Reg(reg) => self.threads[thread].regs[reg as usize],
+            Val::Add(reg, value) => self.threads[thread].regs[reg as usize] + value,
+        }
+    }
+
+    fn var(&self, program: &Program, machine: &mut Machine, var: u32) -> ObjectId {
+        let (kind, value) = program.kinds.get(&var).copied().unwrap_or((ATOMIC, 0));
+        let place = Place {
+            region: Region::Abstract(var),
+            generation: 0,
+        };
+        machine.object_at(place, kind, value)
+    }
+
+    /// Runs the thread's local instructions, and announces its next visible operation.
+    fn advance(&mut self, program: &Program, machine: &mut Machine, thread: usize) {
+        let Some(id) = self.ids[thread] else { return };
+        loop {
+            let pc = self.threads[thread].pc;
+            let Some(&ins) = program.threads[thread].get(pc) else {
+                if self.threads[thread].exiting {
+                    return;
+                }
+                self.threads[thread].exiting = true;
+                let object = machine.thread_object(id);
+                let operation = Operation {
+                    object,
+                    kind: OpKind::Exit,
+                };
+                machine.announce(id, operation, site());
+                return;
+            };
+            let get = |value| self.value(thread, value);
+            let bits = |value| get(value) as u64;
+            let index = |value| get(value) as u32;
+            let (var, kind) = match ins {
+                Ins::Load { var, .. } => (index(var), OpKind::Load { order: SeqCst }),
+                Ins::Store { var, value } => {
+                    let value = bits(value);
+                    (
+                        index(var),
+                        OpKind::Store {
+                            order: SeqCst,
+                            value,
+                        },
+                    )
+                }
+                Ins::Rmw {
+                    var, rmw, operand, ..
+                } => {
+                    let operand = bits(operand);
+                    (
+                        var,
+                        OpKind::Rmw {
+                            order: SeqCst,
+                            rmw,
+                            operand,
+                        },
+                    )
+                }
+                Ins::Cas {
+                    var,
+                    expected,
+                    new,
+                    weak,
+                    ..
+                } => {
+                    let kind = OpKind::CompareExchange {
+                        success: SeqCst,
+                        failure: SeqCst,
+                        expected: bits(expected),
+                        new: bits(new),
+                        spurious: weak,
+                    };
+                    (index(var), kind)
+                }
+                Ins::Lock(mutex) => (index(mutex), OpKind::Lock),
+                Ins::TryLock { mutex, .. } => (mutex, OpKind::TryLock),
+                Ins::Unlock(mutex) => (index(mutex), OpKind::Unlock),
+                Ins::Retain(count) => (count, OpKind::Retain),
+                Ins::Release(count) => (count, OpKind::Release),
+                Ins::ReadCount { count, .. } => (count, OpKind::ReadCount),
+                Ins::TakeUnique { count, .. } => (count, OpKind::TakeUnique),
+                Ins::Upgrade { count, .. } => (count, OpKind::Upgrade),
+                Ins::Spawn(_) => {
+                    let child = machine.next_child(id);
+                    let object = machine.thread_object(child);
+                    let kind = OpKind::Spawn { child };
+                    machine.announce(id, Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Join(other) | Ins::IsFinished { thread: other, .. } => {
+                    let other = self.ids[other as usize].expect("joins a thread that exists");
+                    let object = machine.thread_object(other);
+                    let kind = match ins {
+                        Ins::Join(_) => OpKind::Join,
+                        _ => OpKind::IsFinished,
+                    };
+                    machine.announce(id, Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Park | Ins::ParkTimeout { .. } | Ins::Unpark(_) => {
+                    let (whose, kind) = match ins {
+                        Ins::Park => (id, OpKind::Park),
+                        Ins::Unpark(other) => {
+                            let other = self.ids[other as usize];
+                            (other.expect("unparks a thread that exists"), OpKind::Unpark)
+                        }
+                        _ => (id, OpKind::ParkTimeout),
+                    };
+                    let object = machine.token_object(whose);
+                    machine.announce(id, Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Choose { options, .. } => {
+                    let kind = OpKind::Choose { options };
+                    let object = ObjectId::NONE;
+                    machine.announce(id, Operation { object, kind }, site());
+                    return;
+                }
+                Ins::GiveUp => {
+                    let kind = OpKind::GiveUp;
+                    let object = ObjectId::NONE;
+                    machine.announce(id, Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Hint => {
+                    // One site per hint of the program, so that the log can tell them apart.
+                    self.threads[thread].pc += 1;
+                    match machine.hint(id, site()) {
+                        Some(operation) => {
+                            self.threads[thread].pc -= 1;
+                            machine.announce(id, operation, site());
+                            return;
+                        }
+                        None => continue,
+                    }
+                }
+                Ins::Set { to, value } => {
+                    let value = get(value);
+                    self.threads[thread].regs[to as usize] = value;
+                    self.threads[thread].pc += 1;
+                    continue;
+                }
+                Ins::Unless { reg, value, by } => {
+                    let equal = get(Val::Reg(reg)) == get(value);
+                    self.threads[thread].pc += if equal { 1 } else { 1 + by as usize };
+                    continue;
+                }
+                Ins::BackUnless { reg, value, by } => {
+                    let equal = get(Val::Reg(reg)) == get(value);
+                    let frame = &mut self.threads[thread];
+                    frame.pc = if equal { pc + 1 } else { pc - by as usize };
+                    continue;
+                }
+                Ins::Jump(by) => {
+                    self.threads[thread].pc = (pc as i64 + by as i64) as usize;
+                    continue;
+                }
+            };
+            let object = self.var(program, machine, var);
+            machine.announce(id, Operation { object, kind }, site());
+            return;
+        }
+    }
+
+    /// The thread's announced step has happened.
+    fn happened(&mut self, program: &Program, machine: &mut Machine, id: ThreadId, out: Outcome) {
+        let thread = self
+            .ids
+            .iter()
+            .position(|&t| t == Some(id))
+            .expect("a known thread");
+        let frame = &mut self.threads[thread];
+        if frame.exiting {
+            return;
+        }
+        let Some(&ins) = program.threads[thread].get(frame.pc) else {
+            // The step was `Start`.
+            return self.advance(program, machine, thread);
+        };
+        if machine.events_of(id) == 1 {
+            return self.advance(program, machine, thread);
+        }
+        let found = out.value().unwrap_or(0) as i64;
+        let ok = out.succeeded() as i64;
+        let result = match ins {
+            Ins::Load { to, .. } | Ins::Rmw { to, .. } | Ins::Choose { to, .. } => {
+                Some((to, found))
+            }
+            Ins::ReadCount { to, .. } | Ins::IsFinished { to, .. } => Some((to, found)),
+            Ins::Cas { to, .. } | Ins::TryLock { to, .. } | Ins::ParkTimeout { to } => {
+                Some((to, ok))
+            }
+            Ins::TakeUnique { to, .. } | Ins::Upgrade { to, .. } => Some((to, ok)),
+            _ => None,
+        };
+        if let Some((to, value)) = result {
+            frame.regs[to as usize] = value;
+        }
+        frame.pc += 1;
+        if let Ins::Spawn(child) = ins {
+            let nth = program.threads[thread][..frame.pc - 1]
+                .iter()
+                .filter(|i| matches!(i, Ins::Spawn(_)))
+                .count() as u32;
+            self.ids[child as usize] = Some(machine.names.child(id, nth + 1));
+        }
+        self.advance(program, machine, thread);
+    }
+
+    /// The threads' registers and the objects' values: what the program computed.
+    fn final_state(&self, machine: &Machine) -> String {
+        let mut objects: Vec<String> = machine
+            .objects()
+            .iter()
+            .filter_map(|&object| match machine.names.place(object).region {
+                Region::Abstract(var) => Some(format!("{var}={:?}", machine.state(object))),
+                _ => None,
+            })
+            .collect();
+        objects.sort();
+        format!("{:?} {objects:?}", self.threads)
+    }
+}
+
+/// What an exploration found.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Found {
+    /// Each trace, with how often it was executed to its end.
+    pub(crate) traces: BTreeMap<TraceKey, u32>,
+    pub(crate) finals: BTreeSet<String>,
+    pub(crate) deadlocks: usize,
+    pub(crate) livelocks: usize,
+    pub(crate) given_up: usize,
+    pub(crate) stats: Stats,
+}
+
+impl Found {
+    pub(crate) fn keys(&self) -> BTreeSet<TraceKey> {
+        self.traces.keys().copied().collect()
+    }
+}
+
+fn key_of(trace: &Trace, clocks: &HappensBefore, machine: &Machine) -> TraceKey {
+    let mut key = TraceKey::default();
+    for position in 0..trace.len() as u32 {
+        key.add(trace, clocks, &machine.names, &machine.sets, position);
+    }
+    key
+}
+
+/// The algorithms by name.
+pub(crate) const ALGORITHMS: [&str; 5] = ["naive", "sleep_sets", "classic", "source", "optimal"];
+
+pub(crate) fn explorer(name: &str, free: Free) -> Box<dyn Explorer> {
+    match name {
+        "naive" => Box::new(exhaustive::Exhaustive::naive(free)),
+        "sleep_sets" => Box::new(exhaustive::Exhaustive::sleep_sets(free)),
+        "classic" => Box::new(backtrack::Backtrack::classic(free)),
+        "source" => Box::new(backtrack::Backtrack::source(free)),
+        "optimal" => Box::new(optimal::Optimal::new(free)),
+        other => panic!("no algorithm is called {other}"),
+    }
+}
+
+fn limits(program: &Program) -> Limits {
+    Limits {
+        spin_bound: program.spin_bound,
+        livelock_bound: 3,
+        ..Limits::default()
+    }
+}
+
+/// Explores `program` and collects its traces and final states; `None` beyond `most` executions.
+pub(crate) fn explore_up_to(
+    program: &Program,
+    algorithm: &str,
+    free: Free,
+    most: u64,
+) -> Option<Found> {
+    run(program, algorithm, free, true, most)
+}
+
+/// The number of executions that `algorithm` runs to their end.
+pub(crate) fn count(program: &Program, algorithm: &str) -> u64 {
+    let stats = stats(program, algorithm);
+    if algorithm == "optimal" {
+        assert_eq!(stats.asleep, 0, "Optimal prunes nothing");
+    }
+    stats.complete + stats.assumed
+}
+
+/// What an exploration of `program` cost.
+pub(crate) fn stats(program: &Program, algorithm: &str) -> Stats {
+    run(program, algorithm, Free::Last, false, u64::MAX).map_or_else(Stats::default, |f| f.stats)
+}
+
+fn run(program: &Program, algorithm: &str, free: Free, record: bool, most: u64) -> Option<Found> {
+    let mut driver = Driver::new(
+        explorer(algorithm, free),
+        limits(program),
+        Bounds::default(),
+    );
+    let mut found = Found::default();
+    while driver.begin(site()) {
+        let mut code = Code::new(program);
+        let end = loop {
+            match driver.next() {
+                Next::Ran(thread, outcome) => {
+                    code.happened(program, &mut driver.machine, thread, outcome);
+                }
+                Next::Ended(end) => break end,
+            }
+        };
+        driver.finish(&end);
+        let ran = driver.stats.complete + driver.stats.asleep + driver.stats.assumed;
+        if ran > most {
+            return None;
+        }
+        match &end {
+            End::Pruned(crate::rt::trace::verdict::Pruned::Asleep) => continue,
+            End::Pruned(_) => found.given_up += 1,
+            End::Deadlock(_) => found.deadlocks += 1,
+            End::Livelock { .. } => found.livelocks += 1,
+            End::Complete => {}
+            other => panic!("{algorithm} on {program:?} ended with {other:?}"),
+        }
+        if record {
+            let key = key_of(&driver.trace, &driver.clocks, &driver.machine);
+            *found.traces.entry(key).or_default() += 1;
+            found.finals.insert(code.final_state(&driver.machine));
+        }
+    }
+    found.stats = driver.stats;
+    Some(found)
+}
+
+/// Every trace of `program`, by enumerating all executions; `None` beyond `most` prefixes.
+pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
+    struct Node {
+        machine: Machine,
+        code: Code,
+        trace: Trace,
+        clocks: HappensBefore,
+        key: TraceKey,
+    }
+    let mut machine = Machine::new(limits(program));
+    machine.reset(site());
+    let mut found = Found::default();
+    let mut seen = HashSet::new();
+    let mut stack = vec![Node {
+        machine,
+        code: Code::new(program),
+        trace: Trace::default(),
+        clocks: HappensBefore::default(),
+        key: TraceKey::default(),
+    }];
+    while let Some(mut node) = stack.pop() {
+        let mut steps = Vec::new();
+        loop {
+            for &thread in node.machine.live() {
+                if node.machine.enabled(thread) {
+                    for alternative in 0..node.machine.alternatives(thread) {
+                        steps.push(Step {
+                            thread,
+                            alternative,
+                        });
+                    }
+                }
+            }
+            let bound = node.machine.limits.livelock_bound;
+            let waiting = node.machine.live().iter().filter(|&&t| {
+                let pending = node.machine.pending(t).expect("announced");
+                matches!(pending.operation.kind, OpKind::Wait { .. })
+            });
+            let rounds = waiting.map(|&t| node.machine.let_go_in_a_row(t)).min();
+            let livelock = rounds.is_some_and(|rounds| rounds >= bound);
+            let gave_up = node.machine.live().iter().any(|&t| {
+                let pending = node.machine.pending(t).expect("announced");
+                pending.operation.kind == OpKind::GiveUp
+            });
+            let quiet = steps.is_empty();
+            if !quiet || livelock || gave_up || !node.machine.let_go(node.trace.len() as u32) {
+                if quiet {
+                    found.traces.insert(node.key, 1);
+                    found.finals.insert(node.code.final_state(&node.machine));
+                    if gave_up {
+                        found.given_up += 1;
+                    } else if livelock {
+                        found.livelocks += 1;
+                    } else if !node.machine.live().is_empty() {
+                        found.deadlocks += 1;
+                    }
+                }
+                break;
+            }
+        }
+        // A start or a spawn commutes with everything, so taking it first loses no trace.
+        let first = steps.iter().copied().find(|step| {
+            let pending = node.machine.pending(step.thread).expect("announced");
+            matches!(pending.operation.kind, OpKind::Start | OpKind::Spawn { .. })
+        });
+        if let Some(step) = first {
+            steps = vec![step];
+        }
+        for step in steps {
+            let mut next = Node {
+                machine: node.machine.clone(),
+                code: node.code.clone(),
+                trace: node.trace.clone(),
+                clocks: node.clocks.clone(),
+                key: node.key,
+            };
+            let executed = next.machine.step(step);
+            next.trace.push(Event {
+                thread: step.thread,
+                index: 0,
+                operation: executed.operation,
+                outcome: executed.outcome,
+                label: executed.label,
+                alternative: step.alternative,
+                alternatives: executed.alternatives,
+                before: executed.before,
+                previous: NOWHERE,
+                quiet_at: executed.quiet_at,
+                site: executed.site,
+            });
+            next.clocks.extend(&next.trace, &next.machine.sets);
+            let Machine { names, sets, .. } = &next.machine;
+            let position = next.trace.len() as u32 - 1;
+            next.key
+                .add(&next.trace, &next.clocks, names, sets, position);
+            if seen.insert(next.key) {
+                if seen.len() > most {
+                    return None;
+                }
+                let (thread, outcome) = (step.thread, executed.outcome);
+                next.code
+                    .happened(program, &mut next.machine, thread, outcome);
+                stack.push(next);
+            }
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,180 @@
+//! Which sequences must still be explored from a point?
+//!
+//! A wakeup tree ([SS] section 6) is an ordered tree of steps; each of its branches is the start of
+//! an execution that has to be explored. All trees of an exploration live in one arena: a node is
+//! named by an index, and the trees of the points along the current execution are lists of siblings
+//! ([`List`]). A tree of owning pointers would be dropped recursively and overflow the stack on long
+//! sequences.
+
+use crate::rt::trace::NOWHERE;
+use crate::rt::trace::dependency::Label;
+use crate::rt::trace::operation::Step;
+
+/// The index of a node.
+pub(crate) type NodeId = u32;
+
+/// A step that must be explored, with the label its event must have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) step: Step,
+    pub(crate) label: Label,
+    pub(crate) children: List,
+    next: NodeId,
+}
+
+/// Siblings, in the order in which they are explored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    first: NodeId,
+    last: NodeId,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List {
+        first: NOWHERE,
+        last: NOWHERE,
+    };
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == NOWHERE
+    }
+}
+
+/// All nodes of one exploration.
+#[derive(Default, Debug)]
+pub(crate) struct Arena {
+    nodes: Vec<Node>,
+    free: NodeId,
+    live: usize,
+    peak: usize,
+}
+
+impl Arena {
+    pub(crate) fn new() -> Arena {
+        Arena {
+            nodes: Vec::new(),
+            free: NOWHERE,
+            live: 0,
+            peak: 0,
+        }
+    }
+
+    /// How many nodes there were at most.
+    #[cfg(test)]
+    pub(crate) fn peak(&self) -> usize {
+        self.peak
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    /// The siblings of a list, in order.
+    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = NodeId> {
+        let mut next = list.first;
+        std::iter::from_fn(move || {
+            let id = next;
+            if id == NOWHERE {
+                return None;
+            }
+            next = self.node(id).next;
+            Some(id)
+        })
+    }
+
+    /// Appends a node with these contents to `list`.
+    pub(crate) fn push(&mut self, list: &mut List, step: Step, label: Label) -> NodeId {
+        let id = self.allocate(step, label);
+        if list.is_empty() {
+            list.first = id;
+        } else {
+            self.nodes[list.last as usize].next = id;
+        }
+        list.last = id;
+        id
+    }
+
+    /// Appends a node with these contents to the children of `parent`.
+    pub(crate) fn push_child(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
+        let mut children = self.node(parent).children;
+        let id = self.push(&mut children, step, label);
+        self.nodes[parent as usize].children = children;
+        id
+    }
+
+    /// Takes the first sibling off the list. Its node is free afterwards; its children go to the
+    /// caller.
+    pub(crate) fn pop(&mut self, list: &mut List) -> Option<Node> {
+        if list.is_empty() {
+            return None;
+        }
+        let id = list.first;
+        let node = self.nodes[id as usize];
+        list.first = node.next;
+        if list.first == NOWHERE {
+            list.last = NOWHERE;
+        }
+        self.nodes[id as usize].next = self.free;
+        self.free = id;
+        self.live -= 1;
+        Some(node)
+    }
+
+    fn allocate(&mut self, step: Step, label: Label) -> NodeId {
+        let node = Node {
+            step,
+            label,
+            children: List::EMPTY,
+            next: NOWHERE,
+        };
+        self.live += 1;
+        self.peak = self.peak.max(self.live);
+        if self.free == NOWHERE {
+            self.nodes.push(node);
+            return self.nodes.len() as NodeId - 1;
+        }
+        let id = self.free;
+        self.free = self.nodes[id as usize].next;
+        self.nodes[id as usize] = node;
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::trace::dependency::Class;
+    use crate::rt::trace::id::{ObjectId, ThreadId};
+
+    fn step(thread: u32) -> Step {
+        Step::of(ThreadId(thread))
+    }
+
+    const LABEL: Label = Label {
+        object: ObjectId(0),
+        class: Class::Read,
+        count: 0,
+    };
+
+    #[test]
+    fn siblings_come_off_in_the_order_they_were_appended_and_nodes_are_reused() {
+        let mut arena = Arena::new();
+        let mut list = List::EMPTY;
+        for thread in 0..3 {
+            let id = arena.push(&mut list, step(thread), LABEL);
+            arena.push_child(id, step(thread + 10), LABEL);
+        }
+        let mut threads = Vec::new();
+        while let Some(mut node) = arena.pop(&mut list) {
+            threads.push(node.step.thread.0);
+            while let Some(child) = arena.pop(&mut node.children) {
+                threads.push(child.step.thread.0);
+            }
+        }
+        assert_eq!(threads, [0, 10, 1, 11, 2, 12]);
+        assert!(list.is_empty());
+        arena.push(&mut list, step(7), LABEL);
+        assert_eq!(arena.nodes.len(), 6);
+        assert_eq!(arena.peak(), 6);
+    }
+}
