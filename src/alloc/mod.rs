@@ -1,0 +1,22 @@
+//! How does the checker see the heap?
+//!
+//! The objects of a test (atomics, locks, ...) must have the same name in each execution, while the
+//! addresses that an allocator hands out need not be the same. So the allocator has to tell who
+//! allocated what: [`Tracking`] stands in front of another allocator and does that.
+//!
+//! Nothing has to be done for it: with the feature `allocator`, which is on by default, this crate
+//! makes `Tracking<System>` the global allocator of the program that it is linked into. A program
+//! that has an allocator of its own must switch the default features off and wrap its own:
+//!
+//! ```
+//! use dpor::alloc::Tracking;
+//! use std::alloc::System; // Stands for your allocator.
+//!
+//! # #[cfg(not(feature = "allocator"))] // With the feature, this program has an allocator already.
+//! #[global_allocator]
+//! static GLOBAL: Tracking<System> = Tracking::new(System);
+//! ```
+
+mod tracking;
+
+pub use tracking::Tracking;

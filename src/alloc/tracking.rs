@@ -1,0 +1,304 @@
+//! How does the model hear of each allocation?
+//!
+//! [`Tracking`] passes each call on to the allocator behind it, and tells `rt::heap` of the block. On
+//! an OS thread that runs no model this is one test of a thread-local variable.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use crate::rt::heap;
+
+/// An allocator that lets models see the blocks of the allocator behind it.
+///
+/// All memory comes from the inner allocator, and nothing is added to it: a block that `Tracking<A>`
+/// has allocated may be freed by `A`, and the other way round. It is of use as the global allocator
+/// only; see the [module](super) for when you have to write it down yourself.
+///
+/// ```
+/// use dpor::alloc::Tracking;
+/// use std::alloc::System;
+///
+/// static ALLOCATOR: Tracking = Tracking::new(System);
+/// # let _ = &ALLOCATOR;
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tracking<A = System> {
+    inner: A,
+}
+
+impl<A> Tracking<A> {
+    /// Puts the tracking in front of `inner`.
+    pub const fn new(inner: A) -> Tracking<A> {
+        Tracking { inner }
+    }
+}
+
+// SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
+// that returns, so the contract is kept if `A` keeps it. What `rt::heap` does besides neither unwinds
+// nor touches the block; when it allocates itself, it has made sure that it is not entered again.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        heap::entered();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        let start = unsafe { self.inner.alloc(layout) };
+        heap::allocated(start, layout);
+        start
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        heap::entered();
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        let start = unsafe { self.inner.alloc_zeroed(layout) };
+        heap::allocated(start, layout);
+        start
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        heap::entered();
+        heap::freed(start, layout);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { self.inner.dealloc(start, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        heap::entered();
+        // SAFETY: the caller keeps the contract of `realloc`.
+        let new = unsafe { self.inner.realloc(old, layout, new_size) };
+        if !new.is_null() {
+            // SAFETY: the alignment is one of a layout, and the contract of `realloc` demands that
+            // the new size, rounded up to it, fits into an `isize`.
+            let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+            heap::reallocated(old, layout, new, new_layout);
+        }
+        new
+    }
+}
+
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static GLOBAL: Tracking<System> = Tracking::new(System);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::exec::coroutine::{Pool, Resumed};
+    use crate::rt::heap::Heap;
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    const TRACKING: Tracking = Tracking::new(System);
+
+    fn layout(size: usize, align: usize) -> Layout {
+        Layout::from_size_align(size, align).unwrap()
+    }
+
+    #[test]
+    fn each_call_reaches_the_inner_allocator_and_the_heap() {
+        let heap = Heap::new();
+        heap.record(true);
+        heap.attach(|| {
+            for (size, align) in [(1, 1), (24, 8), (100, 64), (5000, 4096)] {
+                let (small, large) = (layout(size, align), layout(3 * size, align));
+                // SAFETY: the layouts have a size, and each block is freed with its own.
+                unsafe {
+                    let first = TRACKING.alloc(small);
+                    let second = TRACKING.alloc_zeroed(small);
+                    assert!(!first.is_null() && !second.is_null());
+                    assert_eq!(first.addr() % align, 0);
+                    assert!((0..size).all(|at| *second.add(at) == 0));
+                    assert_eq!(heap.find(second.addr()).unwrap().nth, 1);
+                    second.add(size - 1).write(7);
+                    let third = TRACKING.realloc(second, small, 3 * size);
+                    assert_eq!(*third.add(size - 1), 7);
+
+                    let block = heap.find(first.addr() + size - 1).unwrap();
+                    assert_eq!((block.start, block.nth), (first.addr(), 0));
+                    assert_eq!((block.size, block.align), (size, align));
+                    let block = heap.find(third.addr() + 3 * size - 1).unwrap();
+                    assert_eq!((block.start, block.nth), (third.addr(), 0));
+                    assert_eq!((block.size, block.align), (3 * size, align));
+
+                    TRACKING.dealloc(first, small);
+                    TRACKING.dealloc(third, large);
+                    assert_eq!(heap.find(first.addr()), None);
+                    assert_eq!(heap.find(third.addr()), None);
+                }
+            }
+        });
+        heap.record(false);
+        assert_eq!(heap.live_count(), 0);
+    }
+
+    #[test]
+    fn a_stack_never_overflows_inside_of_the_inner_allocator() {
+        /// Says when it is at work, and needs some stack for it.
+        struct Deep;
+
+        static INSIDE: AtomicBool = AtomicBool::new(false);
+
+        impl Deep {
+            #[inline(never)]
+            fn work(&self, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+                INSIDE.store(true, Ordering::Relaxed);
+                std::hint::black_box(&mut [0_u8; 1000]);
+                let start = allocate();
+                INSIDE.store(false, Ordering::Relaxed);
+                start
+            }
+        }
+
+        // SAFETY: the system's allocator does it all.
+        unsafe impl GlobalAlloc for Deep {
+            unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+                // SAFETY: the caller keeps the contract.
+                self.work(|| unsafe { System.alloc(layout) })
+            }
+
+            unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+                // SAFETY: the caller keeps the contract.
+                self.work(|| unsafe { System.alloc_zeroed(layout) })
+            }
+
+            unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+                self.work(|| {
+                    // SAFETY: the caller keeps the contract.
+                    unsafe { System.dealloc(start, layout) };
+                    start
+                });
+            }
+
+            unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+                // SAFETY: the caller keeps the contract.
+                self.work(|| unsafe { System.realloc(old, layout, size) })
+            }
+        }
+
+        const DEEP: Tracking<Deep> = Tracking::new(Deep);
+
+        /// Makes the same call of the allocator on each level until the stack ends.
+        #[inline(never)]
+        fn recurse(call: fn(*mut u8) -> *mut u8, start: *mut u8, depth: usize) -> usize {
+            let start = call(start);
+            if depth == usize::MAX {
+                return start.addr();
+            }
+            recurse(call, start, depth + 1) ^ std::hint::black_box([depth; 3])[depth % 3]
+        }
+
+        // SAFETY: the layouts have a size, and the blocks come from the same allocator.
+        let calls: [fn(*mut u8) -> *mut u8; 4] = unsafe {
+            [
+                |_| DEEP.alloc(layout(40, 8)),
+                |_| DEEP.alloc_zeroed(layout(40, 8)),
+                |start| DEEP.realloc(start, layout(40, 8), 40),
+                |start| {
+                    // The system's allocator is called outside of the one under test.
+                    DEEP.dealloc(start, layout(40, 8));
+                    System.alloc(layout(40, 8))
+                },
+            ]
+        };
+        let heap = Heap::new();
+        let mut pool = Pool::new(64 * 1024);
+        heap.attach(|| {
+            for call in calls {
+                // SAFETY: the layout has a size.
+                let start = unsafe { System.alloc(layout(40, 8)) };
+                let mut coroutine = pool.start(Box::new(move || {
+                    recurse(call, start, 0);
+                }));
+                assert!(matches!(coroutine.resume(), Resumed::Overflowed));
+                assert!(!INSIDE.load(Ordering::Relaxed));
+            }
+        });
+    }
+
+    #[test]
+    #[cfg(feature = "allocator")]
+    fn boxes_and_growing_vectors_are_seen() {
+        let heap = Heap::new();
+        heap.attach(|| {
+            heap.record(true);
+            heap.set_thread(3, 9);
+            let boxes: Vec<Box<[u64; 4]>> = (0..5000).map(|n| Box::new([n; 4])).collect();
+            let nothing = std::hint::black_box(Box::new(()));
+            let mut grown = Vec::new();
+            for n in 0..1000_u64 {
+                grown.push(n);
+            }
+            heap.record(false);
+            for (nth, of_four) in boxes.iter().enumerate() {
+                let block = heap.find((&raw const of_four[3]).addr()).unwrap();
+                assert_eq!((block.thread, block.events), (3, 9));
+                assert_eq!((block.size, block.nth as usize), (32, nth));
+            }
+            assert_eq!(heap.find((&raw const *nothing).addr()), None);
+            let block = heap.find((&raw const grown[999]).addr()).unwrap();
+            assert_eq!(block.start, grown.as_ptr().addr());
+            assert_eq!(block.size, grown.capacity() * 8);
+            // The list of boxes, the boxes, and the last state of the vector that grew.
+            assert_eq!(heap.live_count(), 1 + 5000 + 1);
+            heap.record(true);
+            drop((boxes, grown));
+            heap.record(false);
+        });
+        assert_eq!(heap.live_count(), 0);
+    }
+
+    #[test]
+    fn an_os_thread_without_a_model_is_not_seen_by_one_with_a_model() {
+        let heap = Heap::new();
+        let (ask, asked) = mpsc::channel::<()>();
+        let (answer, answered) = mpsc::channel::<usize>();
+        let other = thread::spawn(move || {
+            for () in asked {
+                // SAFETY: the layout has a size, and the block is freed with it.
+                unsafe {
+                    let start = TRACKING.alloc(layout(40, 8));
+                    answer.send(start.addr()).unwrap();
+                    TRACKING.dealloc(start, layout(40, 8));
+                }
+            }
+        });
+        heap.attach(|| {
+            for _ in 0..100 {
+                heap.record(true);
+                ask.send(()).unwrap();
+                let start = answered.recv().unwrap();
+                heap.record(false);
+                assert_eq!(heap.find(start), None);
+                heap.reset();
+            }
+        });
+        drop(ask);
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_may_allocate_while_its_locals_are_destroyed() {
+        struct Last(mpsc::Sender<usize>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                // SAFETY: the layout has a size, and the block is freed with it.
+                unsafe {
+                    let start = TRACKING.alloc(layout(40, 8));
+                    TRACKING.dealloc(start, layout(40, 8));
+                    self.0.send(start.addr()).unwrap();
+                }
+            }
+        }
+        thread_local!(static LAST: RefCell<Option<Last>> = const { RefCell::new(None) });
+        let (sender, receiver) = mpsc::channel();
+        let dying = thread::spawn(move || {
+            let heap = Heap::new();
+            heap.attach(|| LAST.set(Some(Last(sender))));
+        });
+        dying.join().unwrap();
+        assert_ne!(receiver.recv().unwrap(), 0);
+    }
+}

@@ -1,0 +1,347 @@
+//! How do shims and the loop talk to each other?
+//!
+//! The only file that names `scoped_tls`. The one thread-local points to the [`Runtime`] of the
+//! exploration on this OS thread. A shim's operation is announced, and the decision who goes on is
+//! taken right there, on the coroutine's stack: if it is the same thread, nothing is switched. No
+//! borrow of the runtime is alive across a suspension.
+
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::rt::explore::driver::{Driver, Next};
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Site;
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation, Outcome};
+use crate::rt::trace::verdict::End;
+use crate::rt::{Answer, Body, Target};
+
+use super::coroutine::{Coroutine, suspend};
+use super::heap::Heap;
+use super::objects::Table;
+use super::panics::Message;
+use super::watchdog::Pulse;
+
+scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
+
+/// The payload with which a thread of a given-up execution unwinds.
+pub(crate) struct Stop;
+
+/// One exploration, as shims see it.
+pub(crate) struct Runtime {
+    pub(crate) inner: RefCell<Inner>,
+    pub(crate) heap: Heap,
+    /// The thread whose code runs.
+    pub(crate) current: Cell<ThreadId>,
+    /// The execution is over; threads that still have frames unwind.
+    pub(crate) stopping: Cell<bool>,
+    /// What the watchdog looks at.
+    pub(crate) pulse: Arc<Pulse>,
+    /// What the panic hook kept of the last panic.
+    pub(crate) message: Cell<Option<Message>>,
+}
+
+/// What the runtime works with between two steps.
+pub(crate) struct Inner {
+    pub(crate) driver: Driver,
+    pub(crate) table: Table,
+    /// By thread.
+    pub(crate) threads: Vec<Option<Running>>,
+    /// The thread whose coroutine is to be resumed next.
+    pub(crate) next: Option<ThreadId>,
+    pub(crate) end: Option<End>,
+    /// Bodies of threads that have been spawned and not started.
+    pub(crate) spawned: Vec<(ThreadId, Body)>,
+    pub(crate) names: Vec<(ThreadId, String)>,
+}
+
+/// A thread that has a stack.
+pub(crate) struct Running {
+    pub(crate) coroutine: Option<Coroutine>,
+    /// The lowest address of its stack, and the address behind the highest.
+    pub(crate) stack: (usize, usize),
+    pub(crate) outcome: Option<Outcome>,
+}
+
+/// Runs `f` with `runtime` as the exploration of this OS thread.
+pub(crate) fn enter<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
+    runtime.heap.attach(|| RUNTIME.set(runtime, f))
+}
+
+/// Whether an exploration runs on this OS thread.
+pub(crate) fn inside() -> bool {
+    RUNTIME.is_set()
+}
+
+/// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
+#[inline]
+fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
+    if !RUNTIME.is_set() {
+        return Err(Answer::Outside);
+    }
+    RUNTIME.with(|runtime| {
+        if runtime.stopping.get() || std::thread::panicking() {
+            return Err(Answer::Inert);
+        }
+        runtime.heap.record(false);
+        let result = f(runtime);
+        runtime.heap.record(true);
+        Ok(result)
+    })
+}
+
+/// Announces an operation on the object behind a shim; returns when it has happened.
+#[inline]
+pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
+    let done = with(|runtime| {
+        let me = runtime.current.get();
+        let object = runtime.resolve(target);
+        if matches!(
+            kind,
+            OpKind::Load { .. }
+                | OpKind::CompareExchange { .. }
+                | OpKind::TryLock
+                | OpKind::ReadCount
+        ) {
+            let wait = {
+                let mut inner = runtime.inner.borrow_mut();
+                inner.driver.machine.reread(me, object, site)
+            };
+            if let Some(wait) = wait {
+                runtime.step(wait, site);
+            }
+        }
+        runtime.step(Operation { object, kind }, site)
+    });
+    match done {
+        Ok(outcome) => Answer::Done(outcome),
+        Err(answer) => answer,
+    }
+}
+
+/// Announces an operation that is made by `make` from the machine and the current thread.
+pub(crate) fn announce(
+    site: Site,
+    make: impl FnOnce(&mut Machine, ThreadId) -> Option<Operation>,
+) -> Answer {
+    let done = with(|runtime| {
+        let me = runtime.current.get();
+        let operation = make(&mut runtime.inner.borrow_mut().driver.machine, me);
+        operation.map_or(Outcome::Done, |operation| runtime.step(operation, site))
+    });
+    match done {
+        Ok(outcome) => Answer::Done(outcome),
+        Err(answer) => answer,
+    }
+}
+
+/// Spawns a thread with this body. `Err` gives the body back where no thread can be spawned.
+pub(crate) fn spawn(
+    name: Option<String>,
+    body: Body,
+    site: Site,
+) -> Result<ThreadId, (Answer, Body)> {
+    let mut body = Some(body);
+    let spawned = with(|runtime| {
+        let me = runtime.current.get();
+        let (child, object) = {
+            let mut inner = runtime.inner.borrow_mut();
+            let child = inner.driver.machine.next_child(me);
+            if let Some(body) = body.take() {
+                inner.spawned.push((child, body));
+            }
+            if let Some(name) = name {
+                inner.names.push((child, name));
+            }
+            (child, inner.driver.machine.thread_object(child))
+        };
+        let kind = OpKind::Spawn { child };
+        runtime.step(Operation { object, kind }, site);
+        child
+    });
+    match (spawned, body) {
+        (Ok(child), _) => Ok(child),
+        (Err(answer), Some(body)) => Err((answer, body)),
+        (Err(_), None) => unreachable!("dpor bug: a body was taken outside of a model"),
+    }
+}
+
+/// The modelled thread that runs here.
+pub(crate) fn current() -> Option<ThreadId> {
+    RUNTIME
+        .is_set()
+        .then(|| RUNTIME.with(|runtime| runtime.current.get()))
+}
+
+/// The name a thread was given when it was built.
+pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
+    with(|runtime| {
+        let inner = runtime.inner.borrow();
+        let mut names = inner.names.iter();
+        names
+            .find(|(t, _)| *t == thread)
+            .map(|(_, name)| name.clone())
+    })
+    .ok()
+    .flatten()
+}
+
+/// Whether spurious failures are explored by the model that runs here.
+pub(crate) fn spurious_failures() -> bool {
+    with(|runtime| {
+        runtime
+            .inner
+            .borrow()
+            .driver
+            .machine
+            .limits
+            .spurious_failures
+    })
+    .unwrap_or(false)
+}
+
+/// Keeps the bytes of a shim that is older than the execution.
+///
+/// # Panics
+///
+/// If the shim's data owns something: its bytes cannot simply be put back.
+#[track_caller]
+pub(crate) fn keep_pristine(object: usize, start: *const u8, size: usize, drops: bool) {
+    let refused = with(|runtime| {
+        let mut inner = runtime.inner.borrow_mut();
+        if !inner.table.is_elsewhere(object) {
+            return false;
+        }
+        if !drops {
+            inner.table.keep(start, size);
+        }
+        drops
+    });
+    assert!(
+        !matches!(refused, Ok(true)),
+        "a Mutex that is older than the model holds data that owns something, so it cannot be put \
+         back to its initial value after each execution; make it inside the closure"
+    );
+}
+
+/// In a torn-down execution: lets the other threads unwind before this one goes on.
+pub(crate) fn yield_to_teardown() {
+    if !RUNTIME.is_set() {
+        return std::thread::yield_now();
+    }
+    RUNTIME.with(|runtime| {
+        if !runtime.stopping.get() {
+            // A destructor of a panicking thread waits: the execution has failed, and the others
+            // have to go first.
+            let thread = runtime.current.get();
+            runtime.inner.borrow_mut().end = Some(End::Panicked { thread });
+        }
+    });
+    suspend();
+}
+
+impl Runtime {
+    /// The object behind a shim.
+    #[inline]
+    fn resolve(&self, target: Target) -> ObjectId {
+        let mut inner = self.inner.borrow_mut();
+        let inner = &mut *inner;
+        let table = &mut inner.table;
+        self.heap
+            .drain_freed(|start, length| table.forget(start, length));
+        let threads = &inner.threads;
+        let locate = |address: usize| {
+            for (index, running) in threads.iter().enumerate() {
+                let Some(running) = running else { continue };
+                let (bottom, top) = running.stack;
+                if (bottom..top).contains(&address) {
+                    let depth = top - address;
+                    return Region::Stack {
+                        thread: ThreadId(index as u32),
+                        depth,
+                    };
+                }
+            }
+            match self.heap.find(address) {
+                Some(block) => Region::Heap {
+                    thread: ThreadId(block.thread),
+                    events: block.events,
+                    size: block.size,
+                    align: block.align,
+                    nth: block.nth,
+                    offset: address - block.start,
+                },
+                None => Region::Elsewhere { address },
+            }
+        };
+        let Target {
+            address,
+            kind,
+            memory,
+        } = target;
+        inner
+            .table
+            .object(&mut inner.driver.machine, address, kind, memory, locate)
+    }
+
+    /// Announces `operation` for the current thread, and returns when it has happened.
+    #[inline]
+    fn step(&self, operation: Operation, site: Site) -> Outcome {
+        let me = self.current.get();
+        let next = {
+            let mut inner = self.inner.borrow_mut();
+            inner.driver.machine.announce(me, operation, site);
+            inner.driver.next()
+        };
+        match next {
+            Next::Ran(thread, outcome) if thread == me => {
+                self.own(me);
+                self.pulse.beat(me, site);
+                return outcome;
+            }
+            next => self.inner.borrow_mut().take(next),
+        }
+        suspend();
+        if self.stopping.get() {
+            self.heap.record(true);
+            std::panic::resume_unwind(Box::new(Stop));
+        }
+        self.own(me);
+        self.pulse.beat(me, site);
+        let mut inner = self.inner.borrow_mut();
+        let running = inner.threads[me.index()].as_mut();
+        running
+            .and_then(|running| running.outcome.take())
+            .unwrap_or_else(|| panic!("dpor bug: {me:?} was resumed without an outcome"))
+    }
+
+    /// The current thread has performed another event: new blocks belong to what follows it.
+    #[inline]
+    pub(crate) fn own(&self, thread: ThreadId) {
+        let events = self.inner.borrow().driver.machine.events_of(thread);
+        self.heap.set_thread(thread.0, events);
+    }
+}
+
+impl Inner {
+    /// Notes what is to be done next, for the loop that resumes coroutines.
+    pub(crate) fn take(&mut self, next: Next) {
+        match next {
+            Next::Ran(thread, outcome) => {
+                self.next = Some(thread);
+                if let Some(Some(running)) = self.threads.get_mut(thread.index()) {
+                    running.outcome = Some(outcome);
+                }
+            }
+            Next::Ended(end) => self.end = Some(end),
+        }
+    }
+}
+
+/// The caller's place in the program.
+#[track_caller]
+#[inline]
+pub(crate) fn here() -> Site {
+    Location::caller()
+}

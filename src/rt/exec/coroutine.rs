@@ -1,0 +1,310 @@
+//! How is a stack suspended, resumed and ended?
+//!
+//! A [`Pool`] hands out stacks. [`Pool::start`] puts a closure, the *body*, on one of them and gives
+//! a [`Coroutine`]; [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
+//! overflows. [`Pool::recycle`] takes the stack back for the next body. This is the only file that
+//! names the `generator` crate, and these are the facts about it (0.8.11) that shape the file:
+//!
+//! - A generator is made once per stack and never started anew. Its code is the loop in
+//!   [`Control::serve`]: take a body, run it under `catch_unwind`, switch back. A new stack costs
+//!   system calls and page faults, 7 µs to make and 9 to give back where this was measured; the
+//!   next body on a stack that exists costs 30 ns from start to end, and a switch there and back 12.
+//!   The loop also gives each body the same depth to begin at, so that a variable of the same code
+//!   has the same distance from the top of the stack in each execution.
+//! - A generator that is dropped while frames are alive on it unwinds them with the process-wide
+//!   panic hook swapped out, under the feet of tests that run in parallel. So a suspended stack is
+//!   never dropped: it is resumed until its body has ended, or leaked. An idle stack has no frames
+//!   but the loop's own; it is told to return, and a generator that has returned is dropped quietly.
+//! - The first generator of a process installs a panic hook and a signal handler. [`prepare`] makes
+//!   that happen at a moment of our choice.
+//! - A generator that has "local data" reports neither a panic nor an overflow by unwinding out of
+//!   `resume`. We catch panics ourselves and see an overflow in [`Control::state`], so each
+//!   generator is given local data (any pointer but null) and a switch needs no landing pad.
+//!
+//! # Overflow
+//!
+//! Below each stack lies a guard page. When a body runs into it, `generator`'s handler of `SIGSEGV`
+//! (of `SIGBUS` too, and a vectored exception handler on Windows) prints one line to stderr, leaves
+//! the signal handler by switching to the resumer's stack, and `resume` returns
+//! [`Resumed::Overflowed`]. The frames of the body stay as they are: nothing on them is dropped,
+//! locks that they held stay locked, and the stack is leaked. This works in the process itself, also
+//! under `cargo test`, on the conditions that the handler has a stack to run on and recognises the
+//! address:
+//!
+//! - The handler runs on the alternative signal stack of the OS thread. Rust's std makes one for the
+//!   main thread and for each thread it spawns; on a thread that a foreign runtime made without one
+//!   an overflow kills the process with `SIGSEGV`.
+//! - The handler compares the address with the outermost generator that runs on the OS thread. An
+//!   overflow in a model inside a model therefore kills the process.
+//! - The handler prints and allocates, so the stack must not end inside of `malloc` with its lock held:
+//!   the handler would wait for that lock forever. A recursion that allocates, or a long list that
+//!   frees itself, does meet this. [`leave_room`] makes such a stack overflow one step earlier; the
+//!   tracking allocator calls it, and a program without that allocator may hang.
+//!
+//! The handler replaces the one of std, so an overflow of an OS thread's own stack still ends the
+//! process, but with a less helpful message.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::hint::black_box;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Once;
+use std::thread;
+
+use generator::{Gn, LocalGenerator, Scope};
+
+/// What a panic leaves behind.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// What came of a [`Coroutine::resume`].
+#[derive(Debug)]
+pub(crate) enum Resumed {
+    /// The body called [`suspend`] and can be resumed.
+    Suspended,
+    /// The body has ended; `Err` if it panicked. The stack can be recycled.
+    Finished(Result<(), Payload>),
+    /// The body ran into the guard page below its stack, which is unusable now: see the module's
+    /// documentation.
+    Overflowed,
+}
+
+/// The stacks of one exploration, all of one size. They stay on the OS thread that made the pool.
+pub(crate) struct Pool {
+    stack_bytes: usize,
+    idle: Vec<Coroutine>,
+}
+
+impl Pool {
+    /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to whole pages; the
+    /// guard page comes on top. Calls [`prepare`].
+    pub(crate) fn new(stack_bytes: usize) -> Pool {
+        prepare();
+        Pool {
+            stack_bytes: stack_bytes.next_multiple_of(PAGE),
+            idle: Vec::new(),
+        }
+    }
+
+    /// Puts `body` on an idle stack, or on a new one. It does not run yet. Panics if the system has
+    /// no memory for another stack.
+    pub(crate) fn start(&mut self, body: Box<dyn FnOnce()>) -> Coroutine {
+        let coroutine = match self.idle.pop() {
+            Some(idle) => idle,
+            None => Coroutine::new(self.stack_bytes),
+        };
+        coroutine.control.body.set(Some(body));
+        coroutine.control.state.set(State::Ready);
+        coroutine
+    }
+
+    /// Takes a stack back. A body that has not begun is dropped without being run. A stack that is
+    /// suspended or has overflowed cannot be used again and is abandoned.
+    pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
+        let not_begun = coroutine.control.body.take();
+        match coroutine.control.state.get() {
+            State::Ready | State::Idle => {
+                coroutine.control.state.set(State::Idle);
+                self.idle.push(coroutine);
+            }
+            State::Running | State::Suspended => coroutine.abandon(),
+        }
+        drop(not_begun);
+    }
+}
+
+/// A body on a stack.
+///
+/// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise.
+pub(crate) struct Coroutine {
+    control: Rc<Control>,
+    /// Dropped by hand, and only when its code has returned.
+    generator: ManuallyDrop<LocalGenerator<'static, (), ()>>,
+    top: usize,
+}
+
+impl Coroutine {
+    fn new(stack_bytes: usize) -> Coroutine {
+        let control = Rc::new(Control {
+            state: Cell::new(State::Idle),
+            body: Cell::new(None),
+            panic: Cell::new(None),
+            scope: Cell::new(ptr::null_mut()),
+        });
+        let served = Rc::clone(&control);
+        // The size is counted in words. It is a multiple of the page size and thus even; an odd
+        // number of words would make the crate write to every page of the stack.
+        let words = stack_bytes / size_of::<usize>();
+        let generator = Gn::<()>::new_scoped_opt_local(words, move |mut scope: Scope<(), ()>| {
+            served.scope.set((&raw mut scope).cast());
+            served.serve();
+        });
+        // The generator keeps its registers in a record at the very top of the stack, less than
+        // a page below it.
+        let record = generator.into_raw();
+        // SAFETY: the pointer comes from `into_raw` of a generator of this type and is used once.
+        let mut generator = unsafe { LocalGenerator::<'static, (), ()>::from_raw(record) };
+        generator.set_local_data(Rc::as_ptr(&control).cast_mut().cast());
+        Coroutine {
+            control,
+            generator: ManuallyDrop::new(generator),
+            top: (record.addr() + 1).next_multiple_of(PAGE),
+        }
+    }
+
+    /// Runs the body until it suspends or ends. Must not be called again once the body has ended or
+    /// overflowed; doing so panics.
+    #[inline]
+    pub(crate) fn resume(&mut self) -> Resumed {
+        let control: *const Control = &*self.control;
+        assert!(
+            matches!(self.control.state.get(), State::Ready | State::Suspended),
+            "dpor bug: resumed a coroutine that has nothing to run"
+        );
+        self.control.state.set(State::Running);
+        // A body may itself run coroutines, so what was current becomes current again.
+        let outer = CURRENT.replace(control);
+        self.generator.resume();
+        CURRENT.set(outer);
+        match self.control.state.get() {
+            State::Suspended => Resumed::Suspended,
+            State::Idle => Resumed::Finished(match self.control.panic.take() {
+                None => Ok(()),
+                Some(payload) => Err(payload),
+            }),
+            // Only the signal handler comes back here without saying why.
+            State::Running | State::Ready => Resumed::Overflowed,
+        }
+    }
+
+    /// The lowest address of the stack, and the address behind its highest byte. The latter is on
+    /// a page boundary, and the first frame of each body is at the same distance from it.
+    pub(crate) fn stack(&self) -> (usize, usize) {
+        let (words, _) = self.generator.stack_usage();
+        (self.top - words * size_of::<usize>(), self.top)
+    }
+
+    /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.
+    pub(crate) fn abandon(self) {
+        // Dropping does the right thing in each state; the name is for the reader of the caller.
+        drop(self);
+    }
+}
+
+impl Drop for Coroutine {
+    fn drop(&mut self) {
+        match self.control.state.get() {
+            State::Ready | State::Idle => {}
+            State::Running | State::Suspended => return,
+        }
+        // The loop returns when it finds no body. A body that was never begun is dropped last of
+        // all, so that a panic of its destructor does not leave a stack half ended.
+        let _not_begun = self.control.body.take();
+        self.generator.resume();
+        let (size, used) = self.generator.stack_usage();
+        // `generator` panics if a generator is dropped whose last words were written to.
+        if self.generator.is_done() && used < size {
+            // SAFETY: the generator is not used after this, and this is the only place that drops it.
+            unsafe { ManuallyDrop::drop(&mut self.generator) }
+        }
+    }
+}
+
+/// Goes back to whoever resumed the coroutine whose stack this is called on; returns when it is
+/// resumed again. Panics if no coroutine runs on this OS thread.
+#[inline]
+pub(crate) fn suspend() {
+    let current = CURRENT.get();
+    assert!(!current.is_null(), "dpor bug: nothing to suspend");
+    // SAFETY: `resume` put the pointer there, borrows the coroutine that owns the control block, and
+    // takes the pointer away before it returns; we run inside of that `resume`.
+    let control = unsafe { &*current };
+    control.switch_back(State::Suspended);
+}
+
+/// Makes `generator` install its panic hook and its signal handler now, once per process. A panic
+/// hook that is set afterwards comes before `generator`'s, which only keeps quiet about the panics
+/// that `generator` itself makes.
+pub(crate) fn prepare() {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| {
+        // On a thread of its own, because the panic hook cannot be changed by a thread that is
+        // panicking, and a model may be run by a destructor.
+        let installed = thread::spawn(|| {
+            Gn::<()>::new_scoped_local(|_: Scope<(), ()>| ()).resume();
+        });
+        installed
+            .join()
+            .expect("dpor bug: a generator without code failed");
+    });
+}
+
+/// Overflows now if fewer than `BYTES` bytes of this stack are left, give or take a few words. To be
+/// called before something that must not be cut off in the middle and is known to need less.
+#[inline(never)]
+pub(crate) fn leave_room<const BYTES: usize>() {
+    const { assert!(BYTES > 0) };
+    let mut room = MaybeUninit::<[u8; BYTES]>::uninit();
+    // The lowest byte. Of a room that is larger than a page, the compiler touches each page on entry.
+    // SAFETY: the byte is in `room`, which is not empty.
+    unsafe { room.as_mut_ptr().cast::<u8>().write(0) };
+    black_box(&mut room);
+}
+
+/// The smallest page size of any supported system. Stacks begin and end at multiples of the real
+/// one, which is a multiple of this.
+const PAGE: usize = 4096;
+
+thread_local! {
+    /// The coroutine that runs on this OS thread. Set only during its `resume`.
+    static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// No body.
+    Idle,
+    /// A body waits for its first `resume`.
+    Ready,
+    /// A body runs, or has overflowed.
+    Running,
+    /// A body waits for its next `resume`.
+    Suspended,
+}
+
+/// What the two sides of a switch share: the owner of the stack and the code on it.
+struct Control {
+    state: Cell<State>,
+    body: Cell<Option<Box<dyn FnOnce()>>>,
+    /// The payload if the last body panicked.
+    panic: Cell<Option<Payload>>,
+    /// The generator's end of the switch, in a frame at the top of the stack.
+    scope: Cell<*mut Scope<'static, 'static, (), ()>>,
+}
+
+impl Control {
+    /// The code of each stack: runs one body after the other, until it is resumed without one.
+    fn serve(&self) {
+        while let Some(body) = self.body.take() {
+            // An unwind cannot cross the switch, so it ends here.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+                self.panic.set(Some(payload));
+            }
+            self.switch_back(State::Idle);
+        }
+    }
+
+    /// Must be called on the stack that this block belongs to.
+    #[inline]
+    fn switch_back(&self, state: State) {
+        self.state.set(state);
+        // SAFETY: the closure of the generator set the pointer to a variable of its own before it
+        // called `serve`, in whose frames we are; nobody else refers to that variable.
+        unsafe { (*self.scope.get()).yield_with(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! Which heap block does an address belong to, and what is its name?
+//!
+//! A [`Heap`] knows the live blocks that the threads of a model have allocated in this execution. It
+//! hears of them from the tracking allocator (`dpor::alloc::Tracking`), which calls [`entered`],
+//! [`allocated`], [`freed`] and [`reallocated`] for every block of the process; they find the heap of their OS
+//! thread in a thread-local pointer, set for the length of an exploration by [`Heap::attach`] and
+//! null everywhere else.
+//!
+//! The name of a block is what is the same in each execution with the same history, whatever
+//! address the system hands out: the thread that allocated it, how many events that thread had
+//! performed by then, size and alignment, and how many such blocks came before it since that event.
+//! The number of events keeps the effect of an allocation that happens only once in a process (a
+//! buffer made on first use) local: it can change the names of blocks of its own layout up to the
+//! thread's next event, and no others.
+//!
+//! What is recorded:
+//!
+//! - *Allocations* count only while [`Heap::record`] is on, which is while user code runs. What the
+//!   runtime allocates to do its work is not part of the model. A box that is made for the user's
+//!   values (the result of a thread, say) should be allocated while it is on, or the objects in it
+//!   have no name but an address.
+//! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees of
+//!   unknown blocks (older than the model, or than this execution) count while recording is on.
+//! - A reallocation ends one block and begins another, even when it stays in place: whether it
+//!   stays is the system's choice and must not show in a name.
+//!
+//! The heap may only be touched by its own OS thread. A block of the model that another OS thread
+//! frees stays listed; when its memory is handed out again, the newer block is what [`Heap::find`]
+//! finds.
+//!
+//! The heap allocates too, for its own tables. It moves its [`State`] out of its cell while it works,
+//! so the hooks that it causes find nothing to work on and leave. The same holds if a stack
+//! overflows within a hook and the work is never finished: that state is leaked, and the next
+//! [`Heap::reset`] makes a new one.
+
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::mem;
+use std::ptr;
+
+use super::coroutine::leave_room;
+
+mod blocks;
+
+pub(crate) use blocks::Block;
+use blocks::Blocks;
+
+/// The heap blocks of one exploration. One per OS thread can be attached at a time.
+pub(crate) struct Heap {
+    recording: Cell<bool>,
+    /// Who allocates, and how many events it has performed.
+    thread: Cell<(u32, u32)>,
+    /// Whether `State::freed` may have something in it.
+    some_freed: Cell<bool>,
+    /// Empty while a function of this module works on it.
+    state: Cell<Option<Box<State>>>,
+}
+
+#[derive(Default)]
+struct State {
+    blocks: Blocks,
+    /// By thread.
+    counters: Vec<Counter>,
+    /// The memory that was freed since the object table last asked.
+    freed: Vec<(usize, usize)>,
+    /// How often the heap was reset.
+    execution: u64,
+}
+
+/// How many blocks of each layout a thread has allocated since its last event.
+#[derive(Default)]
+struct Counter {
+    execution: u64,
+    events: u32,
+    /// Few layouts are in use between two events, so a list is faster than a map.
+    layouts: Vec<(Layout, u32)>,
+}
+
+impl Heap {
+    /// A heap without blocks, neither attached nor recording.
+    pub(crate) fn new() -> Heap {
+        Heap {
+            recording: Cell::new(false),
+            thread: Cell::new((0, 0)),
+            some_freed: Cell::new(false),
+            state: Cell::new(Some(Box::default())),
+        }
+    }
+
+    /// Makes this the heap of the OS thread while `run` runs. The heap that was attached before is
+    /// attached again afterwards, also if `run` panics.
+    pub(crate) fn attach<R>(&self, run: impl FnOnce() -> R) -> R {
+        struct Restore(*const Heap);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                ATTACHED.set(self.0);
+            }
+        }
+        let _restore = Restore(ATTACHED.replace(self));
+        run()
+    }
+
+    /// Switches the recording of allocations on or off, and says whether it was on. Costs a store.
+    #[inline]
+    pub(crate) fn record(&self, on: bool) -> bool {
+        self.recording.replace(on)
+    }
+
+    /// Says who allocates from now on, and how many events that thread has performed. Costs a store.
+    #[inline]
+    pub(crate) fn set_thread(&self, thread: u32, events: u32) {
+        self.thread.set((thread, events));
+    }
+
+    /// A new execution begins: forgets everything, keeps the memory of the tables, and switches
+    /// recording off. Blocks that are still allocated are unknown from now on.
+    pub(crate) fn reset(&self) {
+        self.recording.set(false);
+        self.thread.set((0, 0));
+        self.some_freed.set(false);
+        let mut state = self.state.take().unwrap_or_default();
+        state.execution += 1;
+        state.blocks.clear();
+        state.freed.clear();
+        self.state.set(Some(state));
+    }
+
+    /// The live block that contains `address`, the newest if there are several. From now on the heap
+    /// will report when it is freed.
+    pub(crate) fn find(&self, address: usize) -> Option<Block> {
+        self.with(|state| state.blocks.find(address)).flatten()
+    }
+
+    /// How many blocks are live.
+    #[cfg(test)]
+    pub(crate) fn live_count(&self) -> usize {
+        self.with(|state| state.blocks.len()).unwrap_or(0)
+    }
+
+    /// The live blocks in the order of their names: by thread, events, layout and number.
+    #[cfg(test)]
+    pub(crate) fn live(&self) -> Vec<Block> {
+        let mut live: Vec<Block> = self
+            .with(|state| state.blocks.iter().collect())
+            .unwrap_or_default();
+        live.sort_unstable_by_key(Block::name);
+        live
+    }
+
+    /// Hands over the start and the size in bytes of each block that was freed since the last call
+    /// and may hold objects: blocks that [`Heap::find`] has found, and unknown ones. Costs a load if
+    /// there are none.
+    #[inline]
+    pub(crate) fn drain_freed(&self, each: impl FnMut(usize, usize)) {
+        if self.some_freed.get() {
+            self.drain_some_freed(each);
+        }
+    }
+
+    fn drain_some_freed(&self, mut each: impl FnMut(usize, usize)) {
+        self.some_freed.set(false);
+        let mut freed = self
+            .with(|state| mem::take(&mut state.freed))
+            .unwrap_or_default();
+        // The heap is whole while `each` runs, so `each` can free memory and ask for blocks.
+        for (start, size) in freed.drain(..) {
+            each(start, size);
+        }
+        self.with(|state| {
+            if state.freed.is_empty() {
+                mem::swap(&mut state.freed, &mut freed);
+            }
+        });
+    }
+
+    /// Works on the state, unless somebody further up this stack does. Must not panic: it runs
+    /// inside of the global allocator.
+    #[inline]
+    fn with<R>(&self, work: impl FnOnce(&mut State) -> R) -> Option<R> {
+        let mut state = self.state.take()?;
+        let result = work(&mut state);
+        // Nothing to drop: the cell has been empty since `take`.
+        mem::forget(self.state.replace(Some(state)));
+        Some(result)
+    }
+
+    #[inline(never)]
+    fn note_allocated(&self, start: usize, layout: Layout) {
+        if self.recording.get() && start != 0 {
+            let (thread, events) = self.thread.get();
+            self.with(|state| {
+                let nth = state.count(thread, events, layout);
+                state
+                    .blocks
+                    .insert(Block::new(start, layout, thread, events, nth));
+            });
+        }
+    }
+
+    #[inline(never)]
+    fn note_freed(&self, start: usize, layout: Layout) {
+        self.with(|state| {
+            let report = match state.blocks.remove(start, layout.size()) {
+                Some(block) => block.found,
+                None => self.recording.get(),
+            };
+            if report {
+                state.freed.push((start, layout.size()));
+                self.some_freed.set(true);
+            }
+        });
+    }
+}
+
+impl State {
+    /// The number of the next block of this layout, counted from 0 since the thread's last event.
+    fn count(&mut self, thread: u32, events: u32, layout: Layout) -> u32 {
+        let thread = thread as usize;
+        if self.counters.len() <= thread {
+            self.counters.resize_with(thread + 1, Counter::default);
+        }
+        let counter = &mut self.counters[thread];
+        if (counter.execution, counter.events) != (self.execution, events) {
+            counter.execution = self.execution;
+            counter.events = events;
+            counter.layouts.clear();
+        }
+        let known = counter.layouts.iter().position(|known| known.0 == layout);
+        if let Some(at) = known {
+            let nth = counter.layouts[at].1;
+            counter.layouts[at].1 = nth.wrapping_add(1);
+            // Half way to the front, so that the layouts in use are found soon.
+            counter.layouts.swap(at, at / 2);
+            return nth;
+        }
+        counter.layouts.push((layout, 1));
+        0
+    }
+}
+
+thread_local! {
+    /// The heap of the exploration that runs on this OS thread. A constant without a destructor, so
+    /// that the allocator can read it at any time in a thread's life without allocating.
+    static ATTACHED: Cell<*const Heap> = const { Cell::new(ptr::null()) };
+}
+
+/// Calls `work` if a heap is attached to this OS thread.
+#[inline]
+fn with_attached(work: impl FnOnce(&Heap)) {
+    // Without a thread-local there is no exploration to tell.
+    let _ = ATTACHED.try_with(|attached| {
+        let heap = attached.get();
+        if !heap.is_null() {
+            // SAFETY: `attach` borrows the heap for as long as the pointer is here, and a heap has
+            // no method that needs it exclusively.
+            work(unsafe { &*heap });
+        }
+    });
+}
+
+/// Called by the tracking allocator before it calls the allocator behind it, so that a coroutine that
+/// runs out of stack does so here and not in there: see [`coroutine`](super::coroutine).
+#[inline]
+pub(crate) fn entered() {
+    with_attached(|_| leave_room::<ROOM>());
+}
+
+/// What an allocator may need of the stack, in bytes. Also touched when the handler of an overflow
+/// allocates, on a signal stack that may have no more than 8192.
+const ROOM: usize = 2048;
+
+/// Called by the tracking allocator after each allocation, also a failed one (`start` is null then).
+#[inline]
+pub(crate) fn allocated(start: *mut u8, layout: Layout) {
+    with_attached(|heap| heap.note_allocated(start.addr(), layout));
+}
+
+/// Called by the tracking allocator before each free.
+#[inline]
+pub(crate) fn freed(start: *mut u8, layout: Layout) {
+    with_attached(|heap| heap.note_freed(start.addr(), layout));
+}
+
+/// Called by the tracking allocator after each successful reallocation of the block at `old`.
+#[inline]
+pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout: Layout) {
+    with_attached(|heap| {
+        heap.note_freed(old.addr(), layout);
+        heap.note_allocated(new.addr(), new_layout);
+    });
+}
+
+/// Whether the global allocator of this program reports to this module. Without it, no object on
+/// the heap has a stable name.
+pub(crate) fn installed() -> bool {
+    let heap = Heap::new();
+    heap.attach(|| {
+        heap.record(true);
+        let probe = std::hint::black_box(Box::new(0_u64));
+        heap.record(false);
+        heap.find((&raw const *probe).addr()).is_some()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! How does a closure become an exploration?
+//!
+//! [`run`] plays one closure through all executions that an explorer asks for: every modelled thread
+//! is a [`coroutine`], and a shim's operation is announced through [`context`].
+
+pub(crate) mod context;
+pub(crate) mod coroutine;
+pub(crate) mod heap;
+pub(crate) mod objects;
+pub(crate) mod panics;
+pub(crate) mod run;
+pub(crate) mod watchdog;

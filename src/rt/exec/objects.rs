@@ -1,0 +1,169 @@
+//! Which object is at this address?
+//!
+//! A shim has nothing of its own but the value it would have in std, so that `new` is a `const fn`,
+//! sizes and alignments are std's and zeroed memory is a valid atomic. The object behind it is found
+//! by its address, once per operation, in a table; the address becomes a name (a [`Place`]) only the
+//! first time in an execution.
+//!
+//! Memory is the truth. If the value there is not the one the machine remembers, somebody wrote it
+//! through `&mut`, or a new object was made in the same place: the next *generation* begins, and the
+//! machine starts from what it found. `&mut` excludes every other thread, so nobody can be in the
+//! middle of an operation. An object that is replaced by one of the same value may as well be the
+//! same one: all accesses to the two are ordered by the program.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::MaybeUninit;
+
+use crate::rt::object::State;
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::id::{ObjectId, Place, Region};
+use crate::rt::trace::operation::ObjectKind;
+
+/// The objects of an execution, by address.
+#[derive(Default)]
+pub(crate) struct Table {
+    entries: HashMap<usize, Entry, BuildHasherDefault<AddressHasher>>,
+    /// Memory that is older than the execution, with what it held when it was met.
+    elsewhere: Vec<(usize, ObjectKind, u64)>,
+    /// Copies of shims that are more than a value, by their addresses.
+    pristine: Vec<(*mut u8, Vec<MaybeUninit<u8>>)>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    object: ObjectId,
+    place: Place,
+}
+
+impl Table {
+    /// The object at `address`, whose shim is of this kind and holds `memory`. `locate` is asked
+    /// for the region of an address that this execution has not met.
+    #[inline]
+    pub(crate) fn object(
+        &mut self,
+        machine: &mut Machine,
+        address: usize,
+        kind: ObjectKind,
+        memory: u64,
+        locate: impl FnOnce(usize) -> Region,
+    ) -> ObjectId {
+        if let Some(&Entry { object, place }) = self.entries.get(&address) {
+            let state = machine.state(object);
+            if state.kind() == kind && agrees(state, memory) {
+                return object;
+            }
+            let place = Place {
+                generation: place.generation + 1,
+                ..place
+            };
+            let object = machine.object_at(place, kind, memory);
+            self.entries.insert(address, Entry { object, place });
+            return object;
+        }
+        let region = locate(address);
+        if matches!(region, Region::Elsewhere { .. }) {
+            self.elsewhere.push((address, kind, memory));
+        }
+        let place = Place {
+            region,
+            generation: 0,
+        };
+        let object = machine.object_at(place, kind, memory);
+        self.entries.insert(address, Entry { object, place });
+        object
+    }
+
+    /// Forgets the objects in a block that was freed.
+    pub(crate) fn forget(&mut self, start: usize, length: usize) {
+        let block = start..start + length;
+        if length <= 8 * self.entries.len() {
+            for address in block.clone() {
+                self.entries.remove(&address);
+            }
+        } else {
+            self.entries.retain(|address, _| !block.contains(address));
+        }
+        self.elsewhere
+            .retain(|(address, ..)| !block.contains(address));
+    }
+
+    /// Whether the object at this address is older than the execution.
+    pub(crate) fn is_elsewhere(&self, address: usize) -> bool {
+        self.elsewhere.iter().any(|&(known, ..)| known == address)
+    }
+
+    /// Keeps the `size` bytes at `start`, unless they are kept already.
+    pub(crate) fn keep(&mut self, start: *const u8, size: usize) {
+        if self
+            .pristine
+            .iter()
+            .any(|&(known, _)| known.cast_const() == start)
+        {
+            return;
+        }
+        let mut bytes = vec![MaybeUninit::uninit(); size];
+        // SAFETY: the caller is a shim that gives its own address and size; the destination has
+        // that size. Bytes that are not initialised stay so.
+        unsafe { std::ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
+        self.pristine.push((start.cast_mut(), bytes));
+    }
+
+    /// Ends the execution: memory that is older than it gets back what it held before.
+    pub(crate) fn reset(&mut self) {
+        self.entries.clear();
+        for (start, bytes) in self.pristine.drain(..) {
+            // SAFETY: the shim is older than the execution and lives on after it; its data has no
+            // drop glue, so forgetting what it holds now leaks nothing and these bytes are as good
+            // as when they were copied. No guard of it exists any more: every stack is unwound.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
+        }
+        for (address, kind, value) in self.elsewhere.drain(..) {
+            restore(address, kind, value);
+        }
+    }
+}
+
+/// Whether a shim that holds `memory` can be in this state.
+fn agrees(state: &State, memory: u64) -> bool {
+    state.visible() == memory
+}
+
+fn restore(address: usize, kind: ObjectKind, value: u64) {
+    use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+    let ObjectKind::Atomic(ty) = kind else { return };
+    let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
+    // SAFETY: the address is that of an atomic of this width which the execution has used and which
+    // was neither on a stack of the model nor in a block that it allocated or freed: a static, or
+    // something the test's closure owns, which is alive as long as the closure. It is only ever
+    // accessed atomically.
+    unsafe {
+        match ty.bits() {
+            8 => AtomicU8::from_ptr(pointer).store(value as u8, Relaxed),
+            16 => AtomicU16::from_ptr(pointer.cast()).store(value as u16, Relaxed),
+            32 => AtomicU32::from_ptr(pointer.cast()).store(value as u32, Relaxed),
+            _ => AtomicU64::from_ptr(pointer.cast()).store(value, Relaxed),
+        }
+    }
+}
+
+/// Addresses are spread well enough by one multiplication.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_usize(byte as usize);
+        }
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        let mixed = (self.0 ^ value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}

@@ -1,0 +1,64 @@
+//! Who panicked, where, and what must not be printed twice?
+//!
+//! One hook is installed, once per process. It asks whether this OS thread is running the code of a
+//! modelled thread; then it keeps the message for the report and prints nothing. Any other panic
+//! goes to the hook that was there before. It is never taken out again, so models in parallel tests
+//! do not get into each other's way.
+
+use std::cell::RefCell;
+use std::sync::Once;
+
+/// What the hook kept of a panic.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) text: String,
+    pub(crate) location: Option<(String, u32, u32)>,
+}
+
+thread_local! {
+    /// Set while this OS thread runs the code of a modelled thread.
+    static CATCHING: RefCell<Option<Option<Message>>> = const { RefCell::new(None) };
+}
+
+/// Installs the hook if it is not installed yet.
+pub(crate) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        super::coroutine::prepare();
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let kept = CATCHING.try_with(|slot| {
+                let Ok(mut slot) = slot.try_borrow_mut() else {
+                    return false;
+                };
+                let Some(slot) = slot.as_mut() else {
+                    return false;
+                };
+                let payload = info.payload();
+                let text = payload
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| payload.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "a payload that is not text".to_owned());
+                let location = info
+                    .location()
+                    .map(|l| (l.file().to_owned(), l.line(), l.column()));
+                *slot = Some(Message { text, location });
+                true
+            });
+            if kept != Ok(true) {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Panics of this OS thread are kept from now on, or go to the hook before.
+pub(crate) fn catch(on: bool) {
+    CATCHING.with(|slot| *slot.borrow_mut() = on.then_some(None));
+}
+
+/// The last panic that was kept.
+pub(crate) fn take() -> Option<Message> {
+    CATCHING.with(|slot| slot.borrow_mut().as_mut().and_then(Option::take))
+}

@@ -1,0 +1,298 @@
+//! How does one closure run through all executions?
+//!
+//! [`explore`] is the root that resumes coroutines. It is only reached when another thread is to go
+//! on than the one that has just announced an operation, and when a thread or an execution ends.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::rt::explore::Explorer;
+use crate::rt::explore::driver::{Bounds, Driver, Stats};
+use crate::rt::object::machine::Limits;
+use crate::rt::trace::Site;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::verdict::End;
+
+use super::context::{Inner, Running, Runtime, enter, here};
+use super::coroutine::{Coroutine, Pool, Resumed};
+use super::heap::Heap;
+use super::objects::Table;
+use super::panics::{self, Message};
+use super::watchdog::{Pulse, Watchdog};
+
+/// An execution that failed, with everything that is needed to tell about it.
+pub(crate) struct Found {
+    pub(crate) end: End,
+    pub(crate) driver: Driver,
+    /// Names given to threads.
+    pub(crate) names: Vec<(ThreadId, String)>,
+    /// Where the program panicked, if it did.
+    pub(crate) message: Option<Message>,
+    pub(crate) payload: Option<Box<dyn Any + Send>>,
+}
+
+/// How an exploration ended.
+pub(crate) enum Explored {
+    /// Nothing failed. `complete` says whether everything was explored.
+    Passed { stats: Stats, complete: bool },
+    /// This execution failed.
+    Failed(Box<Found>),
+}
+
+/// Explores the executions of `body` that `explorer` asks for, until one fails or `go_on` says no. If
+/// a step does not come back within `patience`, a line on standard error says so.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn explore(
+    body: Arc<dyn Fn() + Send + Sync>,
+    explorer: Box<dyn Explorer>,
+    limits: Limits,
+    bounds: Bounds,
+    stack_bytes: usize,
+    patience: Option<Duration>,
+    site: Site,
+    mut go_on: impl FnMut(&Stats) -> bool,
+) -> Explored {
+    panics::install();
+    let runtime = Runtime {
+        inner: RefCell::new(Inner {
+            driver: Driver::new(explorer, limits, bounds),
+            table: Table::default(),
+            threads: Vec::new(),
+            next: None,
+            end: None,
+            spawned: Vec::new(),
+            names: Vec::new(),
+        }),
+        heap: Heap::new(),
+        current: Cell::new(ThreadId::MAIN),
+        stopping: Cell::new(false),
+        pulse: Arc::new(Pulse::default()),
+        message: Cell::new(None),
+    };
+    let _watchdog = patience.map(|patience| {
+        let say = |text| eprintln!("{text}");
+        Watchdog::watch(runtime.pulse.clone(), patience, say)
+    });
+    let mut pool = Pool::new(stack_bytes);
+    loop {
+        let stats = runtime.inner.borrow().driver.stats;
+        if !go_on(&stats) {
+            return Explored::Passed {
+                stats,
+                complete: false,
+            };
+        }
+        if !runtime.inner.borrow_mut().driver.begin(site) {
+            return Explored::Passed {
+                stats,
+                complete: true,
+            };
+        }
+        let (end, message, payload) = enter(&runtime, || {
+            let mut panicked = None;
+            let end = execute(&runtime, &mut pool, &body, &mut panicked);
+            let message = runtime.message.take();
+            let failed = match end {
+                End::Panicked { thread } => Some(thread),
+                _ => None,
+            };
+            tear_down(&runtime, &mut pool, failed, &mut panicked);
+            (end, message, panicked)
+        });
+        let mut inner = runtime.inner.borrow_mut();
+        inner.table.reset();
+        match end {
+            End::Complete | End::Pruned(_) => {
+                inner.driver.finish(&end);
+                inner.names.clear();
+            }
+            end => {
+                drop(inner);
+                let inner = runtime.inner.into_inner();
+                return Explored::Failed(Box::new(Found {
+                    end,
+                    driver: inner.driver,
+                    names: inner.names,
+                    message,
+                    payload,
+                }));
+            }
+        }
+    }
+}
+
+/// Runs one execution to its end.
+fn execute(
+    runtime: &Runtime,
+    pool: &mut Pool,
+    body: &Arc<dyn Fn() + Send + Sync>,
+    panicked: &mut Option<Box<dyn Any + Send>>,
+) -> End {
+    runtime.heap.reset();
+    let main = body.clone();
+    {
+        let mut inner = runtime.inner.borrow_mut();
+        inner.end = None;
+        inner.next = None;
+        inner
+            .spawned
+            .push((ThreadId::MAIN, Box::new(move || main())));
+        let next = inner.driver.next();
+        inner.take(next);
+    }
+    loop {
+        let thread = {
+            let mut inner = runtime.inner.borrow_mut();
+            if let Some(end) = inner.end.take() {
+                return end;
+            }
+            match inner.next.take() {
+                Some(thread) => thread,
+                None => {
+                    // The last step was the end of a thread.
+                    let next = inner.driver.next();
+                    inner.take(next);
+                    continue;
+                }
+            }
+        };
+        let mut coroutine = take_coroutine(runtime, pool, thread);
+        match resume(runtime, thread, &mut coroutine) {
+            Resumed::Suspended => put_back(runtime, thread, coroutine),
+            Resumed::Finished(Ok(())) => {
+                pool.recycle(coroutine);
+                runtime.inner.borrow_mut().threads[thread.index()] = None;
+            }
+            Resumed::Finished(Err(payload)) => {
+                pool.recycle(coroutine);
+                runtime.inner.borrow_mut().threads[thread.index()] = None;
+                *panicked = Some(payload);
+                return End::Panicked { thread };
+            }
+            Resumed::Overflowed => {
+                coroutine.abandon();
+                runtime.inner.borrow_mut().threads[thread.index()] = None;
+                return End::StackOverflow { thread };
+            }
+        }
+    }
+}
+
+/// The coroutine of a thread that is about to go on; a new one if it is about to start.
+fn take_coroutine(runtime: &Runtime, pool: &mut Pool, thread: ThreadId) -> Coroutine {
+    let mut inner = runtime.inner.borrow_mut();
+    if let Some(Some(running)) = inner.threads.get_mut(thread.index())
+        && let Some(coroutine) = running.coroutine.take()
+    {
+        return coroutine;
+    }
+    let at = inner.spawned.iter().position(|(t, _)| *t == thread);
+    let Some(at) = at else {
+        panic!("dpor bug: {thread:?} has neither a stack nor a body")
+    };
+    let (_, body) = inner.spawned.swap_remove(at);
+    let coroutine = pool.start(Box::new(move || {
+        body();
+        exit();
+    }));
+    if inner.threads.len() <= thread.index() {
+        inner.threads.resize_with(thread.index() + 1, || None);
+    }
+    inner.threads[thread.index()] = Some(Running {
+        stack: coroutine.stack(),
+        coroutine: None,
+        outcome: None,
+    });
+    coroutine
+}
+
+fn put_back(runtime: &Runtime, thread: ThreadId, coroutine: Coroutine) {
+    let mut inner = runtime.inner.borrow_mut();
+    if let Some(running) = &mut inner.threads[thread.index()] {
+        running.coroutine = Some(coroutine);
+    }
+}
+
+/// Runs the code of `thread` until it suspends or ends.
+fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
+    runtime.current.set(thread);
+    runtime.own(thread);
+    panics::catch(true);
+    runtime.heap.record(true);
+    let resumed = coroutine.resume();
+    runtime.heap.record(false);
+    if let Some(message) = panics::take() {
+        runtime.message.set(Some(message));
+    }
+    panics::catch(false);
+    resumed
+}
+
+/// The last event of a thread.
+fn exit() {
+    super::context::announce(here(), |machine, me| {
+        Some(Operation {
+            object: machine.thread_object(me),
+            kind: OpKind::Exit,
+        })
+    });
+}
+
+/// Unwinds every stack that still has frames. If the thread that `failed` had to wait for others in
+/// the middle of its unwinding, its payload is found only now.
+fn tear_down(
+    runtime: &Runtime,
+    pool: &mut Pool,
+    failed: Option<ThreadId>,
+    panicked: &mut Option<Box<dyn Any + Send>>,
+) {
+    runtime.stopping.set(true);
+    runtime.inner.borrow_mut().spawned.clear();
+    // A destructor may have to wait for what another thread holds; each round ends some.
+    let mut progress = true;
+    while progress {
+        progress = false;
+        let threads = runtime.inner.borrow().threads.len();
+        for index in 0..threads {
+            let thread = ThreadId(index as u32);
+            let coroutine = match &mut runtime.inner.borrow_mut().threads[index] {
+                Some(running) => running.coroutine.take(),
+                None => None,
+            };
+            let Some(mut coroutine) = coroutine else {
+                continue;
+            };
+            match resume(runtime, thread, &mut coroutine) {
+                Resumed::Suspended => put_back(runtime, thread, coroutine),
+                // Whether it unwound to the end or a destructor panicked makes no difference: the
+                // failure that ended the execution has been found before.
+                Resumed::Finished(ended) => {
+                    if failed == Some(thread)
+                        && let Err(payload) = ended
+                    {
+                        *panicked = Some(payload);
+                    }
+                    pool.recycle(coroutine);
+                    runtime.inner.borrow_mut().threads[index] = None;
+                    progress = true;
+                }
+                Resumed::Overflowed => {
+                    coroutine.abandon();
+                    runtime.inner.borrow_mut().threads[index] = None;
+                    progress = true;
+                }
+            }
+        }
+    }
+    // What still waits will wait for ever; its stack is lost, which is better than hanging.
+    for running in runtime.inner.borrow_mut().threads.drain(..).flatten() {
+        if let Some(coroutine) = running.coroutine {
+            coroutine.abandon();
+        }
+    }
+    runtime.message.set(None);
+    runtime.stopping.set(false);
+}
