@@ -1,0 +1,4 @@
+//! What do people read when a test has failed?
+
+pub(crate) mod source;
+pub(crate) mod text;

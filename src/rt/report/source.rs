@@ -1,0 +1,57 @@
+//! What does the program call the object that it touches here?
+//!
+//! A location points at the method's name, so the expression before the dot is what the author calls
+//! the object: `self.head` in `self.head.load(..)`. Silent where the source is missing.
+
+use std::collections::HashMap;
+use std::fs;
+use std::panic::Location;
+use std::path::Path;
+
+/// Source files that have been read.
+#[derive(Default)]
+pub(crate) struct Sources {
+    files: HashMap<String, Option<Vec<String>>>,
+}
+
+impl Sources {
+    fn line(&mut self, file: &str, line: u32) -> Option<&str> {
+        let lines = self.files.entry(file.to_owned()).or_insert_with(|| {
+            // Locations are relative to the workspace; a test runs in its package.
+            let mut directory = std::env::current_dir().ok()?;
+            loop {
+                if let Ok(text) = fs::read_to_string(directory.join(Path::new(file))) {
+                    return Some(text.lines().map(str::to_owned).collect());
+                }
+                if !directory.pop() {
+                    return None;
+                }
+            }
+        });
+        lines.as_ref()?.get(line as usize - 1).map(String::as_str)
+    }
+
+    /// The expression before the method call at `site`.
+    pub(crate) fn receiver(&mut self, site: &Location<'_>) -> Option<String> {
+        let line = self.line(site.file(), site.line())?;
+        let before: String = line.chars().take(site.column() as usize - 1).collect();
+        let before = before.trim_end().strip_suffix('.')?;
+        let mut depth = 0;
+        let start = before
+            .char_indices()
+            .rev()
+            .take_while(|&(_, c)| {
+                match c {
+                    ')' | ']' => depth += 1,
+                    '(' | '[' if depth == 0 => return false,
+                    '(' | '[' => depth -= 1,
+                    _ => {}
+                }
+                depth > 0 || c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '[' | '(')
+            })
+            .last()?
+            .0;
+        let name = before[start..].trim();
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+}
