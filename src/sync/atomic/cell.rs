@@ -1,0 +1,316 @@
+//! What do all atomics have in common?
+//!
+//! A shim announces what it is about to do and then does it to its own memory: no other thread runs
+//! between the answer and this thread's next announcement, so the result is the one the model
+//! computed. The same code serves outside of a model and while an execution is torn down.
+
+use std::sync::atomic::Ordering;
+
+use crate::rt::{self, Answer, AtomicType, ObjectKind, OpKind, Outcome, Rmw, Target};
+
+/// An atomic that holds `memory`, for an announcement.
+pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target {
+    Target {
+        address: address.addr(),
+        kind: ObjectKind::Atomic(ty),
+        memory: ty.truncate(memory),
+    }
+}
+
+#[track_caller]
+#[inline]
+pub(super) fn load(target: Target, order: Ordering) {
+    assert!(
+        !matches!(order, Ordering::Release | Ordering::AcqRel),
+        "there is no such thing as a {} load",
+        if order == Ordering::Release {
+            "release"
+        } else {
+            "acquire-release"
+        }
+    );
+    rt::perform(target, OpKind::Load { order });
+}
+
+#[track_caller]
+#[inline]
+pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering) {
+    assert!(
+        !matches!(order, Ordering::Acquire | Ordering::AcqRel),
+        "there is no such thing as an {} store",
+        if order == Ordering::Acquire {
+            "acquire"
+        } else {
+            "acquire-release"
+        }
+    );
+    let value = ty.truncate(value);
+    rt::perform(target, OpKind::Store { order, value });
+}
+
+#[track_caller]
+#[inline]
+pub(super) fn modify(target: Target, ty: AtomicType, rmw: Rmw, operand: u64, order: Ordering) {
+    let operand = ty.truncate(operand);
+    rt::perform(
+        target,
+        OpKind::Rmw {
+            order,
+            rmw,
+            operand,
+        },
+    );
+}
+
+/// Announces a compare-exchange. False if it is to fail although the value is the expected one.
+#[track_caller]
+#[inline]
+pub(super) fn compare(
+    target: Target,
+    ty: AtomicType,
+    (expected, new): (u64, u64),
+    (success, failure): (Ordering, Ordering),
+    weak: bool,
+) -> bool {
+    assert!(
+        !matches!(failure, Ordering::Release | Ordering::AcqRel),
+        "there is no such thing as a {} failure ordering",
+        if failure == Ordering::Release {
+            "release"
+        } else {
+            "acquire-release"
+        }
+    );
+    let expected = ty.truncate(expected);
+    let kind = OpKind::CompareExchange {
+        success,
+        failure,
+        expected,
+        new: ty.truncate(new),
+        spurious: weak && rt::spurious_failures(),
+    };
+    !matches!(
+        rt::perform(target, kind),
+        Answer::Done(Outcome::Failure(found)) if found == expected
+    )
+}
+
+/// The methods that every atomic has. `$to` makes bits of a value.
+macro_rules! common {
+    ($value:ty, $std:ty, $kind:expr, $to:expr) => {
+        #[inline]
+        fn target(&self) -> crate::rt::Target {
+            let bits = $to(self.0.load(Ordering::Relaxed));
+            super::cell::target((&raw const self.0).cast(), $kind, bits)
+        }
+
+        /// Makes a mutable reference to an atomic from a pointer.
+        ///
+        /// # Safety
+        ///
+        /// As for the type of the same name in std: the pointer is aligned and valid for reads and
+        /// writes for `'a`, and every access that may race with one through the result is atomic.
+        pub const unsafe fn from_ptr<'a>(ptr: *mut $value) -> &'a Self {
+            // SAFETY: `Self` is a transparent wrapper of std's atomic, which has the same size and
+            // alignment as the pointer's target where the caller's promise holds.
+            unsafe { &*ptr.cast() }
+        }
+
+        /// A mutable reference to the value. It is exclusive, so this is no visible operation.
+        #[inline]
+        pub fn get_mut(&mut self) -> &mut $value {
+            self.0.get_mut()
+        }
+
+        /// The value, when nobody shares it any more.
+        #[inline]
+        pub const fn into_inner(self) -> $value {
+            self.0.into_inner()
+        }
+
+        /// A pointer to the value. Accesses through it are plain memory accesses, which a model
+        /// does not see.
+        #[inline]
+        pub const fn as_ptr(&self) -> *mut $value {
+            self.0.as_ptr()
+        }
+
+        /// Reads the value without being a visible operation, as in loom.
+        ///
+        /// # Safety
+        ///
+        /// No other thread may write the value at the same time.
+        pub unsafe fn unsync_load(&self) -> $value {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        /// Lends the value mutably to `f`, as in loom.
+        pub fn with_mut<R>(&mut self, f: impl FnOnce(&mut $value) -> R) -> R {
+            f(self.0.get_mut())
+        }
+
+        /// Reads the value.
+        ///
+        /// # Panics
+        ///
+        /// If `order` is `Release` or `AcqRel`.
+        #[inline]
+        #[track_caller]
+        pub fn load(&self, order: Ordering) -> $value {
+            super::cell::load(self.target(), order);
+            self.0.load(order)
+        }
+
+        /// Writes the value.
+        ///
+        /// # Panics
+        ///
+        /// If `order` is `Acquire` or `AcqRel`.
+        #[inline]
+        #[track_caller]
+        pub fn store(&self, value: $value, order: Ordering) {
+            super::cell::store(self.target(), $kind, $to(value), order);
+            self.0.store(value, order);
+        }
+
+        /// Writes the value and returns the one before.
+        #[inline]
+        #[track_caller]
+        pub fn swap(&self, value: $value, order: Ordering) -> $value {
+            super::cell::modify(
+                self.target(),
+                $kind,
+                crate::rt::Rmw::Swap,
+                $to(value),
+                order,
+            );
+            self.0.swap(value, order)
+        }
+
+        /// Writes `new` if the value is `current`; returns the value before either way.
+        ///
+        /// # Panics
+        ///
+        /// If `failure` is `Release` or `AcqRel`.
+        #[inline]
+        #[track_caller]
+        pub fn compare_exchange(
+            &self,
+            current: $value,
+            new: $value,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<$value, $value> {
+            let values = ($to(current), $to(new));
+            super::cell::compare(self.target(), $kind, values, (success, failure), false);
+            self.0.compare_exchange(current, new, success, failure)
+        }
+
+        /// Like [`compare_exchange`](Self::compare_exchange), but may fail for no reason: a model
+        /// explores that where it was asked to (`Builder::spurious_failures`).
+        ///
+        /// # Panics
+        ///
+        /// If `failure` is `Release` or `AcqRel`.
+        #[inline]
+        #[track_caller]
+        pub fn compare_exchange_weak(
+            &self,
+            current: $value,
+            new: $value,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<$value, $value> {
+            let values = ($to(current), $to(new));
+            if super::cell::compare(self.target(), $kind, values, (success, failure), true) {
+                self.0.compare_exchange(current, new, success, failure)
+            } else {
+                Err(current)
+            }
+        }
+
+        /// Writes `new` if the value is `current`; returns the value before either way.
+        #[deprecated(note = "use `compare_exchange` or `compare_exchange_weak` instead")]
+        #[track_caller]
+        pub fn compare_and_swap(&self, current: $value, new: $value, order: Ordering) -> $value {
+            let failure = match order {
+                Ordering::Release => Ordering::Relaxed,
+                Ordering::AcqRel => Ordering::Acquire,
+                order => order,
+            };
+            match self.compare_exchange(current, new, order, failure) {
+                Ok(before) | Err(before) => before,
+            }
+        }
+
+        /// Reads the value and replaces it by what `f` makes of it, again and again until nobody
+        /// came in between; gives up when `f` does. Each try is a visible load or compare-exchange.
+        ///
+        /// # Panics
+        ///
+        /// If `fetch_order` is `Release` or `AcqRel`.
+        #[track_caller]
+        pub fn fetch_update<F>(
+            &self,
+            set_order: Ordering,
+            fetch_order: Ordering,
+            mut f: F,
+        ) -> Result<$value, $value>
+        where
+            F: FnMut($value) -> Option<$value>,
+        {
+            let mut before = self.load(fetch_order);
+            while let Some(new) = f(before) {
+                match self.compare_exchange_weak(before, new, set_order, fetch_order) {
+                    Ok(found) => return Ok(found),
+                    Err(found) => before = found,
+                }
+            }
+            Err(before)
+        }
+
+        /// [`fetch_update`](Self::fetch_update) under its newer name.
+        #[track_caller]
+        pub fn try_update(
+            &self,
+            set_order: Ordering,
+            fetch_order: Ordering,
+            f: impl FnMut($value) -> Option<$value>,
+        ) -> Result<$value, $value> {
+            self.fetch_update(set_order, fetch_order, f)
+        }
+
+        /// Like [`try_update`](Self::try_update) with an `f` that never gives up.
+        #[track_caller]
+        pub fn update(
+            &self,
+            set_order: Ordering,
+            fetch_order: Ordering,
+            mut f: impl FnMut($value) -> $value,
+        ) -> $value {
+            let mut before = self.load(fetch_order);
+            loop {
+                let new = f(before);
+                match self.compare_exchange_weak(before, new, set_order, fetch_order) {
+                    Ok(found) => return found,
+                    Err(found) => before = found,
+                }
+            }
+        }
+    };
+}
+pub(super) use common;
+
+/// A `fetch_` method that is one read-modify-write.
+macro_rules! fetch {
+    ($($name:ident $rmw:ident $what:literal;)* => $value:ty, $kind:expr, $to:expr) => {$(
+        #[doc = concat!($what, "; returns the value before.")]
+        #[inline]
+        #[track_caller]
+        pub fn $name(&self, value: $value, order: Ordering) -> $value {
+            super::cell::modify(self.target(), $kind, crate::rt::Rmw::$rmw, $to(value), order);
+            self.0.$name(value, order)
+        }
+    )*};
+}
+pub(super) use fetch;

@@ -1,0 +1,99 @@
+//! `AtomicBool` and `AtomicPtr`, which have methods of their own.
+
+use std::fmt;
+use std::sync::atomic::{self as std_atomic, Ordering};
+
+use super::cell::{common, fetch};
+use crate::rt::{AtomicType, Rmw};
+
+/// Drop-in replacement for `std::sync::atomic::AtomicBool`.
+#[repr(transparent)]
+#[derive(Default)]
+pub struct AtomicBool(std_atomic::AtomicBool);
+
+impl AtomicBool {
+    /// An atomic that holds `value`.
+    pub const fn new(value: bool) -> Self {
+        Self(std_atomic::AtomicBool::new(value))
+    }
+
+    common!(
+        bool,
+        std_atomic::AtomicBool,
+        AtomicType::Bool,
+        (|value: bool| value as u64)
+    );
+    fetch! {
+        fetch_and And "Logical and";
+        fetch_nand Nand "Logical nand";
+        fetch_or Or "Logical or";
+        fetch_xor Xor "Logical exclusive or";
+        => bool, AtomicType::Bool, (|value: bool| value as u64)
+    }
+
+    /// Logical not; returns the value before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_not(&self, order: Ordering) -> bool {
+        super::cell::modify(self.target(), AtomicType::Bool, Rmw::Xor, 1, order);
+        self.0.fetch_not(order)
+    }
+}
+
+impl From<bool> for AtomicBool {
+    fn from(value: bool) -> Self {
+        Self::new(value)
+    }
+}
+
+/// Prints the value without being a visible operation, so that printing does not change what is
+/// explored.
+impl fmt::Debug for AtomicBool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Drop-in replacement for `std::sync::atomic::AtomicPtr`.
+#[repr(transparent)]
+pub struct AtomicPtr<T>(std_atomic::AtomicPtr<T>);
+
+impl<T> AtomicPtr<T> {
+    /// An atomic that holds `pointer`.
+    pub const fn new(pointer: *mut T) -> Self {
+        Self(std_atomic::AtomicPtr::new(pointer))
+    }
+
+    common!(
+        *mut T,
+        std_atomic::AtomicPtr<T>,
+        AtomicType::Ptr,
+        (|p: *mut T| p.addr() as u64)
+    );
+}
+
+impl<T> Default for AtomicPtr<T> {
+    fn default() -> Self {
+        Self::new(std::ptr::null_mut())
+    }
+}
+
+impl<T> From<*mut T> for AtomicPtr<T> {
+    fn from(pointer: *mut T) -> Self {
+        Self::new(pointer)
+    }
+}
+
+/// Prints the pointer without being a visible operation.
+impl<T> fmt::Debug for AtomicPtr<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Prints the pointer without being a visible operation.
+impl<T> fmt::Pointer for AtomicPtr<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Pointer::fmt(&self.0, f)
+    }
+}
