@@ -1,0 +1,40 @@
+//! Shows concurrent code to be right, or prints the exact schedule that breaks it.
+//!
+//! A test swaps the imports of `std::sync` and `std::thread` for those of this crate and wraps its
+//! body in [`model`]. The body then runs once for every Mazurkiewicz trace of its visible operations:
+//! every order in which it makes a difference, and no order twice (Optimal-DPOR: Abdulla, Aronsson,
+//! Jonsson, Sagonas, *Source Sets: A Foundation for Optimal Dynamic Partial Order Reduction*, J.ACM
+//! 64:4, 2017).
+//!
+//! ```
+//! use dpor::sync::Arc;
+//! use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+//! use dpor::thread;
+//!
+//! let report = dpor::Builder::new().check(|| {
+//!     let counter = Arc::new(AtomicUsize::new(0));
+//!     let mine = counter.clone();
+//!     let other = thread::spawn(move || mine.fetch_add(1, SeqCst));
+//!     counter.fetch_add(1, SeqCst);
+//!     other.join().unwrap();
+//!     assert_eq!(counter.load(SeqCst), 2);
+//! });
+//! assert_eq!(report.executions, 2);
+//! assert!(report.complete);
+//! ```
+//!
+//! Values are sequentially consistent whatever the memory ordering says: behaviour that only weak
+//! memory shows is not explored.
+
+#![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+
+pub mod alloc;
+mod config;
+pub mod hint;
+mod model;
+mod rt;
+pub mod sync;
+pub mod thread;
+
+pub use config::{Algorithm, Builder};
+pub use model::{Any, Failure, FailureKind, Report, any, assume, choose, model, replay};

@@ -1,0 +1,358 @@
+//! What happens when a test calls `model`?
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::config::{Algorithm, Builder};
+use crate::rt::exec::run::{Explored, Found, explore};
+use crate::rt::exec::{context, heap};
+use crate::rt::explore::driver::{Bounds, Stats};
+use crate::rt::explore::replay::Replay;
+use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
+use crate::rt::object::machine::Limits;
+use crate::rt::report::text;
+use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::verdict::End;
+use crate::rt::{self, Answer, Outcome};
+
+/// What an exploration without a failure did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// How many executions ran to their end; under [`Algorithm::Optimal`] one per trace.
+    pub executions: u64,
+    /// How many were begun and given up: by [`assume`](crate::assume), or because the rest was
+    /// covered elsewhere (never under [`Algorithm::Optimal`]).
+    pub pruned: u64,
+    /// How many events all of them had.
+    pub events: u64,
+    /// How many events the longest had.
+    pub longest: usize,
+    /// Whether every trace was explored. False if a limit stopped the exploration before.
+    pub complete: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.complete {
+            "complete"
+        } else {
+            "stopped by a limit before everything was explored"
+        };
+        write!(f, "{what}: {} executions", self.executions)?;
+        if self.pruned > 0 {
+            write!(f, ", {} given up", self.pruned)?;
+        }
+        write!(
+            f,
+            ", {} events, the longest {}, in {:.3} s",
+            self.events,
+            self.longest,
+            self.elapsed.as_secs_f64()
+        )
+    }
+}
+
+/// What kind of failure was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// A thread panicked.
+    Panic,
+    /// Threads wait for each other.
+    Deadlock,
+    /// Threads spin on values that nobody will change.
+    Livelock,
+    /// An execution has more events, or more threads, than a limit allows.
+    Limit,
+    /// A thread used more stack than it has.
+    StackOverflow,
+    /// The closure did something else when it was run again with the same schedule.
+    NotDeterministic,
+    /// The schedule that was to be replayed is malformed or does not fit the program.
+    Schedule,
+}
+
+/// An execution that failed.
+pub struct Failure {
+    kind: FailureKind,
+    schedule: String,
+    text: String,
+    payload: Option<std::sync::Mutex<Box<dyn std::any::Any + Send>>>,
+}
+
+impl Failure {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> FailureKind {
+        self.kind
+    }
+
+    /// The schedule that leads to it, for [`replay`] or `DPOR_REPLAY`.
+    pub fn schedule(&self) -> &str {
+        &self.schedule
+    }
+}
+
+/// The full report.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Explores every trace of `f`, with the settings of the environment.
+///
+/// # Panics
+///
+/// With the test's own panic, or with a sentence on what else went wrong, at the first execution
+/// that fails; the report goes to standard error. Also if a variable of the environment is malformed.
+#[track_caller]
+pub fn model<F>(f: F)
+where
+    F: Fn() + Send + Sync + 'static,
+{
+    Builder::new().check(f);
+}
+
+/// Runs the one execution that `schedule` describes.
+///
+/// # Panics
+///
+/// As [`model`], and if the schedule is malformed or does not fit the program.
+#[track_caller]
+pub fn replay<F>(schedule: &str, f: F)
+where
+    F: Fn() + Send + Sync + 'static,
+{
+    let mut builder = Builder::new();
+    builder.replay = Some(schedule.to_owned());
+    builder.check(f);
+}
+
+impl Builder {
+    /// Explores `f` and says what was done.
+    ///
+    /// # Panics
+    ///
+    /// As [`model`].
+    #[track_caller]
+    pub fn check<F>(&self, f: F) -> Report
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        let failure = match self.explore(f) {
+            Ok(report) => return report,
+            Err(failure) => failure,
+        };
+        eprintln!("{failure}");
+        match failure.payload {
+            Some(payload) => {
+                let payload = payload.into_inner();
+                let payload = payload.unwrap_or_else(std::sync::PoisonError::into_inner);
+                std::panic::resume_unwind(payload)
+            }
+            None => {
+                let first = failure.text.lines().next().unwrap_or_default();
+                std::panic::resume_unwind(Box::new(first.to_owned()))
+            }
+        }
+    }
+
+    /// Explores `f`; a failure is returned instead of raised.
+    ///
+    /// # Errors
+    ///
+    /// The first execution that failed.
+    ///
+    /// # Panics
+    ///
+    /// If a model is started inside a model, or if no [tracking allocator](crate::alloc) is in place.
+    #[track_caller]
+    pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        assert!(
+            !context::inside(),
+            "a model was started inside a model; explore the two one after the other"
+        );
+        assert!(
+            heap::installed(),
+            "dpor's allocator is not in place, so objects on the heap would have no stable names: \
+             use the feature `allocator`, or wrap your own allocator in `dpor::alloc::Tracking`"
+        );
+        let explorer: Box<dyn Explorer> = match &self.replay {
+            Some(text) => match Schedule::parse(text) {
+                Ok(schedule) => Box::new(Replay::new(schedule)),
+                Err(error) => return Err(malformed(text, &error)),
+            },
+            None => match self.algorithm {
+                Algorithm::Optimal => Box::new(optimal::Optimal::new(Free::Last)),
+                Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
+                Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
+                Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
+                Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
+            },
+        };
+        let limits = Limits {
+            spin_bound: self.spin_bound,
+            spurious_failures: self.spurious_failures,
+            ..Limits::default()
+        };
+        let bounds = Bounds {
+            events_max: self.max_branches,
+            threads_max: self.max_threads,
+        };
+        let start = Instant::now();
+        let go_on = |stats: &Stats| {
+            let ran = stats.complete + stats.asleep + stats.assumed;
+            self.max_permutations.is_none_or(|most| ran < most)
+                && self.max_duration.is_none_or(|most| start.elapsed() < most)
+        };
+        let site = Location::caller();
+        let explored = explore(
+            Arc::new(f),
+            explorer,
+            limits,
+            bounds,
+            self.stack_size,
+            self.patience,
+            site,
+            go_on,
+        );
+        match explored {
+            Explored::Passed { stats, complete } => {
+                // Start and end of the main thread are no visible operations of the test.
+                if stats.longest <= 2 {
+                    eprintln!(
+                        "dpor: the model at {site} did nothing that can be seen: is the crate built \
+                         with `--cfg dpor`, and are its imports swapped?"
+                    );
+                }
+                Ok(Report {
+                    executions: stats.complete,
+                    pruned: stats.asleep + stats.assumed,
+                    events: stats.events,
+                    longest: stats.longest,
+                    complete: complete && self.replay.is_none(),
+                    elapsed: start.elapsed(),
+                })
+            }
+            Explored::Failed(found) => Err(failure(*found)),
+        }
+    }
+}
+
+fn malformed(text: &str, error: &str) -> Box<Failure> {
+    Box::new(Failure {
+        kind: FailureKind::Schedule,
+        schedule: text.to_owned(),
+        text: format!("the schedule to replay is malformed: {error}\n  schedule   {text}"),
+        payload: None,
+    })
+}
+
+fn failure(found: Found) -> Box<Failure> {
+    let kind = match &found.end {
+        End::Panicked { .. } => FailureKind::Panic,
+        End::Deadlock(_) => FailureKind::Deadlock,
+        End::Livelock { .. } => FailureKind::Livelock,
+        End::TooManyEvents { .. } | End::TooManyThreads { .. } => FailureKind::Limit,
+        End::StackOverflow { .. } => FailureKind::StackOverflow,
+        End::NotDeterministic(_) => FailureKind::NotDeterministic,
+        End::Stale { .. } => FailureKind::Schedule,
+        End::Complete | End::Pruned(_) => unreachable!("dpor bug: no failure"),
+    };
+    let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string();
+    let view = text::View {
+        end: &found.end,
+        trace: &found.driver.trace,
+        machine: &found.driver.machine,
+        given: &found.names,
+        panic: found.message.as_ref().map(|m| {
+            let location = m.location.as_ref();
+            (
+                m.text.as_str(),
+                location.map(|(file, line, column)| (file.as_str(), *line, *column)),
+            )
+        }),
+        executions: found.driver.stats.complete + found.driver.stats.assumed + 1,
+        schedule: &schedule,
+        test: std::thread::current().name().map(str::to_owned),
+    };
+    Box::new(Failure {
+        kind,
+        text: text::render(&view),
+        schedule,
+        payload: found.payload.map(std::sync::Mutex::new),
+    })
+}
+
+/// A value below `options`; every one of them is explored. Outside a model it is 0.
+///
+/// # Panics
+///
+/// If `options` is 0 or does not fit in 32 bits.
+#[track_caller]
+pub fn choose(options: usize) -> usize {
+    assert!(options > 0, "choose(0) has nothing to choose from");
+    let Ok(options) = u32::try_from(options) else {
+        panic!("choose({options}) has more values than can be explored")
+    };
+    match rt::choose(options) {
+        Answer::Done(Outcome::Value(value)) => value as usize,
+        _ => 0,
+    }
+}
+
+/// A type all of whose values can be explored.
+pub trait Any: sealed::Sealed {
+    /// One of the values; every one of them is explored.
+    #[track_caller]
+    fn any() -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for bool {}
+    impl Sealed for u8 {}
+}
+
+impl Any for bool {
+    fn any() -> bool {
+        choose(2) == 1
+    }
+}
+
+impl Any for u8 {
+    fn any() -> u8 {
+        choose(256) as u8
+    }
+}
+
+/// Any value of `T`; every one of them is explored.
+#[track_caller]
+pub fn any<T: Any>() -> T {
+    T::any()
+}
+
+/// Gives the execution up if `condition` is false; it counts as pruned. Outside a model this does
+/// nothing.
+#[track_caller]
+pub fn assume(condition: bool) {
+    if !condition {
+        rt::give_up();
+    }
+}

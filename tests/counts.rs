@@ -1,0 +1,253 @@
+//! Do live closures have the numbers of executions that their programs have?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
+use dpor::{Builder, thread};
+
+/// Explores `f` completely; gives the number of executions.
+fn count(f: impl Fn() + Send + Sync + 'static) -> u64 {
+    let report = Builder::new().check(f);
+    assert!(report.complete);
+    assert_eq!(report.pruned, 0);
+    report.executions
+}
+
+/// Runs `threads` copies of `body`, which get their number from 0, and joins them.
+fn run(threads: usize, body: impl Fn(usize) + Clone + Send + 'static) {
+    let handles: Vec<_> = (0..threads)
+        .map(|i| {
+            let body = body.clone();
+            thread::spawn(move || body(i))
+        })
+        .collect();
+    for handle in handles {
+        handle.join().expect("no thread panics");
+    }
+}
+
+#[test]
+fn threads_that_do_nothing_have_one_execution() {
+    for threads in 1..=10 {
+        assert_eq!(count(move || run(threads, |_| ())), 1);
+    }
+}
+
+#[test]
+fn threads_that_lock_have_one_execution_per_order() {
+    for (threads, orders) in [(1, 1), (2, 2), (3, 6), (4, 24)] {
+        let body = move || {
+            let total = Arc::new(Mutex::new(0));
+            let shared = total.clone();
+            run(threads, move |_| *shared.lock().unwrap() += 1);
+            assert_eq!(*total.lock().unwrap(), threads);
+        };
+        assert_eq!(count(body), orders);
+    }
+}
+
+#[test]
+fn readers_of_one_atomic_have_one_execution() {
+    for threads in 1..=8 {
+        let body = move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            run(threads, move |_| assert_eq!(x.load(SeqCst), 0));
+        };
+        assert_eq!(count(body), 1);
+    }
+}
+
+#[test]
+fn a_lost_update_of_n_threads_has_n_factorial_squared_executions() {
+    for (threads, traces) in [(2, 4), (3, 36), (4, 576)] {
+        let body = move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            run(threads, move |_| {
+                let seen = x.load(SeqCst);
+                x.store(seen + 1, SeqCst);
+            });
+        };
+        assert_eq!(count(body), traces);
+    }
+}
+
+#[test]
+fn readers_have_two_to_the_n_executions() {
+    for (n, traces) in [(2, 4), (8, 256), (13, 8192)] {
+        let body = move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            run(n + 1, move |i| match i {
+                0 => x.store(1, SeqCst),
+                _ => {
+                    x.load(SeqCst);
+                }
+            });
+        };
+        assert_eq!(count(body), traces);
+    }
+}
+
+#[test]
+fn lastzero_has_the_published_number_of_executions() {
+    for (n, traces) in [(5, 64), (10, 3328)] {
+        let body = move || {
+            let a: Arc<[AtomicUsize]> = (0..=n).map(|_| AtomicUsize::new(0)).collect();
+            run(n + 1, move |i| match i {
+                0 => {
+                    let mut at = n;
+                    while a[at].load(SeqCst) != 0 {
+                        at -= 1;
+                    }
+                }
+                i => a[i].store(a[i - 1].load(SeqCst) + 1, SeqCst),
+            });
+        };
+        assert_eq!(count(body), traces);
+    }
+}
+
+#[test]
+fn statics_start_from_their_initial_value_in_every_execution() {
+    struct Counter(AtomicUsize);
+    impl Counter {
+        const fn new() -> Counter {
+            Counter(AtomicUsize::new(40))
+        }
+    }
+    static COUNTER: Counter = Counter::new();
+    static TOTAL: Mutex<u32> = Mutex::new(0);
+    for _ in 0..2 {
+        let body = || {
+            run(2, |_| {
+                COUNTER.0.fetch_add(1, SeqCst);
+                *TOTAL.lock().unwrap() += 1;
+            });
+            assert_eq!(COUNTER.0.load(SeqCst), 42);
+            assert_eq!(*TOTAL.lock().unwrap(), 2);
+        };
+        assert_eq!(count(body), 4);
+    }
+}
+
+#[test]
+fn a_boxed_slice_first_touched_by_racing_threads_has_stable_names() {
+    for _ in 0..2 {
+        let body = || {
+            let slots: Arc<Box<[AtomicUsize]>> =
+                Arc::new((0..2).map(|_| AtomicUsize::new(0)).collect());
+            run(2, move |i| {
+                slots[i].store(1, SeqCst);
+                slots[1 - i].load(SeqCst);
+            });
+        };
+        assert_eq!(count(body), 3);
+    }
+}
+
+#[test]
+fn a_spinning_thread_waits_for_the_change() {
+    let body = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let shared = flag.clone();
+        let setter = thread::spawn(move || shared.store(1, SeqCst));
+        while flag.load(SeqCst) == 0 {
+            dpor::hint::spin_loop();
+        }
+        setter.join().expect("no thread panics");
+    };
+    // The flag is set before the first, second, third look, or while the thread waits after it.
+    assert_eq!(count(body), 4);
+}
+
+#[test]
+fn wakeup_stress_has_two_times_n_factorial_executions() {
+    for (n, traces) in [(4, 48), (5, 240)] {
+        let body = move || {
+            let counters = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+            let add = |which: usize| {
+                let counters = counters.clone();
+                thread::spawn(move || {
+                    counters[which].fetch_add(1, SeqCst);
+                })
+            };
+            let first = add(0);
+            let others: Vec<_> = (0..n).map(|_| add(1)).collect();
+            let shared = counters.clone();
+            let last = thread::spawn(move || {
+                for other in others {
+                    other.join().unwrap();
+                }
+                shared[0].fetch_add(1, SeqCst);
+            });
+            first.join().unwrap();
+            last.join().unwrap();
+        };
+        assert_eq!(count(body), traces);
+    }
+}
+
+#[test]
+fn filesystem_has_the_published_number_of_executions() {
+    for (n, traces) in [(14, 2), (16, 8), (18, 32)] {
+        let body = move || {
+            let inodes: Arc<Vec<Mutex<usize>>> = Arc::new((0..32).map(|_| Mutex::new(0)).collect());
+            let busy: Arc<Vec<Mutex<bool>>> =
+                Arc::new((0..26).map(|_| Mutex::new(false)).collect());
+            run(n, move |t| {
+                let i = t % 32;
+                let mut inode = inodes[i].lock().unwrap();
+                if *inode == 0 {
+                    let mut b = (i * 2) % 26;
+                    loop {
+                        let mut taken = busy[b].lock().unwrap();
+                        if !*taken {
+                            *taken = true;
+                            *inode = b + 1;
+                            break;
+                        }
+                        drop(taken);
+                        b = (b + 1) % 26;
+                    }
+                }
+            });
+        };
+        assert_eq!(count(body), traces);
+    }
+}
+
+#[test]
+fn indexer_has_the_published_number_of_executions() {
+    let body = || {
+        let table: Arc<Vec<AtomicUsize>> =
+            Arc::new((0..128).map(|_| AtomicUsize::new(0)).collect());
+        run(12, move |t| {
+            for m in 0..4 {
+                let key = (m + 1) * 11 + t;
+                let mut h = (key * 7) % 128;
+                while table[h].compare_exchange(0, key, SeqCst, SeqCst).is_err() {
+                    h = (h + 1) % 128;
+                }
+            }
+        });
+    };
+    assert_eq!(count(body), 8);
+}
+
+#[test]
+fn every_algorithm_finds_the_same_traces_of_a_live_closure() {
+    use dpor::Algorithm::*;
+    for algorithm in [Optimal, Source, Classic, SleepSets] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let report = builder.check(|| {
+            let x = Arc::new(AtomicUsize::new(0));
+            run(2, move |_| {
+                let seen = x.load(SeqCst);
+                x.store(seen + 1, SeqCst);
+            });
+        });
+        assert_eq!(report.executions, 4, "{algorithm:?}");
+        assert!(report.complete);
+    }
+}

@@ -1,0 +1,296 @@
+//! Is every kind of failure found, told in its own words, and reproduced by its schedule?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::sync::{Arc, Mutex};
+use dpor::{Builder, Failure, FailureKind, thread};
+
+fn failure(f: impl Fn() + Send + Sync + 'static) -> Box<Failure> {
+    Builder::new().explore(f).expect_err("the model fails")
+}
+
+fn lost_update() {
+    let counter = Arc::new(AtomicUsize::new(0));
+    let shared = counter.clone();
+    let increment = |x: &AtomicUsize| x.store(x.load(SeqCst) + 1, SeqCst);
+    let other = thread::spawn(move || increment(&shared));
+    increment(&counter);
+    other.join().unwrap();
+    assert_eq!(counter.load(SeqCst), 2, "an update was lost");
+}
+
+#[test]
+fn a_panic_is_told_with_its_text_first_and_its_schedule_replays_to_it() {
+    let first = failure(lost_update);
+    assert_eq!(first.kind(), FailureKind::Panic);
+    let text = first.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("thread 'main' panicked at tests/failures.rs:"),
+        "{text}"
+    );
+    assert_eq!(
+        lines[1],
+        "assertion `left == right` failed: an update was lost"
+    );
+    assert!(
+        text.contains("counter := 1 (was 1)") || text.contains("x := 1 (was 1)"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("DPOR_REPLAY=\"{}\"", first.schedule())),
+        "{text}"
+    );
+
+    let mut builder = Builder::new();
+    builder.replay = Some(first.schedule().to_owned());
+    let again = builder
+        .explore(lost_update)
+        .expect_err("the schedule fails again");
+    assert_eq!(again.schedule(), first.schedule());
+    assert_eq!(again.kind(), FailureKind::Panic);
+}
+
+#[test]
+fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
+    let mut builder = Builder::new();
+    builder.replay = Some("v1 main*3 main.7".to_owned());
+    let stale = builder
+        .explore(lost_update)
+        .expect_err("there is no seventh thread");
+    assert_eq!(stale.kind(), FailureKind::Schedule);
+    let text = stale.to_string();
+    assert!(
+        text.contains("at step 3 it asks for a step of main.7, but only"),
+        "{text}"
+    );
+    builder.replay = Some("v1 rain".to_owned());
+    let malformed = builder.explore(lost_update).expect_err("malformed");
+    assert!(
+        malformed
+            .to_string()
+            .contains("at byte 3: expected a thread"),
+        "{malformed}"
+    );
+}
+
+#[test]
+#[should_panic(expected = "an update was lost")]
+fn the_test_harness_sees_the_panic_of_the_test() {
+    dpor::model(lost_update);
+}
+
+#[test]
+#[should_panic(expected = "deadlock: 2 threads wait for ever")]
+fn a_deadlock_panics_with_its_verdict() {
+    dpor::model(opposite_orders);
+}
+
+fn opposite_orders() {
+    let locks = Arc::new((Mutex::new(0), Mutex::new(0)));
+    let shared = locks.clone();
+    let other = thread::spawn(move || {
+        let b = shared.1.lock().unwrap();
+        let a = shared.0.lock().unwrap();
+        drop((b, a));
+    });
+    let a = locks.0.lock().unwrap();
+    let b = locks.1.lock().unwrap();
+    drop((a, b));
+    other.join().unwrap();
+}
+
+#[test]
+fn a_deadlock_names_what_each_thread_waits_for_and_who_holds_it() {
+    let found = failure(opposite_orders);
+    assert_eq!(found.kind(), FailureKind::Deadlock);
+    let text = found.to_string();
+    assert!(text.contains("main       waits to lock shared.1"), "{text}");
+    assert!(text.contains("held by main.1 since event"), "{text}");
+    assert!(text.contains("main.1     waits to lock locks.0"), "{text}");
+    assert!(text.contains("held by main since event"), "{text}");
+}
+
+#[test]
+fn a_thread_that_locks_a_mutex_twice_waits_for_itself() {
+    let found = failure(|| {
+        let lock = Mutex::new(());
+        let _first = lock.lock();
+        let _second = lock.lock();
+    });
+    assert_eq!(found.kind(), FailureKind::Deadlock);
+    assert!(found.to_string().contains("held by main"), "{found}");
+}
+
+#[test]
+fn a_loop_that_nobody_ends_is_a_livelock() {
+    let found = failure(|| {
+        let flag = AtomicBool::new(false);
+        while !flag.load(SeqCst) {
+            thread::yield_now();
+        }
+    });
+    assert_eq!(found.kind(), FailureKind::Livelock);
+    assert!(
+        found.to_string().contains("spin until flag changes"),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_loop_without_a_hint_is_a_livelock_too() {
+    let mut builder = Builder::new();
+    builder.max_branches = 1_000_000;
+    let found = builder
+        .explore(|| {
+            let flag = AtomicBool::new(false);
+            while !flag.load(SeqCst) {}
+        })
+        .expect_err("it never ends");
+    assert_eq!(found.kind(), FailureKind::Livelock);
+}
+
+#[test]
+fn too_many_events_name_the_limit_its_value_and_how_to_raise_it() {
+    let mut builder = Builder::new();
+    builder.max_branches = 50;
+    let found = builder
+        .explore(|| {
+            let x = AtomicUsize::new(0);
+            for _ in 0..100 {
+                x.fetch_add(1, SeqCst);
+            }
+        })
+        .expect_err("over the limit");
+    assert_eq!(found.kind(), FailureKind::Limit);
+    let text = found.to_string();
+    assert!(text.contains("more than 50, the last at"), "{text}");
+    assert!(
+        text.contains("`Builder::max_branches` (DPOR_MAX_BRANCHES)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_closure_that_is_not_deterministic_is_told_so() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let shared = x.clone();
+        if runs.fetch_add(1, SeqCst).is_multiple_of(2) {
+            x.load(SeqCst);
+        } else {
+            x.store(2, SeqCst);
+        }
+        let other = thread::spawn(move || shared.store(1, SeqCst));
+        x.load(SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    assert!(text.contains("the test is not deterministic"), "{text}");
+    assert!(
+        text.contains("was \"load x\" at") && text.contains("is \"store to x\" at"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_execution_given_up_is_counted_and_not_a_failure() {
+    let report = Builder::new().check(|| {
+        dpor::assume(dpor::any::<bool>());
+        assert_eq!(dpor::choose(1), 0);
+    });
+    assert_eq!((report.executions, report.pruned), (1, 1));
+    assert!(report.complete);
+}
+
+#[test]
+fn a_limit_on_executions_is_no_silent_pass() {
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(3);
+    let report = builder.check(|| {
+        dpor::choose(10);
+    });
+    assert_eq!(report.executions, 3);
+    assert!(!report.complete);
+    assert!(
+        report.to_string().starts_with("stopped by a limit"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_panic_while_other_threads_hold_locks_unwinds_every_stack() {
+    static DROPS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    struct Payload(Arc<Mutex<u32>>);
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            // Takes a lock that another thread of the torn-down execution holds.
+            *self.0.lock().unwrap_or_else(|e| e.into_inner()) += 1;
+            DROPS.fetch_add(1, SeqCst);
+        }
+    }
+    let found = failure(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let payload = Payload(lock.clone());
+        let held = lock.lock().unwrap();
+        let other = thread::spawn(move || {
+            let _payload = payload;
+            panic!("in the middle");
+        });
+        drop(other.join());
+        drop(held);
+    });
+    assert_eq!(found.kind(), FailureKind::Panic);
+    assert!(found.to_string().contains("in the middle"));
+    assert_eq!(DROPS.load(SeqCst), 1);
+}
+
+#[test]
+fn failing_models_in_parallel_threads_report_their_own_failures() {
+    let rounds = 200;
+    std::thread::scope(|scope| {
+        for text in ["left", "right"] {
+            scope.spawn(move || {
+                for _ in 0..rounds {
+                    let found = failure(move || {
+                        let x = Arc::new(AtomicUsize::new(0));
+                        let shared = x.clone();
+                        let other = thread::spawn(move || shared.store(1, SeqCst));
+                        assert_eq!(x.load(SeqCst), 0, "{text}");
+                        other.join().unwrap();
+                    });
+                    assert!(found.to_string().contains(text), "{found}");
+                }
+            });
+        }
+    });
+    // The hook that was there before still sees panics outside of models.
+    let caught = std::panic::catch_unwind(|| panic!("outside"));
+    assert!(caught.is_err());
+}
+
+#[test]
+fn outside_of_a_model_the_shims_are_those_of_std() {
+    let total = Arc::new((Mutex::new(0), AtomicUsize::new(0)));
+    let handles: Vec<_> = (0..4)
+        .map(|_| {
+            let total = total.clone();
+            thread::spawn(move || {
+                for _ in 0..100 {
+                    *total.0.lock().unwrap() += 1;
+                    total.1.fetch_add(1, SeqCst);
+                }
+            })
+        })
+        .collect();
+    for handle in handles {
+        handle.join().unwrap();
+    }
+    assert_eq!(*total.0.lock().unwrap(), 400);
+    assert_eq!(total.1.load(SeqCst), 400);
+    let panicked = thread::spawn(|| panic!("seen by join")).join();
+    assert!(panicked.is_err());
+}
