@@ -1,0 +1,85 @@
+//! Shows: the ABA bug of a Treiber stack whose nodes are indices that are used again.
+//! Prints: the report, then how many executions the version with a counter in the head has.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, thread};
+
+/// A stack of the nodes 1 and 2; 0 is the end. The head is a node, plus 16 for every change if
+/// `tagged`.
+struct Stack {
+    head: AtomicUsize,
+    next: [AtomicUsize; 3],
+    tagged: bool,
+}
+
+impl Stack {
+    fn new(tagged: bool) -> Stack {
+        let next = [0, 2, 0].map(AtomicUsize::new);
+        let head = AtomicUsize::new(1);
+        Stack { head, next, tagged }
+    }
+
+    fn replace(&self, head: usize, node: usize) -> bool {
+        let tag = if self.tagged { (head & !15) + 16 } else { 0 };
+        self.head
+            .compare_exchange(head, tag + node, SeqCst, SeqCst)
+            .is_ok()
+    }
+
+    fn pop(&self) -> Option<usize> {
+        loop {
+            let head = self.head.load(SeqCst);
+            let node = head & 15;
+            if node == 0 {
+                return None;
+            }
+            let next = self.next[node].load(SeqCst);
+            if self.replace(head, next) {
+                return Some(node);
+            }
+        }
+    }
+
+    fn push(&self, node: usize) {
+        loop {
+            let head = self.head.load(SeqCst);
+            self.next[node].store(head & 15, SeqCst);
+            if self.replace(head, node) {
+                return;
+            }
+        }
+    }
+}
+
+fn pop_and_push_back(tagged: bool) {
+    let stack = Arc::new(Stack::new(tagged));
+    let shared = stack.clone();
+    let other = thread::spawn(move || {
+        // Takes both nodes and gives the first one back.
+        let (a, b) = (shared.pop(), shared.pop());
+        if let (Some(a), Some(_)) = (a, b) {
+            shared.push(a);
+        }
+        [a, b]
+    });
+    let mine = stack.pop();
+    let [a, b] = other.join().unwrap();
+    let kept = if b.is_some() { b } else { a };
+    let left = stack.pop();
+    assert!(
+        left.is_none() || (left != mine && left != kept),
+        "node {left:?} is owned twice"
+    );
+}
+
+fn main() {
+    let failure = Builder::new()
+        .explore(|| pop_and_push_back(false))
+        .expect_err("the bug is found");
+    println!("{failure}\n");
+    let report = Builder::new().check(|| pop_and_push_back(true));
+    println!("fixed: {} executions, all of them fine", report.executions);
+}
