@@ -7,8 +7,8 @@
 //!
 //! - A generator is made once per stack and never started anew. Its code is the loop in
 //!   [`Control::serve`]: take a body, run it under `catch_unwind`, switch back. A new stack costs
-//!   system calls and page faults, 7 µs to make and 9 to give back where this was measured; the
-//!   next body on a stack that exists costs 30 ns from start to end, and a switch there and back 12.
+//!   system calls and page faults, 6 µs to make and as much to give back where this was measured;
+//!   the next body on a stack that exists costs 25 ns from start to end, a switch there and back 11.
 //!   The loop also gives each body the same depth to begin at, so that a variable of the same code
 //!   has the same distance from the top of the stack in each execution.
 //! - A generator that is dropped while frames are alive on it unwinds them with the process-wide
