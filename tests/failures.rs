@@ -294,3 +294,21 @@ fn outside_of_a_model_the_shims_are_those_of_std() {
     let panicked = thread::spawn(|| panic!("seen by join")).join();
     assert!(panicked.is_err());
 }
+
+#[test]
+fn a_stack_that_ends_in_the_middle_of_an_access_is_told_with_the_setting() {
+    fn descend(x: &AtomicUsize, depth: usize) -> usize {
+        if x.load(SeqCst) == usize::MAX {
+            return 0;
+        }
+        descend(x, depth + 1) + std::hint::black_box([depth; 4])[depth % 4]
+    }
+    for _ in 0..2 {
+        let found = failure(|| {
+            let x = AtomicUsize::new(0);
+            descend(&x, 0);
+        });
+        assert_eq!(found.kind(), FailureKind::StackOverflow);
+        assert!(found.to_string().contains("DPOR_STACK_SIZE"), "{found}");
+    }
+}

@@ -17,7 +17,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::End;
 use crate::rt::{Answer, Body, Target};
 
-use super::coroutine::{Coroutine, suspend};
+use super::coroutine::{Coroutine, leave_room, suspend};
 use super::heap::Heap;
 use super::objects::Table;
 use super::panics::Message;
@@ -74,6 +74,9 @@ pub(crate) fn inside() -> bool {
     RUNTIME.is_set()
 }
 
+/// How much stack in bytes the runtime may need below a shim.
+const ROOM: usize = 16 * 1024;
+
 /// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
 #[inline]
 fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
@@ -84,6 +87,8 @@ fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
         if runtime.stopping.get() || std::thread::panicking() {
             return Err(Answer::Inert);
         }
+        // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
+        leave_room::<ROOM>();
         runtime.heap.record(false);
         let result = f(runtime);
         runtime.heap.record(true);
