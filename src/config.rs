@@ -12,11 +12,9 @@ pub enum Algorithm {
     /// Every trace exactly once, and nothing else (Optimal-DPOR).
     #[default]
     Optimal,
-    /// Every trace, with some executions begun in vain (Source-DPOR). With choices
-    /// ([`choose`](crate::choose), spurious failures) it may miss traces.
+    /// Every trace, with some executions begun in vain (Source-DPOR).
     Source,
     /// Flanagan and Godefroid's DPOR with sleep sets; begins more executions in vain than `Source`.
-    /// With choices it may miss traces, as `Source`.
     Classic,
     /// Every trace, with many executions begun in vain.
     SleepSets,

@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::MaybeUninit;
 
-use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::operation::ObjectKind;
@@ -50,7 +49,7 @@ impl Table {
     ) -> ObjectId {
         if let Some(&Entry { object, place }) = self.entries.get(&address) {
             let state = machine.state(object);
-            if state.kind() == kind && agrees(state, memory) {
+            if state.kind() == kind && state.agrees(memory) {
                 return object;
             }
             let place = Place {
@@ -122,11 +121,6 @@ impl Table {
             restore(address, kind, value);
         }
     }
-}
-
-/// Whether a shim that holds `memory` can be in this state.
-fn agrees(state: &State, memory: u64) -> bool {
-    state.visible() == memory
 }
 
 fn restore(address: usize, kind: ObjectKind, value: u64) {

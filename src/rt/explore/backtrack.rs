@@ -7,9 +7,14 @@
 //! section 5.1). Both remember a thread and not a sequence, so both run into executions in which
 //! every enabled thread is asleep.
 //!
-//! Deviation 1: races are looked for when an execution has ended, each sequence being cut at the
-//! reversed event; the sets only matter once the search comes back to their points, so this is the
-//! same as looking after each event.
+//! Deviation 1: races are looked for when an execution has ended, and each sequence goes over the
+//! whole of it, as for Optimal-DPOR. Cut at the reversed event, as the paper has it for Source-DPOR,
+//! it would not do: the reversed event may come out differently, and then depend on a later event
+//! that its old label commutes with. The smallest program known: a channel with `try_recv` in one
+//! thread, `send` in another, and a third that makes two steps and drops its sender.
+//!
+//! Deviation 2: another outcome of an event is a reversal like the others, so that a thread that is
+//! asleep with one outcome, and goes on with another, does not hide what comes before the first.
 
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::Step;
@@ -162,15 +167,8 @@ impl Explorer for Backtrack {
             self.levels[depth].taken = Some((event.step(), Some(event.label)));
         }
         let mut reversal = std::mem::take(&mut self.reversal);
-        pairs(run, run.first_new, |first, second, at| {
-            if first == at {
-                // Another outcome of the same event: the thread is tried here anyway.
-                let event = run.trace.at(first);
-                debug_assert_eq!(event.thread, second.step.thread);
-                self.ask(first as usize, second.step);
-                return;
-            }
-            if reversal.build(run, first, &second, Some(at)) {
+        pairs(run, |first, second| {
+            if reversal.build(run, first, &second) {
                 std::mem::swap(&mut self.reversal, &mut reversal);
                 self.cover(run, first as usize);
                 std::mem::swap(&mut self.reversal, &mut reversal);

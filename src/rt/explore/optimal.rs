@@ -209,8 +209,8 @@ impl Explorer for Optimal {
     fn finish(&mut self, run: &Finished<'_>) {
         self.extend(run);
         let mut reversal = std::mem::take(&mut self.reversal);
-        pairs(run, 0, |first, second, _| {
-            if reversal.build(run, first, &second, None) {
+        pairs(run, |first, second| {
+            if reversal.build(run, first, &second) {
                 std::mem::swap(&mut self.reversal, &mut reversal);
                 self.insert(run, first as usize);
                 std::mem::swap(&mut self.reversal, &mut reversal);

@@ -18,7 +18,9 @@
 
 use crate::rt::object::State;
 use crate::rt::trace::NOWHERE;
-use crate::rt::trace::dependency::{Class, Label, changes_value, commutes, ordered};
+use crate::rt::trace::dependency::{
+    Class, Label, Nature, changes_value, classify, commutes, ordered,
+};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 
@@ -50,10 +52,9 @@ pub(crate) struct Reversal {
     predecessor: Option<u32>,
 }
 
-/// Tells what to reverse in an execution: calls `found(e, second, at)` for every pair of the three
-/// groups whose second event, or blocked operation, is not in the prefix before `from`; `at` is the
-/// position of the second event, or the end of the execution.
-pub(crate) fn pairs(run: &Finished<'_>, from: usize, mut found: impl FnMut(u32, Second, u32)) {
+/// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
+/// groups.
+pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
     let trace = run.trace;
     let executed = |position: u32, alternative: u32| {
         let event = trace.at(position);
@@ -68,22 +69,20 @@ pub(crate) fn pairs(run: &Finished<'_>, from: usize, mut found: impl FnMut(u32, 
     };
     // (a) Direct.
     for race in run.clocks.races() {
-        if race.second as usize >= from {
-            for alternative in 0..outcomes(&trace.at(race.second).operation.kind) {
-                found(race.first, executed(race.second, alternative), race.second);
-            }
+        for alternative in 0..outcomes(run, &trace.at(race.second).operation.kind) {
+            found(race.first, executed(race.second, alternative));
         }
     }
-    for position in from as u32..trace.len() as u32 {
+    for position in 0..trace.len() as u32 {
         let event = trace.at(position);
         // (b) Blocking.
         shut_out(run, event.thread, event.operation, position, |first| {
-            found(first, executed(position, 0), position);
+            found(first, executed(position, 0));
         });
         // (c) Choices.
         for alternative in 0..event.alternatives {
             if alternative != event.alternative {
-                found(position, executed(position, alternative), position);
+                found(position, executed(position, alternative));
             }
         }
     }
@@ -95,16 +94,18 @@ pub(crate) fn pairs(run: &Finished<'_>, from: usize, mut found: impl FnMut(u32, 
         };
         let end = trace.len() as u32;
         shut_out(run, blocked.thread, blocked.operation, end, |first| {
-            found(first, second, end);
+            found(first, second);
         });
     }
 }
 
 /// How many outcomes an operation may have where it is executed in another state than it was. Each
-/// of them is a reversal of its own: one may be covered by a sleeping thread and another not.
-fn outcomes(kind: &OpKind) -> u32 {
+/// of them is a reversal of its own: one may be covered by a sleeping thread and another not. A
+/// notification may find any thread waiting.
+fn outcomes(run: &Finished<'_>, kind: &OpKind) -> u32 {
     match kind {
         OpKind::CompareExchange { spurious: true, .. } => 2,
+        OpKind::NotifyOne => run.trace.threads() as u32,
         _ => 1,
     }
 }
@@ -134,14 +135,24 @@ fn shut_out(
                 }
             }
         }
-        OpKind::Lock | OpKind::TryLock => {
+        OpKind::Lock
+        | OpKind::TryLock
+        | OpKind::ReadLock
+        | OpKind::TryRead
+        | OpKind::WriteLock
+        | OpKind::TryWrite
+        | OpKind::CallOnce { .. }
+        | OpKind::Send
+        | OpKind::TrySend => {
+            let wanted = classify(&operation.kind, Outcome::Success(0), Nature::Plain);
             for first in earlier(operation.object) {
                 let event = run.trace.at(first);
-                if event.label.class.acquires() {
+                if event.label.shuts_out(wanted) {
                     if event.thread != thread {
                         found(first);
                     }
-                    if event.label.class.is_total() {
+                    // Those that exclude each other are ordered, so the earlier ones come before it.
+                    if event.label.class.conflicts().contains(event.label.class) {
                         break;
                     }
                 }
@@ -151,16 +162,14 @@ fn shut_out(
     }
 }
 
+/// Whether the label has a count that depends on what happened to the object before.
+fn carries_count(class: Class) -> bool {
+    matches!(class, Class::Drop | Class::Arrive)
+}
+
 impl Reversal {
-    /// Makes the sequence that executes `second` without `first`; false if there is none. With
-    /// `cut`, events from that position on are left out, as Source-DPOR does.
-    pub(crate) fn build(
-        &mut self,
-        run: &Finished<'_>,
-        first: u32,
-        second: &Second,
-        cut: Option<u32>,
-    ) -> bool {
+    /// Makes the sequence that executes `second` without `first`; false if there is none.
+    pub(crate) fn build(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
         let Finished { trace, clocks, .. } = *run;
         if let Some(predecessor) = second.predecessor
             && clocks.before(trace, first, predecessor)
@@ -170,12 +179,11 @@ impl Reversal {
         self.items.clear();
         self.predecessor = second.predecessor;
         let e = trace.at(first);
-        let end = cut.unwrap_or(trace.len() as u32);
         let mut counts = false;
-        for position in first + 1..end {
+        for position in first + 1..trace.len() as u32 {
             if clocks.clock(trace, position, e.thread) <= e.index {
                 let event = trace.at(position);
-                counts |= event.label.class == Class::Drop;
+                counts |= carries_count(event.label.class);
                 self.items.push(Item {
                     step: event.step(),
                     label: event.label,
@@ -185,6 +193,11 @@ impl Reversal {
         }
         if counts {
             self.recount(run, first);
+        }
+        if second.operation.kind == OpKind::WriteLock
+            && !self.drop_readers(run, second.operation.object)
+        {
+            return false;
         }
         let Some(label) = self.relabel(run, first, second) else {
             return false;
@@ -211,10 +224,12 @@ impl Reversal {
             OpKind::Wait { set, seen } => {
                 let value = |object| self.state_after(run, first, object).visible();
                 let changed = run.machine.has_changed(set, seen, value);
-                changed.then(|| Label::new(object, &kind, Outcome::Done, false))
+                changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
             }
             OpKind::GiveUp => None,
-            _ if object == ObjectId::NONE => Some(Label::new(object, &kind, Outcome::Done, false)),
+            _ if object == ObjectId::NONE => {
+                Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
+            }
             _ => {
                 let mut state = self.state_after(run, first, object);
                 if !state.enabled(second.step.thread, &kind) {
@@ -244,11 +259,48 @@ impl Reversal {
         state
     }
 
+    /// Leaves out the read locks of the items that are not released there, and what happens after
+    /// them, so that a writer can come in ([SS] Algorithm 6). False if the writer comes after one.
+    fn drop_readers(&mut self, run: &Finished<'_>, object: ObjectId) -> bool {
+        loop {
+            let class = |item: &Item, class: Class| {
+                item.label.class == class && item.label.object == object
+            };
+            let items = &self.items;
+            let kept = items.iter().enumerate().find(|&(at, item)| {
+                let mine = |other: &&Item| other.step.thread == item.step.thread;
+                class(item, Class::ReadAcquire)
+                    && items[at..]
+                        .iter()
+                        .filter(mine)
+                        .map(|other| {
+                            class(other, Class::ReadAcquire) as i32
+                                - class(other, Class::ReadRelease) as i32
+                        })
+                        .scan(0, |held, change| {
+                            *held += change;
+                            Some(*held)
+                        })
+                        .all(|held| held > 0)
+            });
+            let Some((_, &Item { position, .. })) = kept else {
+                return true;
+            };
+            if let Some(predecessor) = self.predecessor
+                && run.clocks.before(run.trace, position, predecessor)
+            {
+                return false;
+            }
+            self.items
+                .retain(|item| !run.clocks.before(run.trace, position, item.position));
+        }
+    }
+
     /// Finds the counts of the items anew, by putting each count's history through the model.
     fn recount(&mut self, run: &Finished<'_>, first: u32) {
         for i in 0..self.items.len() {
             let object = self.items[i].label.object;
-            let seen = |item: &Item| item.label.class == Class::Drop && item.label.object == object;
+            let seen = |item: &Item| carries_count(item.label.class) && item.label.object == object;
             if !seen(&self.items[i]) || self.items[..i].iter().any(seen) {
                 continue;
             }

@@ -83,6 +83,34 @@ pub(crate) enum Ins {
         to: u8,
     },
     Unpark(u32),
+    /// Any other operation on an object. `to` gets 1 if it succeeded.
+    Op {
+        var: u32,
+        kind: OpKind,
+        to: u8,
+    },
+    /// Enters the waiters of a condition variable.
+    Enqueue(u32),
+    /// Sends a message; `to` gets its number, or -1 if there is no receiver.
+    Send {
+        var: u32,
+        to: u8,
+    },
+    /// Waits until the message whose number is in a register is taken.
+    Taken {
+        var: u32,
+        reg: u8,
+    },
+    /// Arrives at a barrier; `to` gets the generation, or -1 for the leader.
+    Arrive {
+        var: u32,
+        to: u8,
+    },
+    /// Leaves the barrier whose generation is in a register.
+    Leave {
+        var: u32,
+        reg: u8,
+    },
     Choose {
         options: u32,
         to: u8,
@@ -131,6 +159,13 @@ impl Program {
             threads: all,
             ..Program::default()
         }
+    }
+
+    /// The program, one thread per line.
+    pub(crate) fn listing(&self) -> String {
+        let threads = self.threads.iter().map(|code| format!("  {code:?}\n"));
+        let kinds = format!("  {:?}, spin_bound {}", self.kinds, self.spin_bound);
+        threads.chain([kinds]).collect()
     }
 
     pub(crate) fn with(mut self, var: u32, kind: ObjectKind, value: u64) -> Program {
@@ -255,6 +290,21 @@ impl Code {
                 Ins::ReadCount { count, .. } => (count, OpKind::ReadCount),
                 Ins::TakeUnique { count, .. } => (count, OpKind::TakeUnique),
                 Ins::Upgrade { count, .. } => (count, OpKind::Upgrade),
+                Ins::Op { var, kind, .. } => (var, kind),
+                Ins::Enqueue(var) => {
+                    let order = machine.names.order(id);
+                    (var, OpKind::Enqueue { order })
+                }
+                Ins::Send { var, .. } => (var, OpKind::Send),
+                Ins::Taken { var, reg } => {
+                    let index = bits(Val::Reg(reg));
+                    (var, OpKind::Taken { index })
+                }
+                Ins::Arrive { var, .. } => (var, OpKind::Arrive),
+                Ins::Leave { var, reg } => {
+                    let generation = self.threads[thread].regs[reg as usize] as u32;
+                    (var, OpKind::Leave { generation })
+                }
                 Ins::Spawn(_) => {
                     let child = machine.next_child(id);
                     let object = machine.thread_object(child);
@@ -365,7 +415,12 @@ impl Code {
             Ins::Cas { to, .. } | Ins::TryLock { to, .. } | Ins::ParkTimeout { to } => {
                 Some((to, ok))
             }
-            Ins::TakeUnique { to, .. } | Ins::Upgrade { to, .. } => Some((to, ok)),
+            Ins::TakeUnique { to, .. } | Ins::Upgrade { to, .. } | Ins::Op { to, .. } => {
+                Some((to, ok))
+            }
+            Ins::Send { to, .. } => Some((to, if ok == 1 { found } else { -1 })),
+            Ins::Arrive { to, .. } if found as u32 == 1 => Some((to, -1)),
+            Ins::Arrive { to, .. } => Some((to, found >> 32)),
             _ => None,
         };
         if let Some((to, value)) = result {

@@ -153,6 +153,7 @@ mod tests {
     const LABEL: Label = Label {
         object: ObjectId(0),
         class: Class::Read,
+        room: 0,
         count: 0,
     };
 

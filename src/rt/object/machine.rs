@@ -6,7 +6,7 @@
 //! outcome back. It knows nothing of schedules.
 
 use crate::rt::trace::Site;
-use crate::rt::trace::dependency::{Label, ReadSets};
+use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{Names, ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
 
@@ -325,7 +325,12 @@ impl Machine {
         let mut executed = Executed {
             operation,
             outcome: Outcome::Done,
-            label: Label::new(operation.object, &operation.kind, Outcome::Done, false),
+            label: Label::new(
+                operation.object,
+                &operation.kind,
+                Outcome::Done,
+                Nature::Plain,
+            ),
             alternatives: 1,
             before: None,
             quiet_at: 0,
@@ -347,8 +352,12 @@ impl Machine {
                     }
                     None => entry.let_go_in_a_row = 0,
                 }
-                executed.label =
-                    Label::new(operation.object, &operation.kind, executed.outcome, false);
+                executed.label = Label::new(
+                    operation.object,
+                    &operation.kind,
+                    executed.outcome,
+                    Nature::Plain,
+                );
             }
             ref kind => {
                 let Some(object) = &mut self.objects[operation.object.index()] else {

@@ -9,16 +9,21 @@
 //! "Blocked" is never stored: it is asked of the state each time.
 
 pub(crate) mod atomic;
+pub(crate) mod barrier;
+pub(crate) mod channel;
+pub(crate) mod condvar;
 pub(crate) mod count;
 pub(crate) mod machine;
 pub(crate) mod mutex;
+pub(crate) mod once;
+pub(crate) mod rwlock;
 pub(crate) mod spin;
 pub(crate) mod thread;
 
 #[cfg(test)]
 mod obligations;
 
-use super::trace::dependency::Label;
+use super::trace::dependency::{Label, Nature};
 use super::trace::id::ThreadId;
 use super::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
 
@@ -30,11 +35,17 @@ pub(crate) enum State {
     Count { observed: bool, count: u64 },
     Thread { finished: bool },
     Token { available: bool },
+    RwLock(rwlock::RwLock),
+    Condvar(condvar::Condvar),
+    Barrier(barrier::Barrier),
+    Once(once::Once),
+    Channel(channel::Channel),
 }
 
 impl State {
-    /// The state of a new object. `value` is what an atomic holds, what a count starts from; the
-    /// other kinds have no use for it.
+    /// The state of a new object. `value` is what an atomic holds, what a count starts from, the size
+    /// of a barrier's group, how far an initialisation has come, a channel's capacity; the other kinds
+    /// have no use for it.
     pub(crate) fn new(kind: ObjectKind, value: u64) -> State {
         match kind {
             ObjectKind::Atomic(ty) => State::Atomic { ty, value },
@@ -45,6 +56,11 @@ impl State {
             },
             ObjectKind::Thread => State::Thread { finished: false },
             ObjectKind::Token => State::Token { available: false },
+            ObjectKind::RwLock => State::RwLock(rwlock::RwLock::default()),
+            ObjectKind::Condvar => State::Condvar(condvar::Condvar::default()),
+            ObjectKind::Barrier => State::Barrier(barrier::Barrier::new(value as u32)),
+            ObjectKind::Once => State::Once(once::Once::from_number(value)),
+            ObjectKind::Channel => State::Channel(channel::Channel::new(value)),
         }
     }
 
@@ -56,86 +72,117 @@ impl State {
             State::Count { observed, .. } => ObjectKind::Count { observed },
             State::Thread { .. } => ObjectKind::Thread,
             State::Token { .. } => ObjectKind::Token,
+            State::RwLock(_) => ObjectKind::RwLock,
+            State::Condvar(_) => ObjectKind::Condvar,
+            State::Barrier(_) => ObjectKind::Barrier,
+            State::Once(_) => ObjectKind::Once,
+            State::Channel(_) => ObjectKind::Channel,
         }
     }
 
     /// Whether the operation can happen now.
-    pub(crate) fn enabled(&self, _thread: ThreadId, kind: &OpKind) -> bool {
+    #[inline]
+    pub(crate) fn enabled(&self, thread: ThreadId, kind: &OpKind) -> bool {
         match self {
             State::Atomic { .. } | State::Count { .. } => true,
             State::Mutex(mutex) => mutex::enabled(*mutex, kind),
             State::Thread { finished } => thread::enabled(*finished, kind),
             State::Token { available } => thread::token_enabled(*available, kind),
+            State::RwLock(lock) => rwlock::enabled(*lock, kind),
+            State::Condvar(condvar) => condvar::enabled(condvar, thread, kind),
+            State::Barrier(barrier) => barrier::enabled(*barrier, kind),
+            State::Once(once) => once::enabled(*once, kind),
+            State::Channel(channel) => channel::enabled(*channel, kind),
         }
     }
 
     /// How many outcomes the enabled operation has now; they are numbered from 0.
+    #[inline]
     pub(crate) fn alternatives(&self, kind: &OpKind) -> u32 {
         match self {
             State::Atomic { value, .. } => atomic::alternatives(*value, kind),
-            State::Mutex(_) | State::Count { .. } | State::Thread { .. } | State::Token { .. } => 1,
+            State::Condvar(condvar) => condvar::alternatives(condvar, kind),
+            State::Mutex(_)
+            | State::Count { .. }
+            | State::Thread { .. }
+            | State::Token { .. }
+            | State::RwLock(_)
+            | State::Barrier(_)
+            | State::Once(_)
+            | State::Channel(_) => 1,
         }
     }
 
     /// Executes the enabled operation.
+    #[inline]
     pub(crate) fn apply(&mut self, thread: ThreadId, kind: &OpKind, alternative: u32) -> Outcome {
+        fn put<T>(state: &mut T, (new, outcome): (T, Outcome)) -> Outcome {
+            *state = new;
+            outcome
+        }
         match self {
             State::Atomic { ty, value } => {
-                let (new, outcome) = atomic::apply(*ty, *value, kind, alternative);
-                *value = new;
-                outcome
+                put(value, atomic::apply(*ty, *value, kind, alternative))
             }
-            State::Mutex(mutex) => {
-                let (new, outcome) = mutex::apply(*mutex, thread, kind);
-                *mutex = new;
-                outcome
-            }
-            State::Count { count, .. } => {
-                let (new, outcome) = count::apply(*count, kind);
-                *count = new;
-                outcome
-            }
-            State::Thread { finished } => {
-                let (new, outcome) = thread::apply(*finished, kind);
-                *finished = new;
-                outcome
-            }
-            State::Token { available } => {
-                let (new, outcome) = thread::token_apply(*available, kind);
-                *available = new;
-                outcome
-            }
+            State::Mutex(mutex) => put(mutex, mutex::apply(*mutex, thread, kind)),
+            State::Count { count, .. } => put(count, count::apply(*count, kind)),
+            State::Thread { finished } => put(finished, thread::apply(*finished, kind)),
+            State::Token { available } => put(available, thread::token_apply(*available, kind)),
+            State::RwLock(lock) => put(lock, rwlock::apply(*lock, thread, kind)),
+            State::Condvar(condvar) => condvar::apply(condvar, thread, kind, alternative),
+            State::Barrier(barrier) => put(barrier, barrier::apply(*barrier, kind)),
+            State::Once(once) => put(once, once::apply(*once, thread, kind)),
+            State::Channel(channel) => put(channel, channel::apply(*channel, kind)),
         }
     }
 
     /// The label of an operation on this object that ended like this.
+    #[inline]
     pub(crate) fn label(&self, operation: &Operation, outcome: Outcome) -> Label {
-        let observed = match self {
-            State::Count { observed, .. } => *observed,
-            State::Atomic { .. } | State::Mutex(_) | State::Thread { .. } | State::Token { .. } => {
-                false
-            }
+        let nature = match self {
+            State::Count { observed: true, .. } => Nature::Observed,
+            State::Channel(channel) => channel.nature(),
+            State::Count { .. }
+            | State::Atomic { .. }
+            | State::Mutex(_)
+            | State::Thread { .. }
+            | State::Token { .. }
+            | State::RwLock(_)
+            | State::Condvar(_)
+            | State::Barrier(_)
+            | State::Once(_) => Nature::Plain,
         };
-        Label::new(operation.object, &operation.kind, outcome, observed)
+        Label::new(operation.object, &operation.kind, outcome, nature)
     }
 
     /// The state in one word, if it fits; [`State::unpack`] is the way back.
+    #[inline]
     pub(crate) fn pack(&self) -> Option<u64> {
+        let thread = |thread: Option<ThreadId>| thread.map_or(0, |t| t.0 as u64 + 1);
         match *self {
             State::Atomic { value, .. } => Some(value),
-            State::Mutex(mutex) => Some(mutex.holder.map_or(0, |holder| holder.0 as u64 + 1)),
+            State::Mutex(mutex) => Some(thread(mutex.holder)),
             State::Count { count, .. } => Some(count),
             State::Thread { finished } => Some(finished as u64),
             State::Token { available } => Some(available as u64),
+            State::RwLock(lock) => Some(thread(lock.writer) << 32 | lock.readers as u64),
+            State::Barrier(barrier) => {
+                Some((barrier.generation as u64) << 32 | barrier.arrived as u64)
+            }
+            State::Once(once::Once::Running(by)) => Some(thread(Some(by)) << 2 | 1),
+            State::Once(once) => Some(once.number()),
+            State::Channel(channel) => channel.pack(),
+            State::Condvar(_) => None,
         }
     }
 
     /// The state of the same object as `self` that was packed as `word`.
     pub(crate) fn unpack(&self, word: u64) -> State {
+        let thread = |word: u64| word.checked_sub(1).map(|t| ThreadId(t as u32));
         match *self {
             State::Atomic { ty, .. } => State::Atomic { ty, value: word },
             State::Mutex(_) => State::Mutex(mutex::Mutex {
-                holder: word.checked_sub(1).map(|holder| ThreadId(holder as u32)),
+                holder: thread(word),
             }),
             State::Count { observed, .. } => State::Count {
                 observed,
@@ -147,10 +194,26 @@ impl State {
             State::Token { .. } => State::Token {
                 available: word != 0,
             },
+            State::RwLock(_) => State::RwLock(rwlock::RwLock {
+                writer: thread(word >> 32),
+                readers: word as u32,
+            }),
+            State::Barrier(barrier) => State::Barrier(barrier::Barrier {
+                arrived: word as u32,
+                generation: (word >> 32) as u32,
+                ..barrier
+            }),
+            State::Once(_) => State::Once(match thread(word >> 2) {
+                Some(by) => once::Once::Running(by),
+                None => once::Once::from_number(word),
+            }),
+            State::Channel(channel) => State::Channel(channel.unpack(word)),
+            State::Condvar(_) => unreachable!("dpor bug: a condition variable does not fit"),
         }
     }
 
     /// What a thread sees that polls the object: a spinning thread waits until this changes.
+    #[inline]
     pub(crate) fn visible(&self) -> u64 {
         match *self {
             State::Atomic { value, .. } => value,
@@ -158,6 +221,35 @@ impl State {
             State::Count { count, .. } => count,
             State::Thread { finished } => finished as u64,
             State::Token { available } => available as u64,
+            State::RwLock(lock) if lock.writer.is_some() => u64::MAX,
+            State::RwLock(lock) => lock.readers as u64,
+            State::Condvar(ref condvar) => {
+                (condvar.waiting.len() as u64) << 32 | condvar.notified.len() as u64
+            }
+            State::Barrier(barrier) => (barrier.generation as u64) << 32 | barrier.arrived as u64,
+            State::Once(once) => once.number(),
+            State::Channel(channel) => {
+                let ends = (channel.senders == 0) as u64 | (channel.receiver as u64) << 1;
+                channel.sent << 34 ^ channel.received << 2 ^ ends
+            }
+        }
+    }
+
+    /// Whether a shim whose memory holds `memory` can be in this state.
+    #[inline]
+    pub(crate) fn agrees(&self, memory: u64) -> bool {
+        match self {
+            State::Barrier(barrier) => barrier.size as u64 == memory.max(1),
+            // Their memory says nothing; they cannot be replaced while somebody uses them, and one
+            // that nobody uses is as good as new.
+            State::Condvar(_) | State::Channel(_) => true,
+            State::Atomic { .. }
+            | State::Mutex(_)
+            | State::Count { .. }
+            | State::Thread { .. }
+            | State::Token { .. }
+            | State::RwLock(_)
+            | State::Once(_) => self.visible() == memory,
         }
     }
 }

@@ -7,7 +7,12 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use super::State;
+use super::barrier::Barrier;
+use super::channel::Channel;
+use super::condvar::Condvar;
 use super::mutex::Mutex;
+use super::once::Once;
+use super::rwlock::RwLock;
 use crate::rt::trace::dependency::{ReadSets, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Rmw};
@@ -115,7 +120,168 @@ fn kinds() -> Vec<Kind> {
         // The token is Q's: only Q parks.
         owns: |_, thread, kind| thread == Q || matches!(kind, OpKind::Unpark),
     };
+    let rwlocks = Kind {
+        states: [(None, 0), (None, 1), (None, 2), (Some(P), 0), (Some(Q), 0)]
+            .map(|(writer, readers)| State::RwLock(RwLock { writer, readers }))
+            .to_vec(),
+        operations: vec![
+            OpKind::ReadLock,
+            OpKind::TryRead,
+            OpKind::UnlockRead,
+            OpKind::WriteLock,
+            OpKind::TryWrite,
+            OpKind::UnlockWrite,
+            OpKind::Downgrade,
+        ],
+        owns: |state, thread, kind| match (state, kind) {
+            // With two read locks each thread may have one; with one it is the first thread's.
+            (State::RwLock(lock), OpKind::UnlockRead) => {
+                lock.readers == 2 || lock.readers == 1 && thread == P
+            }
+            (State::RwLock(lock), OpKind::UnlockWrite | OpKind::Downgrade) => {
+                lock.writer == Some(thread)
+            }
+            _ => true,
+        },
+    };
+    let waits = |waiting: &[ThreadId], notified: &[ThreadId]| {
+        State::Condvar(Condvar {
+            waiting: waiting.iter().map(|&t| (t.0 as u64, t)).collect(),
+            notified: notified.to_vec(),
+        })
+    };
+    let other = ThreadId(3);
+    let condvars = Kind {
+        states: vec![
+            waits(&[], &[]),
+            waits(&[other], &[]),
+            waits(&[P], &[]),
+            waits(&[P, Q], &[]),
+            waits(&[P, other], &[]),
+            waits(&[P, Q, other], &[]),
+            waits(&[], &[P]),
+            waits(&[other], &[P]),
+            waits(&[Q], &[P]),
+            waits(&[], &[P, Q]),
+        ],
+        operations: vec![
+            OpKind::Enqueue { order: 9 },
+            OpKind::NotifyOne,
+            OpKind::NotifyAll,
+            OpKind::Awake { timed: false },
+            OpKind::Awake { timed: true },
+        ],
+        // A thread that waits, or has been notified, does nothing but wake up.
+        owns: |state, thread, kind| {
+            let State::Condvar(condvar) = state else {
+                return false;
+            };
+            let inside = condvar.waiting.iter().any(|&(_, t)| t == thread)
+                || condvar.notified.contains(&thread);
+            matches!(kind, OpKind::Awake { .. }) == inside
+        },
+    };
+    let barriers = Kind {
+        states: (1..=3)
+            .flat_map(|size| (0..size).map(move |arrived| (size, arrived)))
+            .map(|(size, arrived)| {
+                State::Barrier(Barrier {
+                    size,
+                    arrived,
+                    generation: 1,
+                })
+            })
+            .collect(),
+        operations: vec![
+            OpKind::Arrive,
+            OpKind::Leave { generation: 0 },
+            OpKind::Leave { generation: 1 },
+        ],
+        owns: |_, _, _| true,
+    };
+    let onces = Kind {
+        states: [
+            Once::Incomplete,
+            Once::Running(P),
+            Once::Done,
+            Once::Poisoned,
+        ]
+        .map(State::Once)
+        .to_vec(),
+        operations: vec![
+            OpKind::CallOnce { force: false },
+            OpKind::CallOnce { force: true },
+            OpKind::EndOnce { poison: false },
+            OpKind::EndOnce { poison: true },
+            OpKind::CheckOnce,
+        ],
+        owns: |state, thread, kind| match (state, kind) {
+            (State::Once(once), OpKind::EndOnce { .. }) => *once == Once::Running(thread),
+            _ => true,
+        },
+    };
+    let channel = |capacity: u64, sent: u64, received: u64, senders: u64, receiver: bool| {
+        State::Channel(Channel {
+            sent,
+            received,
+            senders,
+            receiver,
+            waiting: capacity == 1 && senders == 3,
+            ..Channel::new(capacity)
+        })
+    };
+    let channels = Kind {
+        states: [0, 1, 2, 3]
+            .into_iter()
+            .flat_map(|capacity| {
+                let most = if capacity == 0 {
+                    3
+                } else {
+                    capacity.max(2) - 1
+                };
+                (0..=most).flat_map(move |queued| {
+                    [(0, true), (1, true), (2, true), (3, true), (1, false)].map(
+                        move |(senders, receiver)| {
+                            channel(capacity, 4 + queued, 4, senders, receiver)
+                        },
+                    )
+                })
+            })
+            .collect(),
+        operations: vec![
+            OpKind::Send,
+            OpKind::TrySend,
+            OpKind::Taken { index: 4 },
+            OpKind::RecvWait,
+            OpKind::Recv { timed: false },
+            OpKind::Recv { timed: true },
+            OpKind::TryRecv,
+            OpKind::AddSender,
+            OpKind::DropSender,
+            OpKind::DropReceiver,
+        ],
+        // P has the receiver. Q has a sender as long as there is one, and P has another one if there
+        // are two.
+        owns: |state, thread, kind| {
+            let State::Channel(channel) = state else {
+                return false;
+            };
+            match kind {
+                OpKind::RecvWait if channel.capacity != Some(0) => false,
+                OpKind::RecvWait | OpKind::Recv { .. } | OpKind::TryRecv | OpKind::DropReceiver => {
+                    thread == P && channel.receiver
+                }
+                OpKind::Taken { .. } => channel.capacity == Some(0) && channel.senders > 0,
+                _ => channel.senders >= if thread == Q { 1 } else { 2 },
+            }
+        },
+    };
     vec![
+        rwlocks,
+        condvars,
+        barriers,
+        onces,
+        channels,
         atomics,
         mutexes,
         counts(true),
@@ -158,7 +324,7 @@ fn operations_that_commute_may_be_swapped_and_enabling_is_order() {
         for state in &kind.states {
             for &p in kind.operations.iter().filter(|p| (kind.owns)(state, P, p)) {
                 for &q in kind.operations.iter().filter(|q| (kind.owns)(state, Q, q)) {
-                    for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    for (a, b) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
                         let (p, q) = ((P, p, a), (Q, q, b));
                         let label = |state: &State, next: Next| {
                             let mut state = state.clone();

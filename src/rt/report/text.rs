@@ -149,6 +149,36 @@ impl Names<'_> {
             OpKind::Park => "park".to_owned(),
             OpKind::ParkTimeout => "park_timeout".to_owned(),
             OpKind::Unpark => format!("unpark {}", self.whose(object)),
+            OpKind::ReadLock => format!("read-lock {}", self.object(object)),
+            OpKind::TryRead => format!("try_read {}", self.object(object)),
+            OpKind::UnlockRead => format!("read-unlock {}", self.object(object)),
+            OpKind::WriteLock => format!("write-lock {}", self.object(object)),
+            OpKind::TryWrite => format!("try_write {}", self.object(object)),
+            OpKind::UnlockWrite => format!("write-unlock {}", self.object(object)),
+            OpKind::Downgrade => format!("downgrade {}", self.object(object)),
+            OpKind::Enqueue { .. } => format!("wait on {}", self.object(object)),
+            OpKind::Awake { timed: false } => format!("be notified by {}", self.object(object)),
+            OpKind::Awake { timed: true } => format!("wake up from {}", self.object(object)),
+            OpKind::NotifyOne => format!("notify_one {}", self.object(object)),
+            OpKind::NotifyAll => format!("notify_all {}", self.object(object)),
+            OpKind::Arrive => format!("arrive at {}", self.object(object)),
+            OpKind::Leave { .. } => format!("leave {}", self.object(object)),
+            OpKind::CallOnce { .. } => format!("initialise {}", self.object(object)),
+            OpKind::EndOnce { poison: false } => format!("{} is initialised", self.object(object)),
+            OpKind::EndOnce { poison: true } => format!("poison {}", self.object(object)),
+            OpKind::CheckOnce => format!("look at {}", self.object(object)),
+            OpKind::Send => format!("send to {}", self.object(object)),
+            OpKind::TrySend => format!("try_send to {}", self.object(object)),
+            OpKind::Taken { index } => {
+                format!("hand over message {index} of {}", self.object(object))
+            }
+            OpKind::RecvWait => format!("wait at {}", self.object(object)),
+            OpKind::Recv { timed: false } => format!("receive from {}", self.object(object)),
+            OpKind::Recv { timed: true } => format!("recv_timeout from {}", self.object(object)),
+            OpKind::TryRecv => format!("try_recv from {}", self.object(object)),
+            OpKind::AddSender => format!("clone a sender of {}", self.object(object)),
+            OpKind::DropSender => format!("drop a sender of {}", self.object(object)),
+            OpKind::DropReceiver => format!("drop the receiver of {}", self.object(object)),
             OpKind::Choose { options } => format!("choose({options})"),
             OpKind::GiveUp => "assume(false)".to_owned(),
             OpKind::Start => "start".to_owned(),
@@ -201,6 +231,47 @@ impl Names<'_> {
                 format!("try_lock {}: held", name())
             }
             OpKind::IsFinished => format!("{}: {}", self.announced(&event.operation), found != 0),
+            OpKind::TryRead | OpKind::TryWrite if !event.outcome.succeeded() => {
+                format!("{}: held", self.announced(&event.operation))
+            }
+            OpKind::NotifyOne | OpKind::NotifyAll => {
+                let announced = self.announced(&event.operation);
+                match u32::try_from(found) {
+                    Ok(0) => format!("{announced}: nobody waits"),
+                    Ok(thread) => {
+                        format!("{announced}: wakes {}", self.thread(ThreadId(thread - 1)))
+                    }
+                    Err(_) => format!("{announced}: wakes several"),
+                }
+            }
+            OpKind::Awake { .. } if !event.outcome.succeeded() => {
+                format!("wait on {} ends without a notification", name())
+            }
+            OpKind::Awake { .. } => format!("woken by {}", name()),
+            OpKind::Arrive => format!(
+                "{}, {} missing",
+                self.announced(&event.operation),
+                found as u32 - 1
+            ),
+            OpKind::CallOnce { .. } if !event.outcome.succeeded() => match found {
+                2 => format!("{}: done already", name()),
+                _ => format!("{}: poisoned", name()),
+            },
+            OpKind::CheckOnce => format!(
+                "{}: {}",
+                name(),
+                if found != 0 { "done" } else { "not done" }
+            ),
+            OpKind::Send | OpKind::TrySend => match event.outcome {
+                Outcome::Success(_) => format!("send message {found} to {}", name()),
+                _ if found == 0 => format!("{}: full", self.announced(&event.operation)),
+                _ => format!("{}: no receiver", self.announced(&event.operation)),
+            },
+            OpKind::Recv { .. } | OpKind::TryRecv => match event.outcome {
+                Outcome::Success(_) => format!("receive message {found} from {}", name()),
+                _ if found == 0 => format!("{}: empty", self.announced(&event.operation)),
+                _ => format!("{}: no sender", self.announced(&event.operation)),
+            },
             OpKind::Choose { options } => format!("choose({options}) = {found}"),
             OpKind::Wait { .. } if event.outcome == Outcome::LetGo => {
                 "spin: nothing else can run".to_owned()
@@ -217,6 +288,11 @@ fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Count { .. } => "Arc",
         ObjectKind::Thread => "thread",
         ObjectKind::Token => "token",
+        ObjectKind::RwLock => "RwLock",
+        ObjectKind::Condvar => "Condvar",
+        ObjectKind::Barrier => "Barrier",
+        ObjectKind::Once => "Once",
+        ObjectKind::Channel => "channel",
     }
 }
 

@@ -48,6 +48,47 @@ pub(crate) enum Class {
     // Park tokens.
     Park,
     Unpark,
+    // Reader-writer locks, besides `Acquire`, `Release` and `AcquireFailed`.
+    ReadAcquire,
+    ReadRelease,
+    /// A `try_write` that failed, maybe because of readers.
+    WriteFailed,
+    // Condition variables.
+    Enqueue,
+    /// Wakes the thread whose number is in the label, or several.
+    Notify,
+    /// A notification that nobody waited for.
+    NotifyNone,
+    /// A notified thread goes on; its number is in the label.
+    Awake,
+    /// A waiting thread goes on without having been notified.
+    TimedOut,
+    // Barriers.
+    /// An arrival; the label has the number of those that were missing before.
+    Arrive,
+    Leave,
+    // One-time initialisations.
+    OnceBegin,
+    OnceEnd,
+    /// Found it done, or looked whether it is.
+    Peek,
+    /// Found it poisoned.
+    OnceFailed,
+    // Channels.
+    /// A message was put into the queue; its number is in the label.
+    Sent,
+    /// A message was put into the hands of a receiver that waits.
+    HandOver,
+    SendFailed,
+    /// A message was taken; its number is in the label.
+    Received,
+    RecvFailed,
+    RecvWait,
+    /// A sender knows that its message was taken.
+    Taken,
+    AddSender,
+    DropSender,
+    DropReceiver,
     // Nothing shared.
     Local,
     /// A wait for a change: reads every location of its set.
@@ -58,7 +99,7 @@ pub(crate) enum Class {
 }
 
 /// Every class, in the order of the table in `docs/DEPENDENCY.md`.
-pub(crate) const ALL: [Class; 20] = [
+pub(crate) const ALL: [Class; 44] = [
     Class::Read,
     Class::Write,
     Class::Acquire,
@@ -76,6 +117,30 @@ pub(crate) const ALL: [Class; 20] = [
     Class::Poll,
     Class::Park,
     Class::Unpark,
+    Class::ReadAcquire,
+    Class::ReadRelease,
+    Class::WriteFailed,
+    Class::Enqueue,
+    Class::Notify,
+    Class::NotifyNone,
+    Class::Awake,
+    Class::TimedOut,
+    Class::Arrive,
+    Class::Leave,
+    Class::OnceBegin,
+    Class::OnceEnd,
+    Class::Peek,
+    Class::OnceFailed,
+    Class::Sent,
+    Class::HandOver,
+    Class::SendFailed,
+    Class::Received,
+    Class::RecvFailed,
+    Class::RecvWait,
+    Class::Taken,
+    Class::AddSender,
+    Class::DropSender,
+    Class::DropReceiver,
     Class::Local,
     Class::Wait,
     Class::LetGo,
@@ -83,7 +148,7 @@ pub(crate) const ALL: [Class; 20] = [
 
 /// A set of classes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Classes(u32);
+pub(crate) struct Classes(u64);
 
 impl Classes {
     const NONE: Classes = Classes(0);
@@ -110,7 +175,14 @@ impl Class {
         match self {
             Read => Classes::of(&[Write]),
             Write => Classes::of(&[Read, Write]),
-            Acquire | Release => Classes::of(&[Acquire, Release, AcquireFailed]),
+            Acquire | Release => Classes::of(&[
+                Acquire,
+                Release,
+                AcquireFailed,
+                ReadAcquire,
+                ReadRelease,
+                WriteFailed,
+            ]),
             AcquireFailed => Classes::of(&[Acquire, Release]),
             Retain => Classes::of(&[CountRead, CountTake]),
             Drop => Classes::of(&[Drop, CountRead, CountTake, Upgrade]),
@@ -123,41 +195,57 @@ impl Class {
             Poll => Classes::of(&[Exit]),
             Park => Classes::of(&[Park, Unpark]),
             Unpark => Classes::of(&[Park]),
+            ReadAcquire | ReadRelease => Classes::of(&[Acquire, Release, WriteFailed]),
+            WriteFailed => Classes::of(&[Acquire, Release, ReadAcquire, ReadRelease]),
+            Enqueue => Classes::of(&[Notify, NotifyNone]),
+            Notify => Classes::of(&[Enqueue, Notify, NotifyNone, Awake, TimedOut]),
+            NotifyNone => Classes::of(&[Enqueue, Notify, TimedOut]),
+            Awake => Classes::of(&[Notify]),
+            TimedOut => Classes::of(&[Notify, NotifyNone]),
+            Arrive => Classes::of(&[Arrive, Leave]),
+            Leave => Classes::of(&[Arrive]),
+            OnceBegin => Classes::of(&[OnceBegin, OnceEnd, OnceFailed]),
+            OnceEnd => Classes::of(&[OnceBegin, OnceEnd, Peek, OnceFailed]),
+            OnceFailed => Classes::of(&[OnceBegin, OnceEnd]),
+            Peek => Classes::of(&[OnceEnd]),
+            Sent => Classes::of(&[
+                Sent,
+                HandOver,
+                SendFailed,
+                Received,
+                RecvFailed,
+                DropReceiver,
+            ]),
+            HandOver => Classes::of(&[
+                Sent,
+                HandOver,
+                SendFailed,
+                Received,
+                RecvFailed,
+                RecvWait,
+                DropReceiver,
+            ]),
+            SendFailed => {
+                Classes::of(&[Sent, HandOver, Received, RecvFailed, RecvWait, DropReceiver])
+            }
+            Received => Classes::of(&[Received, Sent, HandOver, SendFailed, Taken, DropReceiver]),
+            RecvFailed => Classes::of(&[Sent, HandOver, SendFailed, DropSender]),
+            RecvWait => Classes::of(&[HandOver, SendFailed]),
+            Taken => Classes::of(&[Received, DropReceiver]),
+            DropSender => Classes::of(&[RecvFailed]),
+            DropReceiver => Classes::of(&[Sent, HandOver, SendFailed, Received, Taken]),
+            // A sender is only added by one that is there, so nobody can see the difference.
+            AddSender => Classes::NONE,
             // A spawn comes before the child's first event; that edge belongs to happens-before
             // itself and not to an object.
             Spawn | Local | Wait | LetGo => Classes::NONE,
         }
     }
 
-    /// Whether the class conflicts with every class its object can meet, itself included, so that
-    /// an event of it cuts the object's history in two.
-    pub(crate) const fn is_total(self) -> bool {
-        match self {
-            Class::Write
-            | Class::Acquire
-            | Class::Release
-            | Class::CountTake
-            | Class::Exit
-            | Class::Park => true,
-            Class::Read
-            | Class::AcquireFailed
-            | Class::Retain
-            | Class::Drop
-            | Class::DropQuiet
-            | Class::CountRead
-            | Class::Upgrade
-            | Class::Spawn
-            | Class::Join
-            | Class::Poll
-            | Class::Unpark
-            | Class::Local
-            | Class::Wait
-            | Class::LetGo => false,
-        }
-    }
-
     /// The classes that are kept apart in an object's access record (`happens_before.rs`): 0 for
-    /// the total ones, and a number of its own for each of the others that one object can meet.
+    /// the total ones, and a number of its own for each of the others that one object can meet. A
+    /// class is total if it conflicts with every class its object can meet, itself included, so that
+    /// an event of it cuts the object's history in two.
     pub(crate) const fn slot(self) -> usize {
         match self {
             Class::Write
@@ -165,69 +253,98 @@ impl Class {
             | Class::Release
             | Class::CountTake
             | Class::Exit
-            | Class::Park => 0,
+            | Class::Park
+            | Class::OnceEnd => 0,
             Class::Read
             | Class::AcquireFailed
             | Class::Retain
             | Class::Spawn
             | Class::Unpark
+            | Class::Enqueue
+            | Class::Arrive
+            | Class::OnceBegin
+            | Class::Sent
             | Class::Local
             | Class::LetGo => 1,
-            Class::Drop | Class::Join => 2,
-            Class::DropQuiet | Class::Poll => 3,
-            Class::CountRead => 4,
-            Class::Upgrade => 5,
-            Class::Wait => 6,
+            Class::Drop
+            | Class::Join
+            | Class::ReadAcquire
+            | Class::Notify
+            | Class::Leave
+            | Class::Peek
+            | Class::HandOver => 2,
+            Class::DropQuiet
+            | Class::Poll
+            | Class::ReadRelease
+            | Class::NotifyNone
+            | Class::OnceFailed
+            | Class::SendFailed => 3,
+            Class::CountRead | Class::WriteFailed | Class::Awake | Class::Received => 4,
+            Class::Upgrade | Class::TimedOut | Class::RecvFailed => 5,
+            Class::RecvWait => 6,
+            Class::Taken => 7,
+            Class::DropSender => 8,
+            Class::DropReceiver => 9,
+            Class::AddSender => 10,
+            Class::Wait => 11,
         }
     }
 
     /// Whether an event of this class takes something that others may then have to wait for.
     pub(crate) const fn acquires(self) -> bool {
-        match self {
-            Class::Acquire => true,
-            Class::Read
-            | Class::Write
-            | Class::Release
-            | Class::AcquireFailed
-            | Class::Retain
-            | Class::Drop
-            | Class::DropQuiet
-            | Class::CountRead
-            | Class::CountTake
-            | Class::Upgrade
-            | Class::Spawn
-            | Class::Exit
-            | Class::Join
-            | Class::Poll
-            | Class::Park
-            | Class::Unpark
-            | Class::Local
-            | Class::Wait
-            | Class::LetGo => false,
-        }
+        matches!(
+            self,
+            Class::Acquire | Class::ReadAcquire | Class::OnceBegin | Class::Sent
+        )
     }
 }
 
-/// How many [`Class::slot`]s there are.
-pub(crate) const SLOTS: usize = 7;
+/// What an object is like, as far as the classes of its events depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Nature {
+    Plain,
+    /// A count whose last release the program can observe.
+    Observed,
+    /// A channel with room for so many messages; 255 stands for more.
+    Bounded(u8),
+    /// A channel without any room.
+    Rendezvous,
+}
 
-/// What an event is called when traces are compared: its object, its class, and the count a
-/// release found.
+/// How many [`Class::slot`]s there are.
+pub(crate) const SLOTS: usize = 12;
+
+/// What an event is called when traces are compared: its object, its class, and a number that some
+/// classes have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Label {
     /// For [`Class::Wait`] the number of its read set.
     pub(crate) object: ObjectId,
     pub(crate) class: Class,
-    /// For a [`Class::Drop`] how many references there were before it, saturating; otherwise 0.
+    /// For a message that was sent into a bounded channel its room, up to 255; otherwise 0.
+    pub(crate) room: u8,
+    /// For a [`Class::Drop`] how many references there were before it, and for an
+    /// [`Class::Arrive`] how many were missing; for a notification and the wake-up it causes the
+    /// thread; for what is done to a message its number. Large numbers are cut in a way that makes
+    /// two events dependent rather than independent.
     pub(crate) count: u16,
 }
 
 impl Label {
-    /// The label of an operation that ended like this.
-    pub(crate) fn new(object: ObjectId, kind: &OpKind, outcome: Outcome, observed: bool) -> Label {
-        let class = classify(kind, outcome, observed);
+    /// The label of an operation that ended like this on an object of this nature.
+    pub(crate) fn new(object: ObjectId, kind: &OpKind, outcome: Outcome, nature: Nature) -> Label {
+        let class = classify(kind, outcome, nature);
+        let value = outcome.value().unwrap_or(0);
         let count = match class {
-            Class::Drop => outcome.value().unwrap_or(0).min(u16::MAX as u64) as u16,
+            Class::Drop => value.min(u16::MAX as u64) as u16,
+            // The generation is in the upper half.
+            Class::Arrive => (value as u32).min(u16::MAX as u32) as u16,
+            Class::Notify | Class::Awake => value.min(MANY as u64) as u16,
+            Class::Sent | Class::HandOver | Class::Received | Class::Taken => value as u16,
+            _ => 0,
+        };
+        let room = match (class, nature) {
+            (Class::Sent, Nature::Bounded(room)) => room,
             _ => 0,
         };
         let object = match kind {
@@ -237,25 +354,37 @@ impl Label {
         Label {
             object,
             class,
+            room,
             count,
         }
     }
 
-    /// The part of the label that belongs to the trace: not the count, only "was it the last".
+    /// The part of the label that belongs to the trace: not how many others a release or an arrival
+    /// found, only "was it the last".
     pub(crate) fn canonical(self) -> Label {
         Label {
             count: match self.class {
-                Class::Drop => (self.count == 1) as u16,
+                Class::Drop | Class::Arrive => (self.count == 1) as u16,
                 _ => self.count,
             },
             ..self
         }
     }
+
+    /// Whether the event is an acquisition that an operation of class `wanted` may have to wait for.
+    pub(crate) fn shuts_out(self, wanted: Class) -> bool {
+        self.class.acquires()
+            && self.class.conflicts().contains(wanted)
+            // Where there is always room, a send waits for nobody.
+            && (self.class != Class::Sent || self.room > 0)
+    }
 }
 
-/// The class of an operation that ended like this. `observed` is the object's: whether the last
-/// release of a count can be seen.
-pub(crate) fn classify(kind: &OpKind, outcome: Outcome, observed: bool) -> Class {
+/// Stands for several threads in the label of a notification.
+const MANY: u16 = u16::MAX;
+
+/// The class of an operation that ended like this on an object of this nature.
+pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class {
     let ok = outcome.succeeded();
     match kind {
         OpKind::Load { .. } => Class::Read,
@@ -264,12 +393,17 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, observed: bool) -> Class
         OpKind::CompareExchange { .. } if ok => Class::Write,
         OpKind::CompareExchange { .. } => Class::Read,
         OpKind::Fence { .. } => Class::Local,
-        OpKind::Lock => Class::Acquire,
-        OpKind::TryLock if ok => Class::Acquire,
+        OpKind::Lock | OpKind::WriteLock => Class::Acquire,
+        OpKind::TryLock | OpKind::TryWrite if ok => Class::Acquire,
         OpKind::TryLock => Class::AcquireFailed,
-        OpKind::Unlock => Class::Release,
+        OpKind::TryWrite => Class::WriteFailed,
+        OpKind::Unlock | OpKind::UnlockWrite | OpKind::Downgrade => Class::Release,
+        OpKind::ReadLock => Class::ReadAcquire,
+        OpKind::TryRead if ok => Class::ReadAcquire,
+        OpKind::TryRead => Class::AcquireFailed,
+        OpKind::UnlockRead => Class::ReadRelease,
         OpKind::Retain => Class::Retain,
-        OpKind::Release if observed => Class::Drop,
+        OpKind::Release if nature == Nature::Observed => Class::Drop,
         OpKind::Release => Class::DropQuiet,
         OpKind::ReadCount => Class::CountRead,
         OpKind::TakeUnique if ok => Class::CountTake,
@@ -281,6 +415,31 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, observed: bool) -> Class
         OpKind::IsFinished => Class::Poll,
         OpKind::Park | OpKind::ParkTimeout => Class::Park,
         OpKind::Unpark => Class::Unpark,
+        OpKind::Enqueue { .. } => Class::Enqueue,
+        OpKind::NotifyOne | OpKind::NotifyAll => match outcome.value() {
+            Some(0) | None => Class::NotifyNone,
+            Some(_) => Class::Notify,
+        },
+        OpKind::Awake { .. } if ok => Class::Awake,
+        OpKind::Awake { .. } => Class::TimedOut,
+        OpKind::Arrive => Class::Arrive,
+        OpKind::Leave { .. } => Class::Leave,
+        OpKind::CallOnce { .. } if ok => Class::OnceBegin,
+        // 3 is poisoned (`object/once.rs`).
+        OpKind::CallOnce { .. } if outcome.value() == Some(3) => Class::OnceFailed,
+        OpKind::CallOnce { .. } | OpKind::CheckOnce => Class::Peek,
+        OpKind::EndOnce { .. } => Class::OnceEnd,
+        OpKind::Send if ok => Class::Sent,
+        OpKind::TrySend if ok && nature == Nature::Rendezvous => Class::HandOver,
+        OpKind::TrySend if ok => Class::Sent,
+        OpKind::Send | OpKind::TrySend => Class::SendFailed,
+        OpKind::Taken { .. } => Class::Taken,
+        OpKind::RecvWait => Class::RecvWait,
+        OpKind::Recv { .. } | OpKind::TryRecv if ok => Class::Received,
+        OpKind::Recv { .. } | OpKind::TryRecv => Class::RecvFailed,
+        OpKind::AddSender => Class::AddSender,
+        OpKind::DropSender => Class::DropSender,
+        OpKind::DropReceiver => Class::DropReceiver,
         OpKind::Choose { .. } | OpKind::Start | OpKind::GiveUp => Class::Local,
         OpKind::Wait { .. } if outcome == Outcome::LetGo => Class::LetGo,
         OpKind::Wait { .. } => Class::Wait,
@@ -332,13 +491,37 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::Upgrade
         | Class::Exit
         | Class::Park
-        | Class::Unpark => true,
+        | Class::Unpark
+        | Class::ReadAcquire
+        | Class::ReadRelease
+        | Class::Enqueue
+        | Class::Notify
+        | Class::Awake
+        | Class::TimedOut
+        | Class::Arrive
+        | Class::OnceBegin
+        | Class::OnceEnd
+        | Class::Sent
+        | Class::HandOver
+        | Class::Received
+        | Class::RecvWait
+        | Class::DropSender
+        | Class::DropReceiver => true,
         Class::Read
         | Class::AcquireFailed
         | Class::CountRead
         | Class::Spawn
         | Class::Join
         | Class::Poll
+        | Class::WriteFailed
+        | Class::NotifyNone
+        | Class::Leave
+        | Class::Peek
+        | Class::OnceFailed
+        | Class::SendFailed
+        | Class::RecvFailed
+        | Class::Taken
+        | Class::AddSender
         | Class::Local
         | Class::Wait
         | Class::LetGo => false,
@@ -388,7 +571,7 @@ pub(crate) const CHANGING_SLOTS: u32 = {
 /// Whether two events of different threads, which happened in this order, are ordered by what they
 /// do to objects.
 pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
-    related(sets, earlier, later, later.count == 1)
+    related(sets, earlier, later, later.count == 1 || earlier.count == 1)
 }
 
 /// Whether an operation that was `pending` when the event happened could have been executed before
@@ -397,7 +580,8 @@ pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
     !related(sets, pending, event, event.count < 3)
 }
 
-fn related(sets: &ReadSets, a: Label, b: Label, drops_related: bool) -> bool {
+/// `last` says whether one of two releases or arrivals is the last in one of their orders.
+fn related(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
     if a.class == Class::Wait {
         return changes_value(b.class) && sets.has(a.object, b.object);
     }
@@ -407,10 +591,31 @@ fn related(sets: &ReadSets, a: Label, b: Label, drops_related: bool) -> bool {
     if a.object != b.object || !a.class.conflicts().contains(b.class) {
         return false;
     }
-    if a.class == Class::Drop && b.class == Class::Drop {
-        return drops_related;
+    match (a.class, b.class) {
+        (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
+        // Only the last arrival lets the others go.
+        (Class::Arrive, Class::Leave) => a.count == 1,
+        (Class::Leave, Class::Arrive) => b.count == 1,
+        (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => {
+            a.count == b.count || a.count == MANY || b.count == MANY
+        }
+        (Class::Sent | Class::HandOver, Class::Received) => meets(a, b),
+        (Class::Received, Class::Sent | Class::HandOver) => meets(b, a),
+        (Class::Received, Class::Taken) | (Class::Taken, Class::Received) => a.count == b.count,
+        _ => true,
     }
-    true
+}
+
+/// Whether a receive takes this message, or makes room for it.
+fn meets(sent: Label, received: Label) -> bool {
+    match sent.room {
+        0 => sent.count == received.count,
+        u8::MAX => true,
+        room => {
+            let ahead = sent.count.wrapping_sub(received.count);
+            ahead == 0 || ahead == room as u16
+        }
+    }
 }
 
 #[cfg(test)]

@@ -150,6 +150,20 @@ impl Names {
         self.threads[thread.index()].creator
     }
 
+    /// A number that `thread` has in every process, whatever was spawned first: a mixture of its
+    /// path of births.
+    pub(crate) fn order(&self, thread: ThreadId) -> u64 {
+        let (creator, nth) = match self.creator(thread) {
+            None => return 0,
+            Some((creator, nth)) => (self.order(creator), nth as u64),
+        };
+        // Brothers come in the order of their births; 2^64 divided by the golden ratio spreads the
+        // families.
+        creator
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(nth)
+    }
+
     /// The thread's path of births: `main`, `main.1`, `main.1.2`.
     pub(crate) fn path(&self, thread: ThreadId) -> String {
         match self.creator(thread) {

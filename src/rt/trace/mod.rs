@@ -80,6 +80,11 @@ impl Trace {
         &self.events
     }
 
+    /// How many threads there are names for.
+    pub(crate) fn threads(&self) -> usize {
+        self.last.len()
+    }
+
     /// The event at `position`.
     pub(crate) fn at(&self, position: u32) -> &Event {
         &self.events[position as usize]

@@ -20,6 +20,13 @@ pub(crate) enum ObjectKind {
     },
     Thread,
     Token,
+    RwLock,
+    Condvar,
+    Barrier,
+    /// A one-time initialisation.
+    Once,
+    /// A queue of messages with one receiver.
+    Channel,
 }
 
 /// The type of an atomic: its width and how its bits are read.
@@ -239,6 +246,72 @@ pub(crate) enum OpKind {
     /// because the unpark may come before or after.
     ParkTimeout,
     Unpark,
+
+    // Reader-writer locks.
+    ReadLock,
+    TryRead,
+    UnlockRead,
+    WriteLock,
+    TryWrite,
+    UnlockWrite,
+    /// Makes a write lock a read lock.
+    Downgrade,
+
+    // Condition variables. A wait is four events: to enter the set of waiters, to unlock the mutex,
+    // to be awake again, and to lock the mutex.
+    /// Enters the set of waiters. `order` is a number that the thread has in every process, by
+    /// which the set is sorted.
+    Enqueue {
+        order: u64,
+    },
+    /// Leaves off waiting once notified. If `timed`, the wait may also end without a notification.
+    Awake {
+        timed: bool,
+    },
+    /// Wakes one of the waiters; each of them is explored.
+    NotifyOne,
+    NotifyAll,
+
+    // Barriers.
+    Arrive,
+    /// Goes on once the group that arrived in this generation is complete.
+    Leave {
+        generation: u32,
+    },
+
+    // One-time initialisations.
+    /// Begins the initialisation, or finds it done; waits while another thread is at it. If
+    /// `force`, a poisoned one is begun anew.
+    CallOnce {
+        force: bool,
+    },
+    /// Ends the initialisation that this thread has begun.
+    EndOnce {
+        poison: bool,
+    },
+    /// Looks whether the initialisation is done.
+    CheckOnce,
+
+    // Channels.
+    /// Puts a message into the queue; waits while there is no room. Without any capacity the message
+    /// is only offered, and [`OpKind::Taken`] follows.
+    Send,
+    /// The same without waiting. Without any capacity it succeeds if a receiver waits.
+    TrySend,
+    /// Waits until the `index`-th message has been taken.
+    Taken {
+        index: u64,
+    },
+    /// A receiver comes to a channel without any capacity, where `try_send` can see it.
+    RecvWait,
+    /// Takes the first message; waits while there is none. If `timed`, it gives up instead.
+    Recv {
+        timed: bool,
+    },
+    TryRecv,
+    AddSender,
+    DropSender,
+    DropReceiver,
 
     // Operations on nothing shared.
     /// One of `options` values.

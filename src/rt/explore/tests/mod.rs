@@ -3,6 +3,7 @@
 //! Random programs against brute force ([`random`]), and the figures that papers give for theirs
 //! ([`figures`]).
 
+mod blocking;
 mod figures;
 mod random;
 

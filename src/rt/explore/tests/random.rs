@@ -1,10 +1,12 @@
 //! Random programs over every kind of object, against brute force.
 //!
 //! `DPOR_FUZZ=1000000 cargo test --release random` is the long mode; `DPOR_FUZZ_SEED` starts at
-//! another seed. A failing program prints itself and its seed.
+//! another seed, `DPOR_FUZZ_ALGORITHM` leaves out the other algorithms. A failing program prints
+//! itself and its seed.
 
 use super::super::Free;
 use super::super::testing::*;
+use super::blocking::Blocking;
 use crate::rt::trace::operation::{ObjectKind, Rmw};
 
 /// xorshift64*; only reproducibility matters.
@@ -22,16 +24,16 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 24
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    pub(super) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
-const MUTEX: u32 = 10;
+pub(super) const MUTEX: u32 = 10;
 const COUNT: u32 = 20;
 const FLAG: u32 = 30;
 
@@ -45,6 +47,7 @@ struct Menu {
     spin: bool,
     threads: bool,
     assume: bool,
+    blocking: Option<Blocking>,
 }
 
 fn program(seed: u64) -> Program {
@@ -57,10 +60,14 @@ fn program(seed: u64) -> Program {
         spin: rng.one_in(5),
         threads: rng.one_in(5),
         assume: rng.one_in(20),
+        blocking: rng.one_in(2).then(|| Blocking::any(&mut rng)),
     };
     let threads = 2 + rng.below(3) as u32;
     let vars = 1 + rng.below(3);
-    let most = [5, 5, 5, 3, 2][threads as usize];
+    let most = match menu.blocking {
+        None => [5, 5, 5, 3, 2][threads as usize],
+        Some(_) => [3, 3, 3, 2, 1][threads as usize],
+    };
     let mut all = Vec::new();
     for me in 1..=threads {
         let mut code = Vec::new();
@@ -70,6 +77,9 @@ fn program(seed: u64) -> Program {
             instruction(
                 &mut rng, menu, me, threads, vars, &mut code, &mut held, &mut owned,
             );
+        }
+        if let Some(kind) = menu.blocking {
+            kind.end(&mut rng, me, &mut code);
         }
         for mutex in held {
             if !rng.one_in(8) {
@@ -101,6 +111,9 @@ fn program(seed: u64) -> Program {
     }
     let observed = rng.one_in(2);
     program = program.with(COUNT, ObjectKind::Count { observed }, threads as u64);
+    if let Some(kind) = menu.blocking {
+        program = kind.declare(&mut rng, threads, program);
+    }
     for mutex in 0..2 {
         program = program.with(MUTEX + mutex, ObjectKind::Mutex, 0);
     }
@@ -126,6 +139,11 @@ fn instruction(
         1 => Val::Add(rng.below(3) as u8, 1),
         _ => Val::Const(1 + rng.below(2) as i64),
     };
+    if let Some(kind) = menu.blocking
+        && rng.one_in(2)
+    {
+        return kind.instructions(rng, me, code, (var, value));
+    }
     match rng.below(20) {
         0..3 if menu.mutex => {
             let mutex = rng.below(2) as i64 + MUTEX as i64;
@@ -290,21 +308,14 @@ fn instruction(
     }
 }
 
-/// Whether some instruction has several outcomes.
-fn choices(program: &Program) -> bool {
-    let mut all = program.threads.iter().flatten();
-    all.any(|ins| matches!(ins, Ins::Choose { .. } | Ins::Cas { weak: true, .. }))
-}
-
 /// Explores the program of this seed with every algorithm; gives the number of traces.
 fn check(seed: u64) -> Option<usize> {
     let program = program(seed);
     let oracle = brute_force(&program, 600)?;
     let random = Free::Random(seed | 1);
+    let only = std::env::var("DPOR_FUZZ_ALGORITHM").ok();
     for algorithm in ALGORITHMS {
-        // Backtrack sets know one outcome per thread at a time; with choices they still miss
-        // traces (seed 4958 with random free choices is the smallest program known).
-        if choices(&program) && matches!(algorithm, "classic" | "source") {
+        if only.as_deref().is_some_and(|only| only != algorithm) {
             continue;
         }
         for free in [Free::Last, random] {
@@ -313,7 +324,7 @@ fn check(seed: u64) -> Option<usize> {
             let Some(found) = explore_up_to(&program, algorithm, free, most) else {
                 continue;
             };
-            let context = || format!("{algorithm}, {free:?}, seed {seed}: {program:#?}");
+            let context = || format!("{algorithm}, {free:?}, seed {seed}:\n{}", program.listing());
             assert_eq!(found.keys(), oracle.keys(), "traces of {}", context());
             assert_eq!(found.finals, oracle.finals, "final states of {}", context());
             if algorithm != "naive" {

@@ -1,0 +1,60 @@
+//! What does a one-time initialisation do with an operation?
+
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::{OpKind, Outcome};
+
+/// How far an initialisation has come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Once {
+    Incomplete,
+    Running(ThreadId),
+    Done,
+    Poisoned,
+}
+
+impl Once {
+    /// The number that stands for it in a shim's memory.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Once::Incomplete => 0,
+            Once::Running(_) => 1,
+            Once::Done => 2,
+            Once::Poisoned => 3,
+        }
+    }
+
+    /// What a shim's memory says. Nobody can be at it when an execution meets it.
+    pub(crate) fn from_number(number: u64) -> Once {
+        match number {
+            2 => Once::Done,
+            3 => Once::Poisoned,
+            _ => Once::Incomplete,
+        }
+    }
+}
+
+/// Whether `kind` can happen now. A thread that comes back to an initialisation it is at itself waits
+/// for ever.
+pub(crate) fn enabled(once: Once, kind: &OpKind) -> bool {
+    match kind {
+        OpKind::CallOnce { .. } => !matches!(once, Once::Running(_)),
+        _ => true,
+    }
+}
+
+/// Applies an enabled operation of `thread`. A call succeeds if it begins the initialisation; the
+/// value is what was found.
+pub(crate) fn apply(once: Once, thread: ThreadId, kind: &OpKind) -> (Once, Outcome) {
+    let found = once.number();
+    match *kind {
+        OpKind::CallOnce { force } => match once {
+            Once::Incomplete => (Once::Running(thread), Outcome::Success(found)),
+            Once::Poisoned if force => (Once::Running(thread), Outcome::Success(found)),
+            Once::Poisoned | Once::Done | Once::Running(_) => (once, Outcome::Failure(found)),
+        },
+        OpKind::EndOnce { poison: false } => (Once::Done, Outcome::Done),
+        OpKind::EndOnce { poison: true } => (Once::Poisoned, Outcome::Done),
+        OpKind::CheckOnce => (once, Outcome::Value((once == Once::Done) as u64)),
+        ref other => super::misplaced(other),
+    }
+}

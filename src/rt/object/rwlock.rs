@@ -1,0 +1,64 @@
+//! What does a reader-writer lock do with an operation?
+//!
+//! Readers share it, and nobody is preferred: a reader may come in while a writer waits.
+
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::{OpKind, Outcome};
+
+/// A reader-writer lock: who writes, or how many read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct RwLock {
+    pub(crate) writer: Option<ThreadId>,
+    pub(crate) readers: u32,
+}
+
+impl RwLock {
+    fn admits_reader(self) -> bool {
+        self.writer.is_none()
+    }
+
+    fn admits_writer(self) -> bool {
+        self.writer.is_none() && self.readers == 0
+    }
+}
+
+/// Whether `kind` can happen now.
+pub(crate) fn enabled(lock: RwLock, kind: &OpKind) -> bool {
+    match kind {
+        OpKind::ReadLock => lock.admits_reader(),
+        OpKind::WriteLock => lock.admits_writer(),
+        _ => true,
+    }
+}
+
+/// Applies an enabled operation of `thread`.
+pub(crate) fn apply(lock: RwLock, thread: ThreadId, kind: &OpKind) -> (RwLock, Outcome) {
+    let read = RwLock {
+        writer: None,
+        readers: lock.readers + 1,
+    };
+    let written = RwLock {
+        writer: Some(thread),
+        readers: 0,
+    };
+    match kind {
+        OpKind::ReadLock => (read, Outcome::Done),
+        OpKind::TryRead if lock.admits_reader() => (read, Outcome::Success(0)),
+        OpKind::WriteLock => (written, Outcome::Done),
+        OpKind::TryWrite if lock.admits_writer() => (written, Outcome::Success(0)),
+        OpKind::TryRead | OpKind::TryWrite => (lock, Outcome::Failure(1)),
+        OpKind::UnlockRead => {
+            let readers = lock.readers.saturating_sub(1);
+            (RwLock { readers, ..lock }, Outcome::Done)
+        }
+        OpKind::UnlockWrite => (RwLock::default(), Outcome::Done),
+        OpKind::Downgrade => (
+            RwLock {
+                writer: None,
+                readers: 1,
+            },
+            Outcome::Done,
+        ),
+        other => super::misplaced(other),
+    }
+}
