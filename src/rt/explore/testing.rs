@@ -5,19 +5,18 @@
 //! can be shown on five lines. [`brute_force`] enumerates all executions, memoised on the trace of
 //! the prefix, and is the oracle.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+mod search;
+
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::driver::{Bounds, Driver, Next, Stats};
-use super::{Explorer, Free, backtrack, exhaustive, optimal};
-use crate::rt::object::machine::{Limits, Machine};
-use crate::rt::trace::happens_before::HappensBefore;
+pub(crate) use search::{ALGORITHMS, brute_force, count, explore_up_to, stats};
+
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
-use crate::rt::trace::key::TraceKey;
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Rmw, Step};
-use crate::rt::trace::verdict::End;
-use crate::rt::trace::{Event, NOWHERE, Site, Trace};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Rmw};
 
 /// A value an instruction uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -284,7 +283,7 @@ impl Code {
                 }
                 Ins::Lock(mutex) => (index(mutex), OpKind::Lock),
                 Ins::TryLock { mutex, .. } => (mutex, OpKind::TryLock),
-                Ins::Unlock(mutex) => (index(mutex), OpKind::Unlock),
+                Ins::Unlock(mutex) => (index(mutex), OpKind::Unlock { changed: true }),
                 Ins::Retain(count) => (count, OpKind::Retain),
                 Ins::Release(count) => (count, OpKind::Release),
                 Ins::ReadCount { count, .. } => (count, OpKind::ReadCount),
@@ -450,225 +449,4 @@ impl Code {
         objects.sort();
         format!("{:?} {objects:?}", self.threads)
     }
-}
-
-/// What an exploration found.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Found {
-    /// Each trace, with how often it was executed to its end.
-    pub(crate) traces: BTreeMap<TraceKey, u32>,
-    pub(crate) finals: BTreeSet<String>,
-    pub(crate) deadlocks: usize,
-    pub(crate) livelocks: usize,
-    pub(crate) given_up: usize,
-    pub(crate) stats: Stats,
-}
-
-impl Found {
-    pub(crate) fn keys(&self) -> BTreeSet<TraceKey> {
-        self.traces.keys().copied().collect()
-    }
-}
-
-fn key_of(trace: &Trace, clocks: &HappensBefore, machine: &Machine) -> TraceKey {
-    let mut key = TraceKey::default();
-    for position in 0..trace.len() as u32 {
-        key.add(trace, clocks, &machine.names, &machine.sets, position);
-    }
-    key
-}
-
-/// The algorithms by name.
-pub(crate) const ALGORITHMS: [&str; 5] = ["naive", "sleep_sets", "classic", "source", "optimal"];
-
-pub(crate) fn explorer(name: &str, free: Free) -> Box<dyn Explorer> {
-    match name {
-        "naive" => Box::new(exhaustive::Exhaustive::naive(free)),
-        "sleep_sets" => Box::new(exhaustive::Exhaustive::sleep_sets(free)),
-        "classic" => Box::new(backtrack::Backtrack::classic(free)),
-        "source" => Box::new(backtrack::Backtrack::source(free)),
-        "optimal" => Box::new(optimal::Optimal::new(free)),
-        other => panic!("no algorithm is called {other}"),
-    }
-}
-
-fn limits(program: &Program) -> Limits {
-    Limits {
-        spin_bound: program.spin_bound,
-        livelock_bound: 3,
-        ..Limits::default()
-    }
-}
-
-/// Explores `program` and collects its traces and final states; `None` beyond `most` executions.
-pub(crate) fn explore_up_to(
-    program: &Program,
-    algorithm: &str,
-    free: Free,
-    most: u64,
-) -> Option<Found> {
-    run(program, algorithm, free, true, most)
-}
-
-/// The number of executions that `algorithm` runs to their end.
-pub(crate) fn count(program: &Program, algorithm: &str) -> u64 {
-    let stats = stats(program, algorithm);
-    if algorithm == "optimal" {
-        assert_eq!(stats.asleep, 0, "Optimal prunes nothing");
-    }
-    stats.complete + stats.assumed
-}
-
-/// What an exploration of `program` cost.
-pub(crate) fn stats(program: &Program, algorithm: &str) -> Stats {
-    run(program, algorithm, Free::Last, false, u64::MAX).map_or_else(Stats::default, |f| f.stats)
-}
-
-fn run(program: &Program, algorithm: &str, free: Free, record: bool, most: u64) -> Option<Found> {
-    let mut driver = Driver::new(
-        explorer(algorithm, free),
-        limits(program),
-        Bounds::default(),
-    );
-    let mut found = Found::default();
-    while driver.begin(site()) {
-        let mut code = Code::new(program);
-        let end = loop {
-            match driver.next() {
-                Next::Ran(thread, outcome) => {
-                    code.happened(program, &mut driver.machine, thread, outcome);
-                }
-                Next::Ended(end) => break end,
-            }
-        };
-        driver.finish(&end);
-        let ran = driver.stats.complete + driver.stats.asleep + driver.stats.assumed;
-        if ran > most {
-            return None;
-        }
-        match &end {
-            End::Pruned(crate::rt::trace::verdict::Pruned::Asleep) => continue,
-            End::Pruned(_) => found.given_up += 1,
-            End::Deadlock(_) => found.deadlocks += 1,
-            End::Livelock { .. } => found.livelocks += 1,
-            End::Complete => {}
-            other => panic!("{algorithm} on {program:?} ended with {other:?}"),
-        }
-        if record {
-            let key = key_of(&driver.trace, &driver.clocks, &driver.machine);
-            *found.traces.entry(key).or_default() += 1;
-            found.finals.insert(code.final_state(&driver.machine));
-        }
-    }
-    found.stats = driver.stats;
-    Some(found)
-}
-
-/// Every trace of `program`, by enumerating all executions; `None` beyond `most` prefixes.
-pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
-    struct Node {
-        machine: Machine,
-        code: Code,
-        trace: Trace,
-        clocks: HappensBefore,
-        key: TraceKey,
-    }
-    let mut machine = Machine::new(limits(program));
-    machine.reset(site());
-    let mut found = Found::default();
-    let mut seen = HashSet::new();
-    let mut stack = vec![Node {
-        machine,
-        code: Code::new(program),
-        trace: Trace::default(),
-        clocks: HappensBefore::default(),
-        key: TraceKey::default(),
-    }];
-    while let Some(mut node) = stack.pop() {
-        let mut steps = Vec::new();
-        loop {
-            for &thread in node.machine.live() {
-                if node.machine.enabled(thread) {
-                    for alternative in 0..node.machine.alternatives(thread) {
-                        steps.push(Step {
-                            thread,
-                            alternative,
-                        });
-                    }
-                }
-            }
-            let bound = node.machine.limits.livelock_bound;
-            let waiting = node.machine.live().iter().filter(|&&t| {
-                let pending = node.machine.pending(t).expect("announced");
-                matches!(pending.operation.kind, OpKind::Wait { .. })
-            });
-            let rounds = waiting.map(|&t| node.machine.let_go_in_a_row(t)).min();
-            let livelock = rounds.is_some_and(|rounds| rounds >= bound);
-            let gave_up = node.machine.live().iter().any(|&t| {
-                let pending = node.machine.pending(t).expect("announced");
-                pending.operation.kind == OpKind::GiveUp
-            });
-            let quiet = steps.is_empty();
-            if !quiet || livelock || gave_up || !node.machine.let_go(node.trace.len() as u32) {
-                if quiet {
-                    found.traces.insert(node.key, 1);
-                    found.finals.insert(node.code.final_state(&node.machine));
-                    if gave_up {
-                        found.given_up += 1;
-                    } else if livelock {
-                        found.livelocks += 1;
-                    } else if !node.machine.live().is_empty() {
-                        found.deadlocks += 1;
-                    }
-                }
-                break;
-            }
-        }
-        // A start or a spawn commutes with everything, so taking it first loses no trace.
-        let first = steps.iter().copied().find(|step| {
-            let pending = node.machine.pending(step.thread).expect("announced");
-            matches!(pending.operation.kind, OpKind::Start | OpKind::Spawn { .. })
-        });
-        if let Some(step) = first {
-            steps = vec![step];
-        }
-        for step in steps {
-            let mut next = Node {
-                machine: node.machine.clone(),
-                code: node.code.clone(),
-                trace: node.trace.clone(),
-                clocks: node.clocks.clone(),
-                key: node.key,
-            };
-            let executed = next.machine.step(step);
-            next.trace.push(Event {
-                thread: step.thread,
-                index: 0,
-                operation: executed.operation,
-                outcome: executed.outcome,
-                label: executed.label,
-                alternative: step.alternative,
-                alternatives: executed.alternatives,
-                before: executed.before,
-                previous: NOWHERE,
-                quiet_at: executed.quiet_at,
-                site: executed.site,
-            });
-            next.clocks.extend(&next.trace, &next.machine.sets);
-            let Machine { names, sets, .. } = &next.machine;
-            let position = next.trace.len() as u32 - 1;
-            next.key
-                .add(&next.trace, &next.clocks, names, sets, position);
-            if seen.insert(next.key) {
-                if seen.len() > most {
-                    return None;
-                }
-                let (thread, outcome) = (step.thread, executed.outcome);
-                next.code
-                    .happened(program, &mut next.machine, thread, outcome);
-                stack.push(next);
-            }
-        }
-    }
-    Some(found)
 }
