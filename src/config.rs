@@ -40,6 +40,17 @@ pub struct Builder {
     pub spin_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub spurious_failures: bool,
+    /// How often in each execution a thread may wake up from a condition variable without having
+    /// been notified.
+    pub spurious_wakeups: u32,
+    /// How often in a row a wait at one place in the program may time out (`wait_timeout`,
+    /// `park_timeout`, `recv_timeout`). After that it waits for a change, or until nothing else can
+    /// run, so that a loop around it comes to an end.
+    pub timeout_bound: u32,
+    /// Whether the panic of a spawned thread is only its own end, as in std: `join` returns it, and
+    /// locks are poisoned. Otherwise it fails the test at once. A panic of the closure itself always
+    /// does.
+    pub catch_panics: bool,
     /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`).
     pub stack_size: usize,
     /// After how long a step that does not come back is told on standard error
@@ -101,6 +112,9 @@ impl Builder {
             max_duration: number("DPOR_MAX_DURATION", "seconds")?.map(Duration::from_secs),
             spin_bound: 1,
             spurious_failures: false,
+            spurious_wakeups: 0,
+            timeout_bound: 2,
+            catch_panics: false,
             stack_size: stack.map_or(256 * 1024, |n| n as usize),
             patience: Some(patience.unwrap_or(10))
                 .filter(|&seconds| seconds > 0)

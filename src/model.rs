@@ -209,6 +209,9 @@ impl Builder {
         let limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
+            spurious_wakeups: self.spurious_wakeups,
+            timeout_bound: self.timeout_bound,
+            catches_panics: self.catch_panics,
             ..Limits::default()
         };
         let bounds = Bounds {

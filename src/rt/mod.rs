@@ -10,6 +10,7 @@ pub(crate) mod trace;
 
 use exec::context;
 pub(crate) use exec::heap;
+pub(crate) use exec::locals::Local;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
 use trace::operation::Operation;
@@ -123,9 +124,40 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     context::name_of(thread)
 }
 
+/// Whether the current thread may still wake up from a condition variable for no reason.
+pub(crate) fn may_wake_up() -> bool {
+    context::may_wake_up()
+}
+
+/// The current thread has woken up from a condition variable for no reason.
+pub(crate) fn woke_up() {
+    context::woke_up();
+}
+
 /// Whether spurious failures of weak compare-exchanges are explored by the running model.
 pub(crate) fn spurious_failures() -> bool {
     context::spurious_failures()
+}
+
+/// The value of a thread-local variable in the current thread. `key` is the variable's address.
+pub(crate) fn local(key: usize) -> Local {
+    context::local(key)
+}
+
+/// Gives the current modelled thread a value of a thread-local variable, which `drop` drops at its
+/// end.
+pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8)) {
+    context::set_local(key, value, drop);
+}
+
+/// Runs the body of a thread; its panic is the result where the model wants panics to be caught.
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
+    context::catch_panic(body)
+}
+
+/// Whether the thread that runs here is unwinding from a panic.
+pub(crate) fn panicking() -> bool {
+    context::panicking()
 }
 
 /// In a torn-down execution: lets the other threads unwind first, because this one needs something
@@ -134,9 +166,36 @@ pub(crate) fn yield_to_teardown() {
     context::yield_to_teardown();
 }
 
+/// A number that the current thread has in every process, to sort threads by.
+pub(crate) fn order() -> u64 {
+    context::order()
+}
+
+/// The memory of a shim that is more than a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    pub(crate) start: *mut u8,
+    pub(crate) size: usize,
+    /// Drops the data, given `start`; `None` if that would do nothing.
+    pub(crate) drop: Option<unsafe fn(*mut u8)>,
+    /// Whether the data is still the one that the shim was made with.
+    pub(crate) fresh: bool,
+}
+
 /// Keeps the bytes of a shim that is older than the execution, to put them back at its end. `object`
-/// is the address it is known by; `drops` says that its data owns something.
+/// is the address it is known by.
 #[track_caller]
-pub(crate) fn keep_pristine(object: usize, start: *const u8, size: usize, drops: bool) {
-    context::keep_pristine(object, start, size, drops);
+pub(crate) fn keep_pristine(object: usize, memory: Memory) {
+    context::keep_pristine(object, memory);
+}
+
+/// Calls `undo` with `start` when the execution has ended, if `object` is older than it. What is in the
+/// `size` bytes there belongs to the execution from now on.
+pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
+    context::undo_at_end(object, start, size, undo);
+}
+
+/// Notes that the contents of this memory were made at run time, even if it is in a static.
+pub(crate) fn note_filled(start: *const u8, size: usize) {
+    context::note_filled(start, size);
 }

@@ -1,27 +1,24 @@
 //! Mutual exclusion, as `std::sync::Mutex`.
 //!
 //! The data sits in a std mutex that is never contended inside a model: it is taken once the model
-//! has granted the lock. Poisoning is our own, because std asks whether the *OS* thread is
-//! panicking, and all modelled threads share one.
+//! has granted the lock.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::panic::Location;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLockResult};
 
+use super::poison::{Home, Poison, Taken};
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::Mutex`.
 ///
-/// In a `static` its data is put back to the initial value after every execution, which needs a
-/// type without drop glue.
-#[derive(Default)]
+/// In a `static` its data is put back to the initial value after every execution.
 pub struct Mutex<T: ?Sized> {
     held: AtomicBool,
-    poisoned: AtomicBool,
-    /// Whether the data owns something, so that its bytes cannot simply be put back.
-    drops: AtomicBool,
+    poison: Poison,
+    home: Home,
     inner: std_sync::Mutex<T>,
 }
 
@@ -29,9 +26,25 @@ pub struct Mutex<T: ?Sized> {
 #[must_use = "the mutex is unlocked again at once if the guard is not kept"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
+    /// `None` while its thread waits on a condition variable.
     inner: Option<std_sync::MutexGuard<'a, T>>,
-    was_panicking: bool,
-    site: &'static Location<'static>,
+    taken: Taken,
+    /// Whether the data may have been changed since it was locked.
+    changed: bool,
+}
+
+impl<T: ?Sized> UnwindSafe for Mutex<T> {}
+impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
+
+/// Drops the data of the mutex at this address.
+///
+/// # Safety
+///
+/// A `Mutex<T>` begins there, and nobody uses its data again.
+unsafe fn drop_data<T>(mutex: *mut u8) {
+    let mutex = mutex.cast::<Mutex<T>>();
+    // SAFETY: the caller says that it is a mutex of this type.
+    unsafe { std::ptr::drop_in_place(&raw mut (*mutex).inner) };
 }
 
 impl<T> Mutex<T> {
@@ -39,8 +52,8 @@ impl<T> Mutex<T> {
     pub const fn new(value: T) -> Mutex<T> {
         Mutex {
             held: AtomicBool::new(false),
-            poisoned: AtomicBool::new(false),
-            drops: AtomicBool::new(std::mem::needs_drop::<T>()),
+            poison: Poison::new(),
+            home: Home::new::<T>(drop_data::<T>),
             inner: std_sync::Mutex::new(value),
         }
     }
@@ -51,20 +64,9 @@ impl<T> Mutex<T> {
     ///
     /// The data all the same, if the mutex is poisoned.
     pub fn into_inner(self) -> LockResult<T> {
-        let poisoned = self.is_poisoned();
-        let data = self
-            .inner
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        checked(poisoned, data)
-    }
-}
-
-fn checked<G>(poisoned: bool, guard: G) -> LockResult<G> {
-    if poisoned {
-        Err(PoisonError::new(guard))
-    } else {
-        Ok(guard)
+        let data = self.inner.into_inner();
+        self.poison
+            .check(data.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -77,39 +79,16 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    fn keep_pristine(&self) {
-        let start = (self as *const Mutex<T>).cast::<u8>();
-        let drops = self.drops.load(Relaxed);
-        rt::keep_pristine(
-            (&raw const self.held).addr(),
-            start,
-            size_of_val(self),
-            drops,
-        );
-    }
-
+    /// Takes the std mutex after the lock was announced.
     #[track_caller]
-    fn guard<'a>(&'a self, inner: std_sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.held.store(true, Relaxed);
-        MutexGuard {
-            mutex: self,
-            inner: Some(inner),
-            was_panicking: std::thread::panicking(),
-            site: Location::caller(),
-        }
-    }
-
-    /// Waits for the mutex and locks it. A thread that holds it already waits for ever.
-    ///
-    /// # Errors
-    ///
-    /// The guard all the same, if a thread panicked while it held the mutex.
-    #[track_caller]
-    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        let inner = match rt::perform(self.target(), OpKind::Lock) {
-            Answer::Outside => self.inner.lock().unwrap_or_else(PoisonError::into_inner),
+    fn take(&self, answer: Answer) -> std_sync::MutexGuard<'_, T> {
+        let inner = match answer {
+            Answer::Outside => {
+                self.home.visit();
+                self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+            }
             Answer::Done(_) => {
-                self.keep_pristine();
+                self.home.keep((&raw const self.held).addr(), self);
                 match self.try_real() {
                     Some(guard) => guard,
                     None => panic!("dpor bug: a mutex was granted while it is held"),
@@ -122,7 +101,24 @@ impl<T: ?Sized> Mutex<T> {
                 }
             },
         };
-        checked(self.is_poisoned(), self.guard(inner))
+        self.held.store(true, Relaxed);
+        inner
+    }
+
+    /// Waits for the mutex and locks it. A thread that holds it already waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if a thread panicked while it held the mutex.
+    #[track_caller]
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        let inner = self.take(rt::perform(self.target(), OpKind::Lock));
+        self.poison.check(MutexGuard {
+            mutex: self,
+            inner: Some(inner),
+            taken: Taken::now(),
+            changed: false,
+        })
     }
 
     /// Locks the mutex if nobody holds it.
@@ -133,17 +129,21 @@ impl<T: ?Sized> Mutex<T> {
     /// while it held the mutex.
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        let answer = rt::perform(self.target(), OpKind::TryLock);
-        if let Answer::Done(Outcome::Failure(_)) = answer {
-            return Err(TryLockError::WouldBlock);
-        }
-        if let Answer::Done(_) = answer {
-            self.keep_pristine();
-        }
-        let Some(inner) = self.try_real() else {
+        let inner = match rt::perform(self.target(), OpKind::TryLock) {
+            Answer::Done(Outcome::Failure(_)) => None,
+            answer @ Answer::Done(_) => Some(self.take(answer)),
+            Answer::Outside | Answer::Inert => self.try_real(),
+        };
+        let Some(inner) = inner else {
             return Err(TryLockError::WouldBlock);
         };
-        Ok(checked(self.is_poisoned(), self.guard(inner))?)
+        self.held.store(true, Relaxed);
+        Ok(self.poison.check(MutexGuard {
+            mutex: self,
+            inner: Some(inner),
+            taken: Taken::now(),
+            changed: false,
+        })?)
     }
 
     fn try_real(&self) -> Option<std_sync::MutexGuard<'_, T>> {
@@ -156,12 +156,12 @@ impl<T: ?Sized> Mutex<T> {
 
     /// Whether a thread panicked while it held the mutex.
     pub fn is_poisoned(&self) -> bool {
-        self.poisoned.load(Relaxed)
+        self.poison.get()
     }
 
     /// Forgets that a thread panicked while it held the mutex.
     pub fn clear_poison(&self) {
-        self.poisoned.store(false, Relaxed);
+        self.poison.clear();
     }
 
     /// The data; the reference is exclusive, so nothing is locked.
@@ -170,9 +170,15 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// The data all the same, if the mutex is poisoned.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        let poisoned = self.is_poisoned();
+        self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        checked(poisoned, data)
+        self.poison.check(data)
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Mutex::new(T::default())
     }
 }
 
@@ -195,6 +201,39 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// The guard of the std mutex, for a wait outside of a model.
+    pub(super) fn real(&mut self) -> &mut Option<std_sync::MutexGuard<'a, T>> {
+        &mut self.inner
+    }
+
+    /// Gives the mutex up for a wait.
+    pub(super) fn unlock(&mut self) {
+        if self.inner.is_none() {
+            return;
+        }
+        self.mutex.poison.leave(&self.taken);
+        // The unlock takes effect when it is this thread's turn; until then the data is locked.
+        let changed = std::mem::take(&mut self.changed);
+        let kind = OpKind::Unlock { changed };
+        rt::perform_at(self.mutex.target(), kind, self.taken.site);
+        self.mutex.held.store(false, Relaxed);
+        self.inner = None;
+    }
+
+    /// Takes the mutex again after a wait.
+    #[track_caller]
+    pub(super) fn relock(&mut self) {
+        let answer = rt::perform(self.mutex.target(), OpKind::Lock);
+        self.inner = Some(self.mutex.take(answer));
+    }
+
+    /// The guard, marked if the mutex is poisoned.
+    pub(super) fn checked(self) -> LockResult<MutexGuard<'a, T>> {
+        self.mutex.poison.check(self)
+    }
+}
+
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
 
@@ -208,6 +247,7 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
+        self.changed = true;
         match &mut self.inner {
             Some(guard) => guard,
             None => unreachable!("dpor bug: a guard without its lock"),
@@ -229,12 +269,6 @@ impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
 
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
-        if !self.was_panicking && std::thread::panicking() {
-            self.mutex.poisoned.store(true, Relaxed);
-        }
-        // The unlock takes effect when it is this thread's turn; until then the data is locked.
-        rt::perform_at(self.mutex.target(), OpKind::Unlock, self.site);
-        self.mutex.held.store(false, Relaxed);
-        self.inner = None;
+        self.unlock();
     }
 }

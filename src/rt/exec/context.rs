@@ -15,10 +15,11 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::End;
-use crate::rt::{Answer, Body, Target};
+use crate::rt::{Answer, Body, Memory, Target};
 
 use super::coroutine::{Coroutine, leave_room, suspend};
 use super::heap::Heap;
+use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::panics::Message;
 use super::watchdog::Pulse;
@@ -36,6 +37,11 @@ pub(crate) struct Runtime {
     pub(crate) current: Cell<ThreadId>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
+    /// Whether a thread's panic is only its own end, as in std, and not a failure.
+    pub(crate) catches_panics: bool,
+    /// The threads that are unwinding from a panic.
+    pub(crate) unwinding: RefCell<Vec<ThreadId>>,
+    pub(crate) locals: RefCell<Locals>,
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
     /// What the panic hook kept of the last panic.
@@ -80,11 +86,17 @@ const ROOM: usize = 16 * 1024;
 /// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
 #[inline]
 fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
+    with_step(|runtime| Some(f(runtime)))
+}
+
+/// [`with`] for what may end with the execution: `None` if it does.
+#[inline]
+fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
     if !RUNTIME.is_set() {
         return Err(Answer::Outside);
     }
     RUNTIME.with(|runtime| {
-        if runtime.stopping.get() || std::thread::panicking() {
+        if runtime.stopping.get() || runtime.is_lost() {
             return Err(Answer::Inert);
         }
         // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
@@ -92,32 +104,16 @@ fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
         runtime.heap.record(false);
         let result = f(runtime);
         runtime.heap.record(true);
-        Ok(result)
+        result.ok_or(Answer::Inert)
     })
 }
 
 /// Announces an operation on the object behind a shim; returns when it has happened.
 #[inline]
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
-    let done = with(|runtime| {
-        let me = runtime.current.get();
+    let done = with_step(|runtime| {
         let object = runtime.resolve(target);
-        if matches!(
-            kind,
-            OpKind::Load { .. }
-                | OpKind::CompareExchange { .. }
-                | OpKind::TryLock
-                | OpKind::ReadCount
-        ) {
-            let wait = {
-                let mut inner = runtime.inner.borrow_mut();
-                inner.driver.machine.reread(me, object, site)
-            };
-            if let Some(wait) = wait {
-                runtime.step(wait, site);
-            }
-        }
-        runtime.step(Operation { object, kind }, site)
+        runtime.patiently(Operation { object, kind }, site)
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
@@ -130,10 +126,12 @@ pub(crate) fn announce(
     site: Site,
     make: impl FnOnce(&mut Machine, ThreadId) -> Option<Operation>,
 ) -> Answer {
-    let done = with(|runtime| {
+    let done = with_step(|runtime| {
         let me = runtime.current.get();
         let operation = make(&mut runtime.inner.borrow_mut().driver.machine, me);
-        operation.map_or(Outcome::Done, |operation| runtime.step(operation, site))
+        operation.map_or(Some(Outcome::Done), |operation| {
+            runtime.patiently(operation, site)
+        })
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
@@ -148,7 +146,7 @@ pub(crate) fn spawn(
     site: Site,
 ) -> Result<ThreadId, (Answer, Body)> {
     let mut body = Some(body);
-    let spawned = with(|runtime| {
+    let spawned = with_step(|runtime| {
         let me = runtime.current.get();
         let (child, object) = {
             let mut inner = runtime.inner.borrow_mut();
@@ -162,13 +160,14 @@ pub(crate) fn spawn(
             (child, inner.driver.machine.thread_object(child))
         };
         let kind = OpKind::Spawn { child };
-        runtime.step(Operation { object, kind }, site);
-        child
+        runtime.step(Operation { object, kind }, site)?;
+        Some(child)
     });
     match (spawned, body) {
         (Ok(child), _) => Ok(child),
         (Err(answer), Some(body)) => Err((answer, body)),
-        (Err(_), None) => unreachable!("dpor bug: a body was taken outside of a model"),
+        // The execution ended at the spawn; the body is dropped with it.
+        (Err(answer), None) => Err((answer, Box::new(|| ()))),
     }
 }
 
@@ -192,6 +191,24 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     .flatten()
 }
 
+/// Whether the current thread may still wake up without having been notified.
+pub(crate) fn may_wake_up() -> bool {
+    with(|runtime| {
+        let me = runtime.current.get();
+        runtime.inner.borrow().driver.machine.may_wake_up(me)
+    })
+    .unwrap_or(false)
+}
+
+/// The current thread has woken up without having been notified.
+pub(crate) fn woke_up() {
+    // Where no model runs nobody counts.
+    let _ = with(|runtime| {
+        let me = runtime.current.get();
+        runtime.inner.borrow_mut().driver.machine.woke_up(me);
+    });
+}
+
 /// Whether spurious failures are explored by the model that runs here.
 pub(crate) fn spurious_failures() -> bool {
     with(|runtime| {
@@ -206,28 +223,92 @@ pub(crate) fn spurious_failures() -> bool {
     .unwrap_or(false)
 }
 
+/// A number that the current thread has in every process.
+pub(crate) fn order() -> u64 {
+    with(|runtime| {
+        let me = runtime.current.get();
+        runtime.inner.borrow().driver.machine.names.order(me)
+    })
+    .unwrap_or_default()
+}
+
+/// The value of a thread-local variable in the current thread.
+pub(crate) fn local(key: usize) -> Local {
+    with(|runtime| runtime.locals.borrow().get(runtime.current.get(), key))
+        .or_else(|answer| match answer {
+            Answer::Inert => {
+                Ok(RUNTIME.with(|runtime| runtime.locals.borrow().get(runtime.current.get(), key)))
+            }
+            outside => Err(outside),
+        })
+        .unwrap_or(Local::Outside)
+}
+
+/// Gives the current thread a value of a thread-local variable, which `drop` drops at its end.
+pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8)) {
+    RUNTIME.with(|runtime| {
+        runtime.heap.record(false);
+        let me = runtime.current.get();
+        runtime.locals.borrow_mut().set(me, key, value, drop);
+        runtime.heap.record(true);
+    });
+}
+
+/// Drops the thread-local variables of the current thread, the latest first.
+pub(crate) fn drop_locals() {
+    loop {
+        let next = RUNTIME.with(|runtime| {
+            let me = runtime.current.get();
+            runtime.locals.borrow_mut().next_to_drop(me)
+        });
+        let Some((value, drop)) = next else { return };
+        // SAFETY: the shim gave this function for this value, and it is handed out once.
+        unsafe { drop(value) };
+    }
+}
+
 /// Keeps the bytes of a shim that is older than the execution.
 ///
 /// # Panics
 ///
-/// If the shim's data owns something: its bytes cannot simply be put back.
+/// If the shim's data may own something: its bytes cannot simply be put back.
 #[track_caller]
-pub(crate) fn keep_pristine(object: usize, start: *const u8, size: usize, drops: bool) {
+pub(crate) fn keep_pristine(object: usize, memory: Memory) {
     let refused = with(|runtime| {
         let mut inner = runtime.inner.borrow_mut();
         if !inner.table.is_elsewhere(object) {
             return false;
         }
-        if !drops {
-            inner.table.keep(start, size);
+        let owns =
+            memory.drop.is_some() && !(memory.fresh && inner.table.is_constant(memory.start));
+        if !owns {
+            inner.table.keep(memory);
         }
-        drops
+        owns
     });
     assert!(
         !matches!(refused, Ok(true)),
-        "a Mutex that is older than the model holds data that owns something, so it cannot be put \
-         back to its initial value after each execution; make it inside the closure"
+        "a lock that is older than the model holds data that owns something, so it cannot be put \
+         back to its initial value after each execution; make it inside the closure, or make it a \
+         `static` that is only used inside of models"
     );
+}
+
+/// Calls `undo` with `start` when the execution has ended, if `object` is older than it.
+pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
+    // Where no model runs, or one is torn down, there is nothing to be undone.
+    let _ = with(|runtime| {
+        let mut inner = runtime.inner.borrow_mut();
+        if inner.table.is_elsewhere(object) {
+            inner.table.undo_at_end(start, size, undo);
+        }
+    });
+}
+
+/// Notes that the contents of this memory were not put there by the compiler.
+pub(crate) fn note_filled(start: *const u8, size: usize) {
+    // Where no model runs, nothing is put back.
+    let _ = with(|runtime| runtime.inner.borrow_mut().table.note_filled(start, size));
 }
 
 /// In a torn-down execution: lets the other threads unwind before this one goes on.
@@ -246,7 +327,66 @@ pub(crate) fn yield_to_teardown() {
     suspend();
 }
 
+/// Whether the thread that runs here is unwinding from a panic. The OS thread's own count would not
+/// do: where panics are caught, a thread that unwinds may have to wait for others.
+pub(crate) fn panicking() -> bool {
+    if !RUNTIME.is_set() {
+        return std::thread::panicking();
+    }
+    RUNTIME.with(|runtime| match runtime.catches_panics {
+        true => runtime.is_unwinding(),
+        false => std::thread::panicking(),
+    })
+}
+
+/// A panic has begun here.
+pub(crate) fn note_panic() {
+    if RUNTIME.is_set() {
+        RUNTIME.with(|runtime| {
+            if let Ok(mut unwinding) = runtime.unwinding.try_borrow_mut() {
+                unwinding.push(runtime.current.get());
+            }
+        });
+    }
+}
+
+/// Runs the body of a thread whose panics are caught, where that is what the model wants.
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
+    let catches = RUNTIME.is_set() && RUNTIME.with(|runtime| runtime.catches_panics);
+    if !catches {
+        return Ok(body());
+    }
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+        Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
+        Err(payload) => {
+            RUNTIME.with(|runtime| {
+                let me = runtime.current.get();
+                runtime.unwinding.borrow_mut().retain(|&t| t != me);
+                runtime.message.set(None);
+                super::panics::take();
+            });
+            Err(payload)
+        }
+        ok => ok,
+    }
+}
+
 impl Runtime {
+    fn is_unwinding(&self) -> bool {
+        self.unwinding.borrow().contains(&self.current.get())
+    }
+
+    /// Whether the thread that runs unwinds from a panic that is a failure, so that nothing it does
+    /// matters any more.
+    #[inline]
+    fn is_lost(&self) -> bool {
+        if self.catches_panics {
+            self.current.get() == ThreadId::MAIN && self.is_unwinding()
+        } else {
+            std::thread::panicking()
+        }
+    }
+
     /// The object behind a shim.
     #[inline]
     fn resolve(&self, target: Target) -> ObjectId {
@@ -290,9 +430,24 @@ impl Runtime {
             .object(&mut inner.driver.machine, address, kind, memory, locate)
     }
 
-    /// Announces `operation` for the current thread, and returns when it has happened.
+    /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
     #[inline]
-    fn step(&self, operation: Operation, site: Site) -> Outcome {
+    fn patiently(&self, operation: Operation, site: Site) -> Option<Outcome> {
+        let me = self.current.get();
+        let wait = {
+            let mut inner = self.inner.borrow_mut();
+            inner.driver.machine.wait_before(me, &operation, site)
+        };
+        if let Some(wait) = wait {
+            self.step(wait, site)?;
+        }
+        self.step(operation, site)
+    }
+
+    /// Announces `operation` for the current thread, and returns when it has happened. `None` if the
+    /// execution has ended meanwhile and the thread is unwinding already.
+    #[inline]
+    fn step(&self, operation: Operation, site: Site) -> Option<Outcome> {
         let me = self.current.get();
         let next = {
             let mut inner = self.inner.borrow_mut();
@@ -303,12 +458,15 @@ impl Runtime {
             Next::Ran(thread, outcome) if thread == me => {
                 self.own(me);
                 self.pulse.beat(me, site);
-                return outcome;
+                return Some(outcome);
             }
             next => self.inner.borrow_mut().take(next),
         }
         suspend();
         if self.stopping.get() {
+            if self.is_unwinding() {
+                return None;
+            }
             self.heap.record(true);
             std::panic::resume_unwind(Box::new(Stop));
         }
@@ -316,9 +474,12 @@ impl Runtime {
         self.pulse.beat(me, site);
         let mut inner = self.inner.borrow_mut();
         let running = inner.threads[me.index()].as_mut();
-        running
-            .and_then(|running| running.outcome.take())
-            .unwrap_or_else(|| panic!("dpor bug: {me:?} was resumed without an outcome"))
+        let outcome = running.and_then(|running| running.outcome.take());
+        assert!(
+            outcome.is_some(),
+            "dpor bug: {me:?} was resumed without an outcome"
+        );
+        outcome
     }
 
     /// The current thread has performed another event: new blocks belong to what follows it.

@@ -14,10 +14,15 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
+use crate::rt::Memory;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::operation::ObjectKind;
+
+/// What puts the shim at an address back.
+type Undo = unsafe fn(*mut u8);
 
 /// The objects of an execution, by address.
 #[derive(Default)]
@@ -26,7 +31,13 @@ pub(crate) struct Table {
     /// Memory that is older than the execution, with what it held when it was met.
     elsewhere: Vec<(usize, ObjectKind, u64)>,
     /// Copies of shims that are more than a value, by their addresses.
-    pristine: Vec<(*mut u8, Vec<MaybeUninit<u8>>)>,
+    pristine: Vec<(Memory, Vec<MaybeUninit<u8>>)>,
+    undo: Vec<(*mut u8, Undo)>,
+    /// Memory older than the execution that got its contents during it: they are dropped with their
+    /// owner and not put back.
+    made: Vec<Range<usize>>,
+    /// Memory in statics that got its contents at run time, before the execution.
+    filled: Vec<Range<usize>>,
 }
 
 #[derive(Clone, Copy)]
@@ -61,7 +72,8 @@ impl Table {
             return object;
         }
         let region = locate(address);
-        if matches!(region, Region::Elsewhere { .. }) {
+        let made = |range: &Range<usize>| range.contains(&address);
+        if matches!(region, Region::Elsewhere { .. }) && !self.made.iter().any(made) {
             self.elsewhere.push((address, kind, memory));
         }
         let place = Place {
@@ -92,35 +104,83 @@ impl Table {
         self.elsewhere.iter().any(|&(known, ..)| known == address)
     }
 
-    /// Keeps the `size` bytes at `start`, unless they are kept already.
-    pub(crate) fn keep(&mut self, start: *const u8, size: usize) {
-        if self
-            .pristine
-            .iter()
-            .any(|&(known, _)| known.cast_const() == start)
-        {
+    /// Keeps the bytes of a shim, unless they are kept already.
+    pub(crate) fn keep(&mut self, memory: Memory) {
+        let Memory { start, size, .. } = memory;
+        if self.pristine.iter().any(|(known, _)| known.start == start) {
             return;
         }
         let mut bytes = vec![MaybeUninit::uninit(); size];
         // SAFETY: the caller is a shim that gives its own address and size; the destination has
         // that size. Bytes that are not initialised stay so.
         unsafe { std::ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
-        self.pristine.push((start.cast_mut(), bytes));
+        self.pristine.push((memory, bytes));
+    }
+
+    /// Notes what is to be undone at `start` when the execution has ended.
+    pub(crate) fn undo_at_end(&mut self, start: *mut u8, size: usize, undo: Undo) {
+        if self.undo.iter().all(|&(known, _)| known != start) {
+            self.undo.push((start, undo));
+            self.made.push(start.addr()..start.addr() + size);
+        }
+    }
+
+    /// Notes that the contents of this memory were not put there by the compiler.
+    pub(crate) fn note_filled(&mut self, start: *const u8, size: usize) {
+        let range = start.addr()..start.addr() + size;
+        if !self.filled.contains(&range) {
+            self.filled.push(range);
+        }
+    }
+
+    /// Whether what is at the address is in a static and has been there since the program began.
+    pub(crate) fn is_constant(&self, address: *const u8) -> bool {
+        let filled = |range: &Range<usize>| range.contains(&address.addr());
+        in_static(address) && !self.filled.iter().any(filled)
     }
 
     /// Ends the execution: memory that is older than it gets back what it held before.
     pub(crate) fn reset(&mut self) {
         self.entries.clear();
-        for (start, bytes) in self.pristine.drain(..) {
-            // SAFETY: the shim is older than the execution and lives on after it; its data has no
-            // drop glue, so forgetting what it holds now leaks nothing and these bytes are as good
-            // as when they were copied. No guard of it exists any more: every stack is unwound.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
+        self.made.clear();
+        self.filled.clear();
+        for (memory, bytes) in self.pristine.drain(..) {
+            // SAFETY: the shim is older than the execution and lives on after it, and no guard of it
+            // exists any more: every stack is unwound. What it holds now is dropped. What it held
+            // before owns nothing: either its type has no drop glue, or it is the value of a constant
+            // in a static. So the bytes are as good as when they were copied.
+            unsafe {
+                if let Some(drop) = memory.drop {
+                    drop(memory.start);
+                }
+                let start = memory.start.cast();
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            }
+        }
+        for (start, undo) in self.undo.drain(..) {
+            // SAFETY: the shim that asked for it is older than the execution and lives on, and every
+            // stack that could use it is unwound.
+            unsafe { undo(start) };
         }
         for (address, kind, value) in self.elsewhere.drain(..) {
             restore(address, kind, value);
         }
     }
+}
+
+/// Whether the address is in the memory of a program or library, where statics are, and not on a heap
+/// or stack.
+#[cfg(unix)]
+fn in_static(address: *const u8) -> bool {
+    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: the function takes any address, and only writes to `info`.
+    unsafe { libc::dladdr(address.cast(), info.as_mut_ptr()) != 0 }
+}
+
+/// Nobody can tell here, so the answer is the safe one.
+#[cfg(not(unix))]
+fn in_static(_: *const u8) -> bool {
+    false
 }
 
 fn restore(address: usize, kind: ObjectKind, value: u64) {

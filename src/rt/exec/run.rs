@@ -69,6 +69,9 @@ pub(crate) fn explore(
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
         stopping: Cell::new(false),
+        catches_panics: limits.catches_panics,
+        unwinding: RefCell::new(Vec::new()),
+        locals: RefCell::default(),
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
     };
@@ -195,7 +198,16 @@ fn take_coroutine(runtime: &Runtime, pool: &mut Pool, thread: ThreadId) -> Corou
     };
     let (_, body) = inner.spawned.swap_remove(at);
     let coroutine = pool.start(Box::new(move || {
+        /// Drops the thread's variables, also if its body unwinds.
+        struct End;
+        impl Drop for End {
+            fn drop(&mut self) {
+                super::context::drop_locals();
+            }
+        }
+        let end = End;
         body();
+        drop(end);
         exit();
     }));
     if inner.threads.len() <= thread.index() {
@@ -294,5 +306,7 @@ fn tear_down(
         }
     }
     runtime.message.set(None);
+    runtime.unwinding.borrow_mut().clear();
+    runtime.locals.borrow_mut().reset();
     runtime.stopping.set(false);
 }

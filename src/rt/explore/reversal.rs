@@ -222,8 +222,9 @@ impl Reversal {
         let Operation { object, kind } = second.operation;
         match kind {
             OpKind::Wait { set, seen } => {
-                let value = |object| self.state_after(run, first, object).visible();
-                let changed = run.machine.has_changed(set, seen, value);
+                let changed = run.machine.has_changed(set, seen, |object, seen| {
+                    self.state_after(run, first, object).has_changed(seen)
+                });
                 changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
             }
             OpKind::GiveUp => None,

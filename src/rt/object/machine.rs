@@ -20,10 +20,17 @@ pub(crate) struct Limits {
     pub(crate) spin_bound: u32,
     /// How many repetitions of the same read are free before a loop without a hint waits.
     pub(crate) unhinted_spin_bound: u32,
+    /// How often in a row a wait at one place may time out before it waits for a change, or until
+    /// nothing else can run.
+    pub(crate) timeout_bound: u32,
     /// How often in a row a waiting thread is let go before the execution is a livelock.
     pub(crate) livelock_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub(crate) spurious_failures: bool,
+    /// How often a thread may wake up from a condition variable without having been notified.
+    pub(crate) spurious_wakeups: u32,
+    /// Whether a thread's panic is only its own end, and not a failure.
+    pub(crate) catches_panics: bool,
 }
 
 impl Default for Limits {
@@ -31,8 +38,11 @@ impl Default for Limits {
         Limits {
             spin_bound: 1,
             unhinted_spin_bound: 1000,
+            timeout_bound: 2,
             livelock_bound: 100,
             spurious_failures: false,
+            spurious_wakeups: 0,
+            catches_panics: false,
         }
     }
 }
@@ -66,6 +76,10 @@ struct Thread {
     spin: SpinLog,
     released: Option<u32>,
     let_go_in_a_row: u32,
+    /// How often in a row a wait at this place has timed out.
+    timeouts: (Option<Site>, u32),
+    /// How often it has woken up from a condition variable for no reason.
+    wakeups: u32,
 }
 
 /// An announced operation.
@@ -121,6 +135,8 @@ impl Machine {
         entry.children = 0;
         entry.released = None;
         entry.let_go_in_a_row = 0;
+        entry.timeouts = (None, 0);
+        entry.wakeups = 0;
         entry.spin.reset();
         entry.pending = Some(Pending {
             operation: Operation {
@@ -219,6 +235,16 @@ impl Machine {
         self.names.child(creator, nth)
     }
 
+    /// Whether `thread` may still wake up from a condition variable for no reason.
+    pub(crate) fn may_wake_up(&self, thread: ThreadId) -> bool {
+        self.threads[thread.index()].wakeups < self.limits.spurious_wakeups
+    }
+
+    /// `thread` has woken up from a condition variable for no reason.
+    pub(crate) fn woke_up(&mut self, thread: ThreadId) {
+        self.threads[thread.index()].wakeups += 1;
+    }
+
     /// Announces the next operation of `thread`.
     pub(crate) fn announce(&mut self, thread: ThreadId, operation: Operation, site: Site) {
         self.threads[thread.index()].pending = Some(Pending { operation, site });
@@ -231,15 +257,41 @@ impl Machine {
         Some(wait(&mut self.sets, &mut self.seen, seen))
     }
 
-    /// The thread is about to read `object` without any hint before. Gives the wait to announce
-    /// first, if the thread has done nothing else for long enough.
-    pub(crate) fn reread(
+    /// The wait that the thread has to announce before this operation, if it has done nothing but
+    /// come back to it for long enough.
+    #[inline]
+    pub(crate) fn wait_before(
         &mut self,
         thread: ThreadId,
-        object: ObjectId,
+        operation: &Operation,
         site: Site,
     ) -> Option<Operation> {
-        let value = self.state(object).visible();
+        match operation.kind {
+            OpKind::Load { .. }
+            | OpKind::CompareExchange { .. }
+            | OpKind::TryLock
+            | OpKind::TryRead
+            | OpKind::TryWrite
+            | OpKind::ReadCount
+            | OpKind::IsFinished
+            | OpKind::CheckOnce
+            | OpKind::TrySend
+            | OpKind::TryRecv => self.reread(thread, operation.object, site),
+            ref kind if is_timed(kind) => {
+                let entry = &self.threads[thread.index()];
+                if entry.timeouts.0 != Some(site) || entry.timeouts.1 < self.limits.timeout_bound {
+                    return None;
+                }
+                let value = self.state(operation.object).polled();
+                let seen = [(operation.object, value)];
+                Some(wait(&mut self.sets, &mut self.seen, &seen))
+            }
+            _ => None,
+        }
+    }
+
+    fn reread(&mut self, thread: ThreadId, object: ObjectId, site: Site) -> Option<Operation> {
+        let value = self.state(object).polled();
         let bound = self.limits.unhinted_spin_bound;
         let log = &mut self.threads[thread.index()].spin;
         let seen = log.reread(site, object, value, bound)?;
@@ -257,7 +309,9 @@ impl Machine {
         match pending.operation.kind {
             OpKind::Wait { set, seen } => {
                 entry.released.is_some()
-                    || self.has_changed(set, seen, |object| self.state(object).visible())
+                    || self.has_changed(set, seen, |object, seen| {
+                        self.state(object).has_changed(seen)
+                    })
             }
             OpKind::GiveUp => false,
             _ if pending.operation.object == ObjectId::NONE => true,
@@ -265,20 +319,20 @@ impl Machine {
         }
     }
 
-    /// Whether one of the locations of a wait holds another value than the wait has seen, where
-    /// `value` says what a location holds.
+    /// Whether one of the locations of a wait is not any more as the wait has seen it, where
+    /// `changed` says it of a location and what was seen.
     pub(crate) fn has_changed(
         &self,
         set: u32,
         seen: u32,
-        mut value: impl FnMut(ObjectId) -> u64,
+        mut changed: impl FnMut(ObjectId, u64) -> bool,
     ) -> bool {
         let locations = self.sets.get(set);
         let seen = &self.seen[seen as usize..seen as usize + locations.len()];
         locations
             .iter()
             .zip(seen)
-            .any(|(&object, &old)| value(object) != old)
+            .any(|(&object, &seen)| changed(object, seen))
     }
 
     /// How many outcomes the enabled step of `thread` has.
@@ -365,16 +419,26 @@ impl Machine {
                 };
                 executed.alternatives = object.state.alternatives(kind);
                 executed.before = object.state.pack();
-                let shown = object.state.visible();
+                let shown = object.state.polled();
                 executed.outcome = object.state.apply(thread, kind, step.alternative);
                 executed.label = object.state.label(&operation, executed.outcome);
-                let changed = object.state.visible() != shown;
+                let looks = only_looks(kind) && (executed.outcome.succeeded());
+                let changed = !looks && object.state.polled() != shown;
                 let entry = &mut self.threads[thread.index()];
                 if changed {
                     entry.spin.change();
                     entry.let_go_in_a_row = 0;
-                } else if executed.outcome != Outcome::Done {
-                    entry.spin.read(operation.object, shown);
+                } else if executed.outcome != Outcome::Done || looks {
+                    // A lock that was taken was free.
+                    let seen = if looks { shown & !3 } else { shown };
+                    entry.spin.read(operation.object, seen);
+                }
+                if is_timed(kind) {
+                    entry.timeouts = match entry.timeouts {
+                        _ if executed.outcome.succeeded() => (None, 0),
+                        (Some(before), times) if before == site => (Some(site), times + 1),
+                        _ => (Some(site), 1),
+                    };
                 }
                 match *kind {
                     OpKind::Spawn { child } => {
@@ -389,6 +453,31 @@ impl Machine {
         }
         executed
     }
+}
+
+/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock only
+/// to look at what it protects is no progress.
+fn only_looks(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Lock
+            | OpKind::TryLock
+            | OpKind::Unlock { changed: false }
+            | OpKind::ReadLock
+            | OpKind::TryRead
+            | OpKind::UnlockRead
+            | OpKind::WriteLock
+            | OpKind::TryWrite
+            | OpKind::UnlockWrite { changed: false }
+    )
+}
+
+/// Whether the operation waits only for a time.
+fn is_timed(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::ParkTimeout | OpKind::Awake { timed: true } | OpKind::Recv { timed: true }
+    )
 }
 
 fn wait(sets: &mut ReadSets, values: &mut Vec<u64>, seen: &[(ObjectId, u64)]) -> Operation {

@@ -161,11 +161,15 @@ impl State {
         let thread = |thread: Option<ThreadId>| thread.map_or(0, |t| t.0 as u64 + 1);
         match *self {
             State::Atomic { value, .. } => Some(value),
-            State::Mutex(mutex) => Some(thread(mutex.holder)),
+            State::Mutex(mutex) => Some((mutex.version as u64) << 32 | thread(mutex.holder)),
             State::Count { count, .. } => Some(count),
             State::Thread { finished } => Some(finished as u64),
             State::Token { available } => Some(available as u64),
-            State::RwLock(lock) => Some(thread(lock.writer) << 32 | lock.readers as u64),
+            State::RwLock(lock) => {
+                let fits = lock.readers < 1 << 12 && thread(lock.writer) < 1 << 20;
+                let holders = thread(lock.writer) << 12 | lock.readers as u64;
+                fits.then_some((lock.version as u64) << 32 | holders)
+            }
             State::Barrier(barrier) => {
                 Some((barrier.generation as u64) << 32 | barrier.arrived as u64)
             }
@@ -182,7 +186,8 @@ impl State {
         match *self {
             State::Atomic { ty, .. } => State::Atomic { ty, value: word },
             State::Mutex(_) => State::Mutex(mutex::Mutex {
-                holder: thread(word),
+                holder: thread(word & 0xffff_ffff),
+                version: (word >> 32) as u32,
             }),
             State::Count { observed, .. } => State::Count {
                 observed,
@@ -195,8 +200,9 @@ impl State {
                 available: word != 0,
             },
             State::RwLock(_) => State::RwLock(rwlock::RwLock {
-                writer: thread(word >> 32),
-                readers: word as u32,
+                writer: thread(word >> 12 & 0xf_ffff),
+                readers: (word & 0xfff) as u32,
+                version: (word >> 32) as u32,
             }),
             State::Barrier(barrier) => State::Barrier(barrier::Barrier {
                 arrived: word as u32,
@@ -214,6 +220,47 @@ impl State {
 
     /// What a thread sees that polls the object: a spinning thread waits until this changes.
     #[inline]
+    pub(crate) fn polled(&self) -> u64 {
+        match *self {
+            State::Mutex(mutex) => (mutex.version as u64) << 2 | mutex.holder.is_some() as u64,
+            State::RwLock(lock) => {
+                let written = lock.writer.is_some() as u64;
+                let read = (lock.readers > 0) as u64;
+                (lock.version as u64) << 2 | read << 1 | written
+            }
+            State::Atomic { .. }
+            | State::Count { .. }
+            | State::Thread { .. }
+            | State::Token { .. }
+            | State::Condvar(_)
+            | State::Barrier(_)
+            | State::Once(_)
+            | State::Channel(_) => self.visible(),
+        }
+    }
+
+    /// Whether what a thread has [polled](State::polled) would be something else now. A lock that was
+    /// free is the same until its data has been changed, whoever has held it meanwhile; one that was
+    /// held is the same while it cannot be had.
+    #[inline]
+    pub(crate) fn has_changed(&self, polled: u64) -> bool {
+        let now = self.polled();
+        match self {
+            State::Mutex(_) | State::RwLock(_) => {
+                let held = |view: u64| view & 3;
+                now >> 2 != polled >> 2
+                    || match held(polled) {
+                        0 => false,
+                        1 => held(now) & 1 == 0,
+                        _ => held(now) == 0,
+                    }
+            }
+            _ => now != polled,
+        }
+    }
+
+    /// What the shim's memory holds in this state.
+    #[inline]
     pub(crate) fn visible(&self) -> u64 {
         match *self {
             State::Atomic { value, .. } => value,
@@ -223,9 +270,8 @@ impl State {
             State::Token { available } => available as u64,
             State::RwLock(lock) if lock.writer.is_some() => u64::MAX,
             State::RwLock(lock) => lock.readers as u64,
-            State::Condvar(ref condvar) => {
-                (condvar.waiting.len() as u64) << 32 | condvar.notified.len() as u64
-            }
+            // Who waits does not matter to others who wait.
+            State::Condvar(ref condvar) => condvar.notified.len() as u64,
             State::Barrier(barrier) => (barrier.generation as u64) << 32 | barrier.arrived as u64,
             State::Once(once) => once.number(),
             State::Channel(channel) => {

@@ -3,10 +3,11 @@
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Outcome};
 
-/// A mutex: who holds it.
+/// A mutex: who holds it, and how often its data has been changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Mutex {
     pub(crate) holder: Option<ThreadId>,
+    pub(crate) version: u32,
 }
 
 /// Whether `kind` can happen now. A thread that locks a mutex it already holds waits for ever.
@@ -21,12 +22,17 @@ pub(crate) fn enabled(mutex: Mutex, kind: &OpKind) -> bool {
 pub(crate) fn apply(mutex: Mutex, thread: ThreadId, kind: &OpKind) -> (Mutex, Outcome) {
     let held = Mutex {
         holder: Some(thread),
+        ..mutex
     };
     match kind {
         OpKind::Lock => (held, Outcome::Done),
         OpKind::TryLock if mutex.holder.is_none() => (held, Outcome::Success(0)),
         OpKind::TryLock => (mutex, Outcome::Failure(1)),
-        OpKind::Unlock => (Mutex { holder: None }, Outcome::Done),
+        OpKind::Unlock { changed } => {
+            let version = mutex.version.wrapping_add(*changed as u32);
+            let holder = None;
+            (Mutex { holder, version }, Outcome::Done)
+        }
         other => super::misplaced(other),
     }
 }

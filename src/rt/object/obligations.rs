@@ -68,11 +68,15 @@ fn kinds() -> Vec<Kind> {
     };
     let mutexes = Kind {
         states: [None, Some(P), Some(Q), Some(ThreadId(3))]
-            .map(|holder| State::Mutex(Mutex { holder }))
+            .map(|holder| State::Mutex(Mutex { holder, version: 7 }))
             .to_vec(),
-        operations: vec![OpKind::Lock, OpKind::TryLock, OpKind::Unlock],
+        operations: vec![
+            OpKind::Lock,
+            OpKind::TryLock,
+            OpKind::Unlock { changed: true },
+        ],
         owns: |state, thread, kind| match (state, kind) {
-            (State::Mutex(mutex), OpKind::Unlock) => mutex.holder == Some(thread),
+            (State::Mutex(mutex), OpKind::Unlock { .. }) => mutex.holder == Some(thread),
             _ => true,
         },
     };
@@ -122,7 +126,13 @@ fn kinds() -> Vec<Kind> {
     };
     let rwlocks = Kind {
         states: [(None, 0), (None, 1), (None, 2), (Some(P), 0), (Some(Q), 0)]
-            .map(|(writer, readers)| State::RwLock(RwLock { writer, readers }))
+            .map(|(writer, readers)| {
+                State::RwLock(RwLock {
+                    writer,
+                    readers,
+                    version: 7,
+                })
+            })
             .to_vec(),
         operations: vec![
             OpKind::ReadLock,
@@ -130,7 +140,7 @@ fn kinds() -> Vec<Kind> {
             OpKind::UnlockRead,
             OpKind::WriteLock,
             OpKind::TryWrite,
-            OpKind::UnlockWrite,
+            OpKind::UnlockWrite { changed: false },
             OpKind::Downgrade,
         ],
         owns: |state, thread, kind| match (state, kind) {
@@ -138,7 +148,7 @@ fn kinds() -> Vec<Kind> {
             (State::RwLock(lock), OpKind::UnlockRead) => {
                 lock.readers == 2 || lock.readers == 1 && thread == P
             }
-            (State::RwLock(lock), OpKind::UnlockWrite | OpKind::Downgrade) => {
+            (State::RwLock(lock), OpKind::UnlockWrite { .. } | OpKind::Downgrade) => {
                 lock.writer == Some(thread)
             }
             _ => true,
@@ -214,6 +224,8 @@ fn kinds() -> Vec<Kind> {
             OpKind::EndOnce { poison: false },
             OpKind::EndOnce { poison: true },
             OpKind::CheckOnce,
+            OpKind::WaitOnce { force: false },
+            OpKind::WaitOnce { force: true },
         ],
         owns: |state, thread, kind| match (state, kind) {
             (State::Once(once), OpKind::EndOnce { .. }) => *once == Once::Running(thread),

@@ -38,6 +38,7 @@ impl Once {
 pub(crate) fn enabled(once: Once, kind: &OpKind) -> bool {
     match kind {
         OpKind::CallOnce { .. } => !matches!(once, Once::Running(_)),
+        OpKind::WaitOnce { force } => once == Once::Done || once == Once::Poisoned && !force,
         _ => true,
     }
 }
@@ -54,6 +55,7 @@ pub(crate) fn apply(once: Once, thread: ThreadId, kind: &OpKind) -> (Once, Outco
         },
         OpKind::EndOnce { poison: false } => (Once::Done, Outcome::Done),
         OpKind::EndOnce { poison: true } => (Once::Poisoned, Outcome::Done),
+        OpKind::WaitOnce { .. } => (once, Outcome::Failure(found)),
         OpKind::CheckOnce => (once, Outcome::Value((once == Once::Done) as u64)),
         ref other => super::misplaced(other),
     }

@@ -5,11 +5,12 @@
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Outcome};
 
-/// A reader-writer lock: who writes, or how many read.
+/// A reader-writer lock: who writes, or how many read, and how often its data has been changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct RwLock {
     pub(crate) writer: Option<ThreadId>,
     pub(crate) readers: u32,
+    pub(crate) version: u32,
 }
 
 impl RwLock {
@@ -36,10 +37,12 @@ pub(crate) fn apply(lock: RwLock, thread: ThreadId, kind: &OpKind) -> (RwLock, O
     let read = RwLock {
         writer: None,
         readers: lock.readers + 1,
+        ..lock
     };
     let written = RwLock {
         writer: Some(thread),
         readers: 0,
+        ..lock
     };
     match kind {
         OpKind::ReadLock => (read, Outcome::Done),
@@ -51,11 +54,16 @@ pub(crate) fn apply(lock: RwLock, thread: ThreadId, kind: &OpKind) -> (RwLock, O
             let readers = lock.readers.saturating_sub(1);
             (RwLock { readers, ..lock }, Outcome::Done)
         }
-        OpKind::UnlockWrite => (RwLock::default(), Outcome::Done),
+        OpKind::UnlockWrite { changed } => {
+            let version = lock.version.wrapping_add(*changed as u32);
+            let free = RwLock::default();
+            (RwLock { version, ..free }, Outcome::Done)
+        }
         OpKind::Downgrade => (
             RwLock {
                 writer: None,
                 readers: 1,
+                version: lock.version.wrapping_add(1),
             },
             Outcome::Done,
         ),

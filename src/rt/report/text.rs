@@ -136,7 +136,7 @@ impl Names<'_> {
             OpKind::Fence { .. } => "fence".to_owned(),
             OpKind::Lock => format!("lock {}", self.object(object)),
             OpKind::TryLock => format!("try_lock {}", self.object(object)),
-            OpKind::Unlock => format!("unlock {}", self.object(object)),
+            OpKind::Unlock { .. } => format!("unlock {}", self.object(object)),
             OpKind::Retain => format!("clone {}", self.object(object)),
             OpKind::Release => format!("drop {}", self.object(object)),
             OpKind::ReadCount | OpKind::TakeUnique | OpKind::Upgrade => {
@@ -154,7 +154,7 @@ impl Names<'_> {
             OpKind::UnlockRead => format!("read-unlock {}", self.object(object)),
             OpKind::WriteLock => format!("write-lock {}", self.object(object)),
             OpKind::TryWrite => format!("try_write {}", self.object(object)),
-            OpKind::UnlockWrite => format!("write-unlock {}", self.object(object)),
+            OpKind::UnlockWrite { .. } => format!("write-unlock {}", self.object(object)),
             OpKind::Downgrade => format!("downgrade {}", self.object(object)),
             OpKind::Enqueue { .. } => format!("wait on {}", self.object(object)),
             OpKind::Awake { timed: false } => format!("be notified by {}", self.object(object)),
@@ -167,6 +167,7 @@ impl Names<'_> {
             OpKind::EndOnce { poison: false } => format!("{} is initialised", self.object(object)),
             OpKind::EndOnce { poison: true } => format!("poison {}", self.object(object)),
             OpKind::CheckOnce => format!("look at {}", self.object(object)),
+            OpKind::WaitOnce { .. } => format!("wait until {} is done", self.object(object)),
             OpKind::Send => format!("send to {}", self.object(object)),
             OpKind::TrySend => format!("try_send to {}", self.object(object)),
             OpKind::Taken { index } => {
@@ -253,10 +254,12 @@ impl Names<'_> {
                 self.announced(&event.operation),
                 found as u32 - 1
             ),
-            OpKind::CallOnce { .. } if !event.outcome.succeeded() => match found {
-                2 => format!("{}: done already", name()),
-                _ => format!("{}: poisoned", name()),
-            },
+            OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } if !event.outcome.succeeded() => {
+                match found {
+                    2 => format!("{}: done already", name()),
+                    _ => format!("{}: poisoned", name()),
+                }
+            }
             OpKind::CheckOnce => format!(
                 "{}: {}",
                 name(),

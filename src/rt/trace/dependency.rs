@@ -231,9 +231,9 @@ impl Class {
             Received => Classes::of(&[Received, Sent, HandOver, SendFailed, Taken, DropReceiver]),
             RecvFailed => Classes::of(&[Sent, HandOver, SendFailed, DropSender]),
             RecvWait => Classes::of(&[HandOver, SendFailed]),
-            Taken => Classes::of(&[Received, DropReceiver]),
+            Taken => Classes::of(&[Received]),
             DropSender => Classes::of(&[RecvFailed]),
-            DropReceiver => Classes::of(&[Sent, HandOver, SendFailed, Received, Taken]),
+            DropReceiver => Classes::of(&[Sent, HandOver, SendFailed, Received]),
             // A sender is only added by one that is there, so nobody can see the difference.
             AddSender => Classes::NONE,
             // A spawn comes before the child's first event; that edge belongs to happens-before
@@ -397,7 +397,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::TryLock | OpKind::TryWrite if ok => Class::Acquire,
         OpKind::TryLock => Class::AcquireFailed,
         OpKind::TryWrite => Class::WriteFailed,
-        OpKind::Unlock | OpKind::UnlockWrite | OpKind::Downgrade => Class::Release,
+        OpKind::Unlock { .. } | OpKind::UnlockWrite { .. } | OpKind::Downgrade => Class::Release,
         OpKind::ReadLock => Class::ReadAcquire,
         OpKind::TryRead if ok => Class::ReadAcquire,
         OpKind::TryRead => Class::AcquireFailed,
@@ -426,14 +426,17 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Leave { .. } => Class::Leave,
         OpKind::CallOnce { .. } if ok => Class::OnceBegin,
         // 3 is poisoned (`object/once.rs`).
-        OpKind::CallOnce { .. } if outcome.value() == Some(3) => Class::OnceFailed,
-        OpKind::CallOnce { .. } | OpKind::CheckOnce => Class::Peek,
+        OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } if outcome.value() == Some(3) => {
+            Class::OnceFailed
+        }
+        OpKind::CallOnce { .. } | OpKind::CheckOnce | OpKind::WaitOnce { .. } => Class::Peek,
         OpKind::EndOnce { .. } => Class::OnceEnd,
         OpKind::Send if ok => Class::Sent,
         OpKind::TrySend if ok && nature == Nature::Rendezvous => Class::HandOver,
         OpKind::TrySend if ok => Class::Sent,
         OpKind::Send | OpKind::TrySend => Class::SendFailed,
-        OpKind::Taken { .. } => Class::Taken,
+        OpKind::Taken { .. } if ok => Class::Taken,
+        OpKind::Taken { .. } => Class::SendFailed,
         OpKind::RecvWait => Class::RecvWait,
         OpKind::Recv { .. } | OpKind::TryRecv if ok => Class::Received,
         OpKind::Recv { .. } | OpKind::TryRecv => Class::RecvFailed,
@@ -494,10 +497,8 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::Unpark
         | Class::ReadAcquire
         | Class::ReadRelease
-        | Class::Enqueue
         | Class::Notify
         | Class::Awake
-        | Class::TimedOut
         | Class::Arrive
         | Class::OnceBegin
         | Class::OnceEnd
@@ -514,7 +515,9 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::Join
         | Class::Poll
         | Class::WriteFailed
+        | Class::Enqueue
         | Class::NotifyNone
+        | Class::TimedOut
         | Class::Leave
         | Class::Peek
         | Class::OnceFailed

@@ -202,7 +202,10 @@ pub(crate) enum OpKind {
     // Mutexes. A lock is also what a thread does that wakes from a condition variable.
     Lock,
     TryLock,
-    Unlock,
+    /// `changed` says whether the data may have been changed meanwhile.
+    Unlock {
+        changed: bool,
+    },
 
     // Reference counts.
     #[cfg_attr(
@@ -253,7 +256,9 @@ pub(crate) enum OpKind {
     UnlockRead,
     WriteLock,
     TryWrite,
-    UnlockWrite,
+    UnlockWrite {
+        changed: bool,
+    },
     /// Makes a write lock a read lock.
     Downgrade,
 
@@ -291,6 +296,10 @@ pub(crate) enum OpKind {
     },
     /// Looks whether the initialisation is done.
     CheckOnce,
+    /// Waits until the initialisation is done or, unless `force`, poisoned.
+    WaitOnce {
+        force: bool,
+    },
 
     // Channels.
     /// Puts a message into the queue; waits while there is no room. Without any capacity the message

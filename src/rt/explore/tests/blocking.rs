@@ -76,7 +76,7 @@ impl Blocking {
                         code.push(access);
                     }
                     if !rng.one_in(6) {
-                        code.push(op(OpKind::UnlockWrite));
+                        code.push(op(OpKind::UnlockWrite { changed: true }));
                     }
                 }
                 3 => {
@@ -85,7 +85,7 @@ impl Blocking {
                 }
                 4 => {
                     code.push(op(OpKind::TryWrite));
-                    code.extend(if_ok(&[load, op(OpKind::UnlockWrite)]));
+                    code.extend(if_ok(&[load, op(OpKind::UnlockWrite { changed: true })]));
                 }
                 _ => {
                     code.push(op(OpKind::WriteLock));
@@ -236,14 +236,20 @@ fn traces(kind: ObjectKind, value: u64, threads: Vec<Vec<Ins>>) -> u64 {
 #[test]
 fn readers_of_a_lock_commute_and_a_writer_comes_before_or_after_each() {
     let reader = vec![op(OpKind::ReadLock), op(OpKind::UnlockRead)];
-    let writer = vec![op(OpKind::WriteLock), op(OpKind::UnlockWrite)];
+    let writer = vec![
+        op(OpKind::WriteLock),
+        op(OpKind::UnlockWrite { changed: true }),
+    ];
     let count = |threads: Vec<Vec<Ins>>| traces(ObjectKind::RwLock, 0, threads);
     assert_eq!(count(vec![reader.clone(); 3]), 1);
     assert_eq!(count(vec![reader.clone(), writer.clone()]), 2);
     assert_eq!(count(vec![reader.clone(), reader.clone(), writer]), 4);
     // Once a reader is inside for ever the writer never comes in, whoever else does.
     let stays = vec![op(OpKind::ReadLock)];
-    let writer = vec![op(OpKind::WriteLock), op(OpKind::UnlockWrite)];
+    let writer = vec![
+        op(OpKind::WriteLock),
+        op(OpKind::UnlockWrite { changed: true }),
+    ];
     assert_eq!(count(vec![stays.clone(), stays, writer]), 2);
 }
 

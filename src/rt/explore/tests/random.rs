@@ -7,7 +7,7 @@
 use super::super::Free;
 use super::super::testing::*;
 use super::blocking::Blocking;
-use crate::rt::trace::operation::{ObjectKind, Rmw};
+use crate::rt::trace::operation::{ObjectKind, OpKind, Rmw};
 
 /// xorshift64*; only reproducibility matters.
 pub(super) struct Rng(u64);
@@ -270,6 +270,27 @@ fn instruction(
                 var: Val::Const(lock as i64),
                 value: Val::Const(0),
             });
+        }
+        16 if menu.spin && menu.mutex => {
+            // while { lock; look; unlock } { hint }
+            let flag = Val::Const(FLAG as i64);
+            if !held.contains(&(MUTEX as i64)) {
+                let kind = OpKind::Unlock { changed: false };
+                code.push(Ins::Lock(Val::Const(MUTEX as i64)));
+                code.push(Ins::Load { var: flag, to: 6 });
+                code.push(Ins::Op {
+                    var: MUTEX,
+                    kind,
+                    to: 7,
+                });
+                code.push(Ins::Unless {
+                    reg: 6,
+                    value: Val::Const(0),
+                    by: 2,
+                });
+                code.push(Ins::Hint);
+                code.push(Ins::Jump(-5));
+            }
         }
         15 if menu.assume => {
             code.push(Ins::Unless {

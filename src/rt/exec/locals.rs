@@ -1,0 +1,69 @@
+//! Where do the thread-local variables of modelled threads live, and when are they dropped?
+//!
+//! All modelled threads share one OS thread, so std's thread-locals would be shared too. Each value is
+//! boxed by its shim; here is only which thread has which. A thread's values are dropped at its end,
+//! on its own stack, the latest first as std does; a destructor may make new ones.
+
+use crate::rt::trace::id::ThreadId;
+
+/// What there is of a thread-local variable in a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Local {
+    /// No model runs.
+    Outside,
+    /// It has not been made.
+    Missing,
+    Value(*mut u8),
+    /// It has been dropped, or is being.
+    Dropped,
+}
+
+/// The thread-local variables of all threads.
+#[derive(Default, Debug)]
+pub(crate) struct Locals {
+    /// In the order in which they were made.
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    thread: ThreadId,
+    key: usize,
+    value: Option<*mut u8>,
+    drop: Drop,
+}
+
+/// What drops the value at an address.
+type Drop = unsafe fn(*mut u8);
+
+impl Locals {
+    pub(crate) fn get(&self, thread: ThreadId, key: usize) -> Local {
+        let mut entries = self.entries.iter().rev();
+        let entry = entries.find(|entry| entry.thread == thread && entry.key == key);
+        match entry {
+            None => Local::Missing,
+            Some(entry) => entry.value.map_or(Local::Dropped, Local::Value),
+        }
+    }
+
+    pub(crate) fn set(&mut self, thread: ThreadId, key: usize, value: *mut u8, drop: Drop) {
+        self.entries.push(Entry {
+            thread,
+            key,
+            value: Some(value),
+            drop,
+        });
+    }
+
+    /// The latest value of the thread that is still there; it is not from now on.
+    pub(crate) fn next_to_drop(&mut self, thread: ThreadId) -> Option<(*mut u8, Drop)> {
+        let mut entries = self.entries.iter_mut().rev();
+        let entry = entries.find(|entry| entry.thread == thread && entry.value.is_some())?;
+        entry.value.take().map(|value| (value, entry.drop))
+    }
+
+    /// Forgets everything, at the end of an execution.
+    pub(crate) fn reset(&mut self) {
+        self.entries.clear();
+    }
+}

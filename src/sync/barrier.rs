@@ -1,0 +1,71 @@
+//! Waiting for a whole group, as `std::sync::Barrier`.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync as std_sync;
+
+use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
+
+/// Drop-in replacement for `std::sync::Barrier`.
+pub struct Barrier {
+    /// Its address is the identity of the barrier.
+    size: usize,
+    real: std_sync::Barrier,
+}
+
+impl UnwindSafe for Barrier {}
+impl RefUnwindSafe for Barrier {}
+
+/// Says who was the last of a group.
+pub struct BarrierWaitResult(bool);
+
+impl BarrierWaitResult {
+    /// Whether this thread was the last to arrive.
+    pub fn is_leader(&self) -> bool {
+        self.0
+    }
+}
+
+impl fmt::Debug for BarrierWaitResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BarrierWaitResult")
+            .field("is_leader", &self.0)
+            .finish()
+    }
+}
+
+impl Barrier {
+    /// A barrier for groups of `n` threads; 0 is as good as 1.
+    pub const fn new(n: usize) -> Barrier {
+        Barrier {
+            size: n,
+            real: std_sync::Barrier::new(n),
+        }
+    }
+
+    /// Waits until `n` threads have come to this point. The last of them is the leader; every thread
+    /// that can be is.
+    #[track_caller]
+    pub fn wait(&self) -> BarrierWaitResult {
+        let target = Target {
+            address: (&raw const self.size).addr(),
+            kind: ObjectKind::Barrier,
+            memory: self.size as u64,
+        };
+        match rt::perform(target, OpKind::Arrive) {
+            Answer::Outside => BarrierWaitResult(self.real.wait().is_leader()),
+            Answer::Done(Outcome::Value(value)) if value as u32 != 1 => {
+                let generation = (value >> 32) as u32;
+                rt::perform(target, OpKind::Leave { generation });
+                BarrierWaitResult(false)
+            }
+            Answer::Done(_) | Answer::Inert => BarrierWaitResult(true),
+        }
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier").finish_non_exhaustive()
+    }
+}

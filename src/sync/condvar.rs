@@ -1,0 +1,231 @@
+//! Waiting for a notification, as `std::sync::Condvar`.
+//!
+//! Inside a model a wait is: to enter the set of waiters, to unlock the mutex, to be awake again, to
+//! lock the mutex. Any waiter may be the one that `notify_one` wakes, and a timed wait may time out:
+//! all of it is explored.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{self as std_sync, LockResult, PoisonError};
+use std::time::Duration;
+
+use super::mutex::MutexGuard;
+use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
+
+/// Drop-in replacement for `std::sync::Condvar`.
+///
+/// Wake-ups that nobody caused are explored if `Builder::spurious_wakeups` says how many a thread may
+/// have.
+#[derive(Default)]
+pub struct Condvar {
+    /// Its address is the identity of the condition variable.
+    address: AtomicU8,
+    real: std_sync::Condvar,
+}
+
+impl UnwindSafe for Condvar {}
+impl RefUnwindSafe for Condvar {}
+
+/// Whether a timed wait ended because the time was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    /// Whether the time was over before a notification came.
+    pub fn timed_out(&self) -> bool {
+        self.0
+    }
+}
+
+impl Condvar {
+    /// A condition variable nobody waits for.
+    pub const fn new() -> Condvar {
+        Condvar {
+            address: AtomicU8::new(0),
+            real: std_sync::Condvar::new(),
+        }
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            address: self.address.as_ptr().addr(),
+            kind: ObjectKind::Condvar,
+            memory: self.address.load(Relaxed) as u64,
+        }
+    }
+
+    /// Waits; false if it ended without a notification. `real` waits on std's condition variable.
+    #[track_caller]
+    fn wait_with<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        timed: bool,
+        real: impl FnOnce(std_sync::MutexGuard<'a, T>) -> (std_sync::MutexGuard<'a, T>, bool),
+    ) -> (MutexGuard<'a, T>, bool) {
+        let order = rt::order();
+        let notified = match rt::perform(self.target(), OpKind::Enqueue { order }) {
+            Answer::Outside => {
+                let Some(inner) = guard.real().take() else {
+                    unreachable!("dpor bug: a guard without its lock")
+                };
+                let (inner, notified) = real(inner);
+                *guard.real() = Some(inner);
+                notified
+            }
+            // The execution is over, and nobody would ever notify: as good as a spurious wake-up.
+            Answer::Inert => false,
+            Answer::Done(_) => {
+                guard.unlock();
+                let spurious = !timed && rt::may_wake_up();
+                let timed = timed || spurious;
+                let answer = rt::perform(self.target(), OpKind::Awake { timed });
+                let notified = matches!(answer, Answer::Done(outcome) if outcome.succeeded());
+                if spurious && !notified {
+                    rt::woke_up();
+                }
+                guard.relock();
+                notified
+            }
+        };
+        (guard, notified)
+    }
+
+    /// Gives the mutex up, waits for a notification, and locks the mutex again.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if the mutex is poisoned.
+    #[track_caller]
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        let (guard, _) = self.wait_with(guard, false, |inner| {
+            let inner = self.real.wait(inner);
+            (inner.unwrap_or_else(PoisonError::into_inner), true)
+        });
+        guard.checked()
+    }
+
+    /// Waits as long as `condition` holds.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if the mutex is poisoned.
+    #[track_caller]
+    pub fn wait_while<'a, T, F>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        mut condition: F,
+    ) -> LockResult<MutexGuard<'a, T>>
+    where
+        F: FnMut(&mut T) -> bool,
+    {
+        while condition(&mut *guard) {
+            guard = self.wait(guard)?;
+        }
+        Ok(guard)
+    }
+
+    /// Waits for a notification for `duration`. Inside a model time does not pass: that the time is
+    /// over before the notification, and that it is not, are both explored.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if the mutex is poisoned.
+    #[track_caller]
+    pub fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        duration: Duration,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+        let (guard, notified) = self.wait_with(guard, true, |inner| {
+            let waited = self.real.wait_timeout(inner, duration);
+            let (inner, result) = waited.unwrap_or_else(PoisonError::into_inner);
+            (inner, !result.timed_out())
+        });
+        let result = WaitTimeoutResult(!notified);
+        match guard.checked() {
+            Ok(guard) => Ok((guard, result)),
+            Err(poisoned) => Err(PoisonError::new((poisoned.into_inner(), result))),
+        }
+    }
+
+    /// [`Condvar::wait_timeout`] with milliseconds; the result is whether a notification came.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if the mutex is poisoned.
+    #[track_caller]
+    #[deprecated(note = "std has deprecated it; use `wait_timeout`")]
+    pub fn wait_timeout_ms<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        ms: u32,
+    ) -> LockResult<(MutexGuard<'a, T>, bool)> {
+        match self.wait_timeout(guard, Duration::from_millis(ms.into())) {
+            Ok((guard, result)) => Ok((guard, !result.timed_out())),
+            Err(poisoned) => {
+                let (guard, result) = poisoned.into_inner();
+                Err(PoisonError::new((guard, !result.timed_out())))
+            }
+        }
+    }
+
+    /// Waits as long as `condition` holds, but no longer than `duration` in all. Inside a model the
+    /// time may be over at each wait.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if the mutex is poisoned.
+    #[track_caller]
+    pub fn wait_timeout_while<'a, T, F>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        duration: Duration,
+        mut condition: F,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)>
+    where
+        F: FnMut(&mut T) -> bool,
+    {
+        let start = std::time::Instant::now();
+        loop {
+            if !condition(&mut *guard) {
+                return Ok((guard, WaitTimeoutResult(false)));
+            }
+            let left = match rt::current() {
+                Some(_) => duration,
+                None => match duration.checked_sub(start.elapsed()) {
+                    Some(left) => left,
+                    None => return Ok((guard, WaitTimeoutResult(true))),
+                },
+            };
+            let result;
+            (guard, result) = self.wait_timeout(guard, left)?;
+            if result.timed_out() && rt::current().is_some() {
+                let timed_out = condition(&mut *guard);
+                return Ok((guard, WaitTimeoutResult(timed_out)));
+            }
+        }
+    }
+
+    /// Wakes one thread that waits; which one is explored.
+    #[track_caller]
+    pub fn notify_one(&self) {
+        if let Answer::Outside = rt::perform(self.target(), OpKind::NotifyOne) {
+            self.real.notify_one();
+        }
+    }
+
+    /// Wakes every thread that waits.
+    #[track_caller]
+    pub fn notify_all(&self) {
+        if let Answer::Outside = rt::perform(self.target(), OpKind::NotifyAll) {
+            self.real.notify_all();
+        }
+    }
+}
+
+impl fmt::Debug for Condvar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Condvar").finish_non_exhaustive()
+    }
+}

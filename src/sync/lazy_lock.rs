@@ -1,0 +1,181 @@
+//! A value that is made when it is first needed, as `std::sync::LazyLock`.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
+use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use super::once::Stage;
+
+/// Drop-in replacement for `std::sync::LazyLock`. In a `static` the value is made anew in every
+/// execution, which needs a closure that owns nothing.
+pub struct LazyLock<T, F = fn() -> T> {
+    stage: Stage,
+    /// Whole until the value is begun to be made.
+    f: UnsafeCell<ManuallyDrop<F>>,
+    /// Whether `f` is whole.
+    whole: UnsafeCell<bool>,
+    /// Initialised if the stage is done.
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: threads get `&T` out of it, and one of them calls `f` and may make what another drops. The
+// value, `f` and `whole` are written by the one thread that the stage lets in.
+unsafe impl<T: Sync + Send, F: Send> Sync for LazyLock<T, F> {}
+// SAFETY: it owns the value and the closure.
+unsafe impl<T: Send, F: Send> Send for LazyLock<T, F> {}
+impl<T: RefUnwindSafe + UnwindSafe, F: UnwindSafe> RefUnwindSafe for LazyLock<T, F> {}
+impl<T: UnwindSafe, F: UnwindSafe> UnwindSafe for LazyLock<T, F> {}
+
+/// Drops the value of the lock at this address, and makes it as new.
+///
+/// # Safety
+///
+/// A `LazyLock<T, F>` is there, and nobody uses it meanwhile. `F` has no drop glue.
+unsafe fn undo<T, F>(lock: *mut u8) {
+    // SAFETY: the caller says so.
+    let lock = unsafe { &mut *lock.cast::<LazyLock<T, F>>() };
+    if lock.stage.take_back() {
+        // SAFETY: the stage was done, so the value is initialised; it is not any more.
+        unsafe { lock.value.get_mut().assume_init_drop() };
+    }
+    // The closure was moved out, but its bytes are still there, and whoever got it has had nothing
+    // to drop: it can be called again.
+    *lock.whole.get_mut() = true;
+}
+
+impl<T, F: FnOnce() -> T> LazyLock<T, F> {
+    /// A value that `f` makes when it is first needed.
+    pub const fn new(f: F) -> LazyLock<T, F> {
+        LazyLock {
+            stage: Stage::new(),
+            f: UnsafeCell::new(ManuallyDrop::new(f)),
+            whole: UnsafeCell::new(true),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// The value, which is made if it is not there. Waits for a thread that is at it.
+    ///
+    /// # Panics
+    ///
+    /// If making the value has panicked before.
+    #[track_caller]
+    pub fn force(this: &LazyLock<T, F>) -> &T {
+        let begun = || {
+            if needs_drop::<F>() {
+                this.stage.undo_at_end(this, refuse);
+            } else {
+                this.stage.undo_at_end(this, undo::<T, F>);
+            }
+        };
+        this.stage.call(false, begun, |_| {
+            // SAFETY: the stage lets one thread in, once.
+            let f = unsafe {
+                *this.whole.get() = false;
+                ManuallyDrop::take(&mut *this.f.get())
+            };
+            let value = f();
+            // SAFETY: as above; nobody reads before the stage is done.
+            unsafe { (*this.value.get()).write(value) };
+        });
+        this.stage.note_origin(this);
+        // SAFETY: the stage is done, after which the value is initialised and only read.
+        unsafe { (*this.value.get()).assume_init_ref() }
+    }
+
+    /// The value, which is made if it is not there.
+    ///
+    /// # Panics
+    ///
+    /// If making the value has panicked before.
+    #[track_caller]
+    pub fn force_mut(this: &mut LazyLock<T, F>) -> &mut T {
+        LazyLock::force(this);
+        // SAFETY: it has just been made, and the reference is exclusive.
+        unsafe { this.value.get_mut().assume_init_mut() }
+    }
+}
+
+/// Says that the lock at this address cannot be put back.
+///
+/// # Safety
+///
+/// Always safe; it has the form of what is called at the end of an execution.
+unsafe fn refuse(_: *mut u8) {
+    panic!(
+        "a LazyLock that is older than the model was used in it, and its closure owns something, so \
+         it cannot be called again in the next execution; make it inside the model's closure"
+    );
+}
+
+impl<T, F> LazyLock<T, F> {
+    /// The value, if it has been made; making it is left to others.
+    #[track_caller]
+    pub fn get(this: &LazyLock<T, F>) -> Option<&T> {
+        this.stage.check().then(|| {
+            this.stage.note_origin(this);
+            // SAFETY: the stage is done, after which the value is initialised and only read.
+            unsafe { (*this.value.get()).assume_init_ref() }
+        })
+    }
+
+    /// The value, if it has been made; the reference is exclusive, so this is no visible operation.
+    pub fn get_mut(this: &mut LazyLock<T, F>) -> Option<&mut T> {
+        if !this.stage.is_done() {
+            return None;
+        }
+        // SAFETY: the stage is done, so the value is initialised.
+        Some(unsafe { this.value.get_mut().assume_init_mut() })
+    }
+}
+
+impl<T, F> Drop for LazyLock<T, F> {
+    fn drop(&mut self) {
+        if self.stage.is_done() {
+            // SAFETY: the stage is done, so the value is initialised.
+            unsafe { self.value.get_mut().assume_init_drop() };
+        }
+        if *self.whole.get_mut() {
+            // SAFETY: nobody has taken the closure.
+            unsafe { ManuallyDrop::drop(self.f.get_mut()) };
+        }
+    }
+}
+
+impl<T, F: FnOnce() -> T> Deref for LazyLock<T, F> {
+    type Target = T;
+
+    #[track_caller]
+    fn deref(&self) -> &T {
+        LazyLock::force(self)
+    }
+}
+
+impl<T, F: FnOnce() -> T> DerefMut for LazyLock<T, F> {
+    #[track_caller]
+    fn deref_mut(&mut self) -> &mut T {
+        LazyLock::force_mut(self)
+    }
+}
+
+impl<T: Default> Default for LazyLock<T> {
+    fn default() -> Self {
+        LazyLock::new(T::default)
+    }
+}
+
+/// Prints the value if it has been made, without being a visible operation.
+impl<T: fmt::Debug, F> fmt::Debug for LazyLock<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_tuple("LazyLock");
+        if self.stage.is_done() {
+            // SAFETY: the stage is done, after which the value is initialised and only read.
+            out.field(unsafe { (*self.value.get()).assume_init_ref() });
+        } else {
+            out.field(&format_args!("<uninit>"));
+        }
+        out.finish()
+    }
+}

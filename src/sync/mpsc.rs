@@ -1,0 +1,379 @@
+//! Queues with many senders and one receiver, as `std::sync::mpsc`.
+//!
+//! A channel that is made inside a model is known to it: each send and receive is one visible
+//! operation, and what the messages say waits in a queue here. One that is made outside is std's.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::mpsc as real;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError, TrySendError};
+
+use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
+
+/// What sender and receivers of a modelled channel share.
+struct Queue<T> {
+    /// One more than the capacity, or 0 for any number of messages.
+    capacity: u64,
+    /// Never contended: one modelled thread runs at a time.
+    messages: Mutex<VecDeque<(u64, T)>>,
+}
+
+/// Why nothing came of a send or a receive: the other end is gone.
+const DISCONNECTED: u64 = 1;
+
+impl<T> Queue<T> {
+    fn new(capacity: u64) -> Arc<Queue<T>> {
+        Arc::new(Queue {
+            capacity,
+            messages: Mutex::default(),
+        })
+    }
+
+    #[track_caller]
+    fn perform(&self, kind: OpKind) -> Answer {
+        let target = Target {
+            address: (&raw const self.capacity).addr(),
+            kind: ObjectKind::Channel,
+            memory: self.capacity,
+        };
+        rt::perform(target, kind)
+    }
+
+    fn messages(&self) -> MutexGuard<'_, VecDeque<(u64, T)>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, index: u64, message: T) {
+        self.messages().push_back((index, message));
+    }
+
+    fn pop(&self) -> Option<T> {
+        self.messages().pop_front().map(|(_, message)| message)
+    }
+
+    /// The message with this number, which nobody will take.
+    fn take_back(&self, index: u64) -> Option<T> {
+        let mut messages = self.messages();
+        let at = messages.iter().position(|&(i, _)| i == index)?;
+        messages.remove(at).map(|(_, message)| message)
+    }
+
+    /// Sends, and waits where there is no room.
+    #[track_caller]
+    fn send(&self, message: T) -> Result<(), SendError<T>> {
+        match self.perform(OpKind::Send) {
+            Answer::Done(Outcome::Success(index)) => {
+                self.push(index, message);
+                if self.capacity != 1 {
+                    return Ok(());
+                }
+                match self.perform(OpKind::Taken { index }) {
+                    Answer::Done(Outcome::Failure(_)) => match self.take_back(index) {
+                        Some(message) => Err(SendError(message)),
+                        None => Ok(()),
+                    },
+                    _ => Ok(()),
+                }
+            }
+            _ => Err(SendError(message)),
+        }
+    }
+
+    /// Sends if there is room.
+    #[track_caller]
+    fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        match self.perform(OpKind::TrySend) {
+            Answer::Done(Outcome::Success(index)) => {
+                self.push(index, message);
+                Ok(())
+            }
+            Answer::Done(Outcome::Failure(why)) if why != DISCONNECTED => {
+                Err(TrySendError::Full(message))
+            }
+            _ => Err(TrySendError::Disconnected(message)),
+        }
+    }
+
+    /// Receives by this operation.
+    #[track_caller]
+    fn receive(&self, kind: OpKind) -> Result<T, TryRecvError> {
+        if let OpKind::Recv { .. } = kind
+            && self.capacity == 1
+        {
+            self.perform(OpKind::RecvWait);
+        }
+        match self.perform(kind) {
+            Answer::Done(Outcome::Success(_)) => match self.pop() {
+                Some(message) => Ok(message),
+                None => panic!("dpor bug: a message was granted that is not there"),
+            },
+            Answer::Done(Outcome::Failure(why)) if why != DISCONNECTED => Err(TryRecvError::Empty),
+            // Where the execution is being torn down nobody sends any more.
+            _ => Err(TryRecvError::Disconnected),
+        }
+    }
+}
+
+/// An end of a channel.
+enum End<R, T> {
+    Modelled(Arc<Queue<T>>),
+    Real(R),
+}
+
+/// The sending end of a channel with room for any number of messages.
+pub struct Sender<T>(End<real::Sender<T>, T>);
+
+/// The sending end of a channel with a fixed room.
+pub struct SyncSender<T>(End<real::SyncSender<T>, T>);
+
+/// The receiving end of a channel.
+pub struct Receiver<T>(End<real::Receiver<T>, T>);
+
+/// A channel with room for any number of messages. Inside a model it must not be used outside of it.
+pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    if rt::current().is_none() {
+        let (sender, receiver) = real::channel();
+        return (Sender(End::Real(sender)), Receiver(End::Real(receiver)));
+    }
+    let queue = Queue::new(0);
+    (
+        Sender(End::Modelled(queue.clone())),
+        Receiver(End::Modelled(queue)),
+    )
+}
+
+/// A channel with room for `bound` messages; with 0 a send waits until its message is taken.
+pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
+    if rt::current().is_none() {
+        let (sender, receiver) = real::sync_channel(bound);
+        return (SyncSender(End::Real(sender)), Receiver(End::Real(receiver)));
+    }
+    let queue = Queue::new((bound as u64).saturating_add(1));
+    (
+        SyncSender(End::Modelled(queue.clone())),
+        Receiver(End::Modelled(queue)),
+    )
+}
+
+impl<T> Sender<T> {
+    /// Sends a message.
+    ///
+    /// # Errors
+    ///
+    /// Gives the message back if the receiver is gone. That it is not does not say that the message
+    /// will be received.
+    #[track_caller]
+    pub fn send(&self, t: T) -> Result<(), SendError<T>> {
+        match &self.0 {
+            End::Modelled(queue) => queue.send(t),
+            End::Real(sender) => sender.send(t),
+        }
+    }
+}
+
+impl<T> SyncSender<T> {
+    /// Sends a message, and waits while there is no room.
+    ///
+    /// # Errors
+    ///
+    /// Gives the message back if the receiver is gone.
+    #[track_caller]
+    pub fn send(&self, t: T) -> Result<(), SendError<T>> {
+        match &self.0 {
+            End::Modelled(queue) => queue.send(t),
+            End::Real(sender) => sender.send(t),
+        }
+    }
+
+    /// Sends a message if there is room. In a channel without any it succeeds if the receiver waits.
+    ///
+    /// # Errors
+    ///
+    /// Gives the message back if there is no room, or the receiver is gone.
+    #[track_caller]
+    pub fn try_send(&self, t: T) -> Result<(), TrySendError<T>> {
+        match &self.0 {
+            End::Modelled(queue) => queue.try_send(t),
+            End::Real(sender) => sender.try_send(t),
+        }
+    }
+}
+
+macro_rules! sender {
+    ($sender:ident) => {
+        impl<T> Clone for $sender<T> {
+            #[track_caller]
+            fn clone(&self) -> Self {
+                $sender(match &self.0 {
+                    End::Modelled(queue) => {
+                        queue.perform(OpKind::AddSender);
+                        End::Modelled(queue.clone())
+                    }
+                    End::Real(sender) => End::Real(sender.clone()),
+                })
+            }
+        }
+
+        impl<T> Drop for $sender<T> {
+            fn drop(&mut self) {
+                if let End::Modelled(queue) = &self.0 {
+                    queue.perform(OpKind::DropSender);
+                }
+            }
+        }
+
+        impl<T> fmt::Debug for $sender<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($sender)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+sender!(Sender);
+sender!(SyncSender);
+
+impl<T> Receiver<T> {
+    /// Takes the first message, and waits while there is none.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, and every sender is gone.
+    #[track_caller]
+    pub fn recv(&self) -> Result<T, RecvError> {
+        match &self.0 {
+            End::Modelled(queue) => {
+                let received = queue.receive(OpKind::Recv { timed: false });
+                received.map_err(|_| RecvError)
+            }
+            End::Real(receiver) => receiver.recv(),
+        }
+    }
+
+    /// Takes the first message if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If there is none; says whether every sender is gone.
+    #[track_caller]
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        match &self.0 {
+            End::Modelled(queue) => queue.receive(OpKind::TryRecv),
+            End::Real(receiver) => receiver.try_recv(),
+        }
+    }
+
+    /// Takes the first message, and waits for one for `timeout`. Inside a model time does not pass:
+    /// that a message comes first, and that it does not, are both explored.
+    ///
+    /// # Errors
+    ///
+    /// If none has come, or there is none and every sender is gone.
+    #[track_caller]
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        match &self.0 {
+            End::Modelled(queue) => {
+                let received = queue.receive(OpKind::Recv { timed: true });
+                received.map_err(|error| match error {
+                    TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                })
+            }
+            End::Real(receiver) => receiver.recv_timeout(timeout),
+        }
+    }
+
+    /// The messages, until every sender is gone.
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter { receiver: self }
+    }
+
+    /// The messages that are there.
+    pub fn try_iter(&self) -> TryIter<'_, T> {
+        TryIter { receiver: self }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        if let End::Modelled(queue) = &self.0 {
+            queue.perform(OpKind::DropReceiver);
+            // A sender that waits for its message to be taken takes it back itself.
+            if queue.capacity != 1 {
+                while queue.pop().is_some() {}
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}
+
+/// The messages of a [`Receiver`], until every sender is gone.
+#[derive(Debug)]
+pub struct Iter<'a, T: 'a> {
+    receiver: &'a Receiver<T>,
+}
+
+/// The messages that are in a [`Receiver`]'s queue.
+#[derive(Debug)]
+pub struct TryIter<'a, T: 'a> {
+    receiver: &'a Receiver<T>,
+}
+
+/// The messages of a [`Receiver`] that it owns, until every sender is gone.
+#[derive(Debug)]
+pub struct IntoIter<T> {
+    receiver: Receiver<T>,
+}
+
+impl<T> Iterator for Iter<'_, T> {
+    type Item = T;
+
+    #[track_caller]
+    fn next(&mut self) -> Option<T> {
+        self.receiver.recv().ok()
+    }
+}
+
+impl<T> Iterator for TryIter<'_, T> {
+    type Item = T;
+
+    #[track_caller]
+    fn next(&mut self) -> Option<T> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+
+    #[track_caller]
+    fn next(&mut self) -> Option<T> {
+        self.receiver.recv().ok()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Receiver<T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> IntoIterator for Receiver<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter { receiver: self }
+    }
+}

@@ -1,0 +1,291 @@
+//! Doing something once, as `std::sync::Once`, and what is built on it.
+//!
+//! [`Stage`] is the part that the model knows: how far the initialisation has come. `Once`, `OnceLock`
+//! and `LazyLock` add the data. Outside of a model std's `Once` makes threads wait for each other.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync as std_sync;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
+
+/// How far an initialisation has come.
+pub(super) struct Stage {
+    /// 0 before, 1 while somebody is at it, 2 when it is done, 3 when it is poisoned.
+    state: AtomicU8,
+    real: std_sync::Once,
+    /// Whether it was done outside of a model.
+    outside: AtomicBool,
+}
+
+const INCOMPLETE: u8 = 0;
+const RUNNING: u8 = 1;
+const DONE: u8 = 2;
+const POISONED: u8 = 3;
+
+/// Marks the stage as poisoned unless the initialisation comes to its end.
+struct Attempt<'a>(&'a Stage);
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.0.end(true);
+    }
+}
+
+impl Stage {
+    pub(super) const fn new() -> Stage {
+        Stage {
+            state: AtomicU8::new(INCOMPLETE),
+            real: std_sync::Once::new(),
+            outside: AtomicBool::new(false),
+        }
+    }
+
+    /// To be called before what `owner` holds is used inside a model: says where it comes from.
+    pub(super) fn note_origin<L>(&self, owner: &L) {
+        if self.outside.load(Ordering::Relaxed) {
+            rt::note_filled((owner as *const L).cast(), size_of::<L>());
+        }
+    }
+
+    fn address(&self) -> usize {
+        self.state.as_ptr().addr()
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            address: self.address(),
+            kind: ObjectKind::Once,
+            memory: self.state.load(Ordering::Acquire) as u64,
+        }
+    }
+
+    /// Ends the initialisation that this thread is at.
+    fn end(&self, poison: bool) {
+        rt::perform(self.target(), OpKind::EndOnce { poison });
+        let state = if poison { POISONED } else { DONE };
+        self.state.store(state, Ordering::Release);
+    }
+
+    /// Whether it is done, as a visible operation.
+    #[track_caller]
+    pub(super) fn check(&self) -> bool {
+        match rt::perform(self.target(), OpKind::CheckOnce) {
+            Answer::Done(outcome) => outcome == Outcome::Value(1),
+            Answer::Outside | Answer::Inert => self.is_done(),
+        }
+    }
+
+    /// Whether it is done, to be asked by who has it for himself.
+    pub(super) fn is_done(&self) -> bool {
+        self.state.load(Ordering::Acquire) == DONE
+    }
+
+    /// Back to the beginning, for who has it for himself. True if it was done.
+    pub(super) fn take_back(&mut self) -> bool {
+        let done = self.is_done();
+        *self = Stage::new();
+        done
+    }
+
+    /// A stage that is done.
+    pub(super) fn done() -> Stage {
+        let stage = Stage::new();
+        stage.state.store(DONE, Ordering::Relaxed);
+        stage.real.call_once(|| ());
+        stage
+            .outside
+            .store(rt::current().is_none(), Ordering::Relaxed);
+        stage
+    }
+
+    /// Has `undo` called with the address of `owner` at the end of the execution, if the stage is older
+    /// than it.
+    #[track_caller]
+    pub(super) fn undo_at_end<L>(&self, owner: &L, undo: unsafe fn(*mut u8)) {
+        let start = (owner as *const L).cast_mut().cast();
+        rt::undo_at_end(self.address(), start, size_of::<L>(), undo);
+    }
+
+    /// Runs `body` unless somebody has, or waits until that is done. `begun` is called where a model
+    /// has granted the initialisation, before `body`.
+    ///
+    /// # Panics
+    ///
+    /// If it is poisoned, unless `force`.
+    #[track_caller]
+    pub(super) fn call(&self, force: bool, begun: impl FnOnce(), body: impl FnOnce(bool)) {
+        match rt::perform(self.target(), OpKind::CallOnce { force }) {
+            Answer::Done(Outcome::Success(found)) => {
+                self.state.store(RUNNING, Ordering::Relaxed);
+                begun();
+                self.run(|| body(found == POISONED as u64));
+            }
+            Answer::Done(outcome) => {
+                if outcome == Outcome::Failure(POISONED as u64) {
+                    panic!("the initialisation is poisoned: an earlier one has panicked");
+                }
+            }
+            Answer::Outside if self.is_done() => {}
+            Answer::Outside => {
+                let attempt = |poisoned| {
+                    // A model may have come further than std's `Once` knows.
+                    if !self.is_done() {
+                        self.state.store(RUNNING, Ordering::Relaxed);
+                        self.run(|| body(poisoned));
+                        self.outside.store(true, Ordering::Relaxed);
+                    }
+                };
+                if force {
+                    let attempt = |state: &std_sync::OnceState| attempt(state.is_poisoned());
+                    self.real.call_once_force(attempt);
+                } else {
+                    self.real.call_once(|| attempt(false));
+                }
+            }
+            Answer::Inert => loop {
+                match self.state.load(Ordering::Acquire) {
+                    DONE => return,
+                    RUNNING => rt::yield_to_teardown(),
+                    found => {
+                        self.state.store(RUNNING, Ordering::Relaxed);
+                        return self.run(|| body(found == POISONED));
+                    }
+                }
+            },
+        }
+    }
+
+    fn run(&self, body: impl FnOnce()) {
+        let attempt = Attempt(self);
+        body();
+        std::mem::forget(attempt);
+        self.end(false);
+    }
+
+    /// Waits until it is done, or poisoned if not `force`.
+    ///
+    /// # Panics
+    ///
+    /// If it is poisoned, unless `force`.
+    #[track_caller]
+    pub(super) fn wait(&self, force: bool) {
+        match rt::perform(self.target(), OpKind::WaitOnce { force }) {
+            Answer::Done(Outcome::Failure(found)) if found == POISONED as u64 && !force => {
+                panic!("the initialisation is poisoned: an earlier one has panicked");
+            }
+            Answer::Done(_) => {}
+            Answer::Outside if self.is_done() => {}
+            Answer::Outside if force => self.real.wait_force(),
+            Answer::Outside => self.real.wait(),
+            Answer::Inert => {
+                while !self.is_done() {
+                    rt::yield_to_teardown();
+                }
+            }
+        }
+    }
+}
+
+/// Drop-in replacement for `std::sync::Once`. In a `static` every execution starts before the first
+/// call.
+pub struct Once(Stage);
+
+impl UnwindSafe for Once {}
+impl RefUnwindSafe for Once {}
+
+/// What a closure learns that is called by [`Once::call_once_force`].
+pub struct OnceState {
+    poisoned: bool,
+}
+
+impl OnceState {
+    /// Whether an earlier call has panicked.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+}
+
+impl fmt::Debug for OnceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnceState")
+            .field("poisoned", &self.poisoned)
+            .finish()
+    }
+}
+
+/// Puts a `Once` back to its beginning.
+///
+/// # Safety
+///
+/// There is one at this address, and nobody uses it meanwhile.
+unsafe fn undo_once(once: *mut u8) {
+    // SAFETY: the caller says so.
+    let once = unsafe { &mut *once.cast::<Once>() };
+    once.0.take_back();
+}
+
+impl Once {
+    /// A `Once` that has not been called.
+    #[allow(clippy::new_without_default, reason = "std's has no default either")]
+    pub const fn new() -> Once {
+        Once(Stage::new())
+    }
+
+    #[track_caller]
+    fn begun(&self) {
+        self.0.undo_at_end(self, undo_once);
+    }
+
+    /// Calls `f` if nobody has called anything here before, and otherwise waits until that is done.
+    ///
+    /// # Panics
+    ///
+    /// If an earlier call has panicked.
+    #[track_caller]
+    pub fn call_once<F>(&self, f: F)
+    where
+        F: FnOnce(),
+    {
+        self.0.call(false, || self.begun(), |_| f());
+    }
+
+    /// As [`Once::call_once`], but calls `f` also after a call that has panicked.
+    #[track_caller]
+    pub fn call_once_force<F>(&self, f: F)
+    where
+        F: FnOnce(&OnceState),
+    {
+        let call = |poisoned| f(&OnceState { poisoned });
+        self.0.call(true, || self.begun(), call);
+    }
+
+    /// Whether a call has come to its end.
+    #[track_caller]
+    pub fn is_completed(&self) -> bool {
+        self.0.check()
+    }
+
+    /// Waits until a call has come to its end.
+    ///
+    /// # Panics
+    ///
+    /// If a call has panicked.
+    #[track_caller]
+    pub fn wait(&self) {
+        self.0.wait(false);
+    }
+
+    /// Waits until a call has come to its end, whatever became of earlier ones.
+    #[track_caller]
+    pub fn wait_force(&self) {
+        self.0.wait(true);
+    }
+}
+
+impl fmt::Debug for Once {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Once").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! A value that is set once, as `std::sync::OnceLock`.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use super::once::Stage;
+
+/// Drop-in replacement for `std::sync::OnceLock`. In a `static` every execution starts without a
+/// value.
+pub struct OnceLock<T> {
+    stage: Stage,
+    /// Initialised if the stage is done.
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: threads get `&T` out of it, which needs `Sync`, and one may drop what another has put in,
+// which needs `Send`. The value is written once, by the thread that the stage lets in, before the
+// stage is done, and only read after.
+unsafe impl<T: Sync + Send> Sync for OnceLock<T> {}
+// SAFETY: it owns the value and nothing else.
+unsafe impl<T: Send> Send for OnceLock<T> {}
+impl<T: RefUnwindSafe + UnwindSafe> RefUnwindSafe for OnceLock<T> {}
+impl<T: UnwindSafe> UnwindSafe for OnceLock<T> {}
+
+/// Takes the value out of the lock at this address.
+///
+/// # Safety
+///
+/// An `OnceLock<T>` is there, and nobody uses it meanwhile.
+unsafe fn undo<T>(lock: *mut u8) {
+    // SAFETY: the caller says so.
+    let lock = unsafe { &mut *lock.cast::<OnceLock<T>>() };
+    drop(lock.take());
+}
+
+impl<T> OnceLock<T> {
+    /// A lock without a value.
+    pub const fn new() -> OnceLock<T> {
+        OnceLock {
+            stage: Stage::new(),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// The value, which must be there.
+    fn value(&self) -> &T {
+        debug_assert!(self.stage.is_done());
+        self.stage.note_origin(self);
+        // SAFETY: every caller has seen that the stage is done, after which the value is initialised
+        // and only read.
+        unsafe { (*self.value.get()).assume_init_ref() }
+    }
+
+    /// The value, if it has been set.
+    #[track_caller]
+    pub fn get(&self) -> Option<&T> {
+        self.stage.check().then(|| self.value())
+    }
+
+    /// The value, if it has been set; the reference is exclusive, so this is no visible operation.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        if !self.stage.is_done() {
+            return None;
+        }
+        // SAFETY: the stage is done, so the value is initialised.
+        Some(unsafe { self.value.get_mut().assume_init_mut() })
+    }
+
+    /// Waits until the value has been set.
+    #[track_caller]
+    pub fn wait(&self) -> &T {
+        self.stage.wait(true);
+        self.value()
+    }
+
+    /// Sets the value, if nobody has. Waits for a thread that is at it.
+    ///
+    /// # Errors
+    ///
+    /// Gives `value` back if there is one already.
+    #[track_caller]
+    pub fn set(&self, value: T) -> Result<(), T> {
+        let mut value = Some(value);
+        self.get_or_init(|| match value.take() {
+            Some(value) => value,
+            None => unreachable!("dpor bug: an initialisation ran twice"),
+        });
+        match value {
+            None => Ok(()),
+            Some(value) => Err(value),
+        }
+    }
+
+    /// The value; if there is none it is made by `f`. Waits for a thread that is at it.
+    #[track_caller]
+    pub fn get_or_init<F>(&self, f: F) -> &T
+    where
+        F: FnOnce() -> T,
+    {
+        // After a panic the next one tries again.
+        self.stage.call(
+            true,
+            || self.stage.undo_at_end(self, undo::<T>),
+            |_| {
+                let value = f();
+                // SAFETY: the stage lets one thread in, and nobody reads before it is done.
+                unsafe { (*self.value.get()).write(value) };
+            },
+        );
+        self.value()
+    }
+
+    /// The value, when nobody shares the lock any more.
+    pub fn into_inner(mut self) -> Option<T> {
+        self.take()
+    }
+
+    /// Takes the value out; the lock is as new.
+    pub fn take(&mut self) -> Option<T> {
+        if !self.stage.take_back() {
+            return None;
+        }
+        // SAFETY: the stage was done, so the value is initialised; it is not any more, so nobody
+        // reads it again.
+        Some(unsafe { self.value.get_mut().assume_init_read() })
+    }
+}
+
+impl<T> Drop for OnceLock<T> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> Self {
+        OnceLock::new()
+    }
+}
+
+impl<T> From<T> for OnceLock<T> {
+    fn from(value: T) -> Self {
+        OnceLock {
+            stage: Stage::done(),
+            value: UnsafeCell::new(MaybeUninit::new(value)),
+        }
+    }
+}
+
+impl<T: Clone> Clone for OnceLock<T> {
+    #[track_caller]
+    fn clone(&self) -> Self {
+        match self.get() {
+            Some(value) => OnceLock::from(value.clone()),
+            None => OnceLock::new(),
+        }
+    }
+}
+
+impl<T: PartialEq> PartialEq for OnceLock<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq> Eq for OnceLock<T> {}
+
+/// Prints the value if it is there, without being a visible operation.
+impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_tuple("OnceLock");
+        if self.stage.is_done() {
+            out.field(self.value());
+        } else {
+            out.field(&format_args!("<uninit>"));
+        }
+        out.finish()
+    }
+}

@@ -1,0 +1,104 @@
+//! What do locks have in common that remember a panic, and that live in statics?
+//!
+//! Poisoning is our own, because std asks whether the *OS* thread is panicking, and all modelled
+//! threads share one. A lock in a `static` gets its initial data back after every execution.
+
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{LockResult, PoisonError};
+
+use crate::rt::{self, Memory};
+
+/// Whether a thread panicked while it held a lock.
+#[derive(Debug, Default)]
+pub(super) struct Poison(AtomicBool);
+
+impl Poison {
+    pub(super) const fn new() -> Poison {
+        Poison(AtomicBool::new(false))
+    }
+
+    pub(super) fn get(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    pub(super) fn clear(&self) {
+        self.0.store(false, Relaxed);
+    }
+
+    /// `value`, marked as coming from a poisoned lock if this one is.
+    pub(super) fn check<G>(&self, value: G) -> LockResult<G> {
+        if self.get() {
+            Err(PoisonError::new(value))
+        } else {
+            Ok(value)
+        }
+    }
+
+    /// A lock that can write is given up by a thread that took it like this.
+    pub(super) fn leave(&self, taken: &Taken) {
+        if !taken.panicking && rt::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+/// What a guard remembers of the moment when its lock was taken.
+#[derive(Debug)]
+pub(super) struct Taken {
+    panicking: bool,
+    /// The place in the program, which is also shown for the unlock.
+    pub(super) site: &'static Location<'static>,
+}
+
+impl Taken {
+    #[track_caller]
+    pub(super) fn now() -> Taken {
+        Taken {
+            panicking: rt::panicking(),
+            site: Location::caller(),
+        }
+    }
+}
+
+/// How the data of a lock in a `static` is put back.
+#[derive(Debug)]
+pub(super) struct Home {
+    /// Drops the data of the lock that begins at an address; `None` if there is nothing to drop.
+    drop: Option<unsafe fn(*mut u8)>,
+    /// Whether it has been locked outside of a model.
+    used: AtomicBool,
+}
+
+impl Home {
+    /// The home of a lock over `T`; `drop` drops the data of the lock at an address.
+    pub(super) const fn new<T>(drop: unsafe fn(*mut u8)) -> Home {
+        Home {
+            drop: if std::mem::needs_drop::<T>() {
+                Some(drop)
+            } else {
+                None
+            },
+            used: AtomicBool::new(false),
+        }
+    }
+
+    /// The lock was taken outside of a model.
+    pub(super) fn visit(&self) {
+        self.used.store(true, Relaxed);
+    }
+
+    /// The lock, known by the address `object`, was taken inside of a model.
+    #[track_caller]
+    pub(super) fn keep<L: ?Sized>(&self, object: usize, lock: &L) {
+        rt::keep_pristine(
+            object,
+            Memory {
+                start: (lock as *const L).cast_mut().cast(),
+                size: size_of_val(lock),
+                drop: self.drop,
+                fresh: !self.used.load(Relaxed),
+            },
+        );
+    }
+}

@@ -1,0 +1,336 @@
+//! Many readers or one writer, as `std::sync::RwLock`.
+//!
+//! As with the mutex, the data sits in std's lock, which is never contended inside a model.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLockResult};
+
+use super::poison::{Home, Poison, Taken};
+use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
+
+/// Drop-in replacement for `std::sync::RwLock`.
+///
+/// Inside a model nobody is preferred: a reader may come in while a writer waits. In a `static` its
+/// data is put back to the initial value after every execution.
+pub struct RwLock<T: ?Sized> {
+    /// The number of readers, or [`WRITTEN`].
+    state: AtomicU64,
+    poison: Poison,
+    home: Home,
+    inner: std_sync::RwLock<T>,
+}
+
+const WRITTEN: u64 = u64::MAX;
+
+/// Holds a [`RwLock`] for reading until it is dropped.
+#[must_use = "the lock is released again at once if the guard is not kept"]
+pub struct RwLockReadGuard<'a, T: ?Sized> {
+    lock: &'a RwLock<T>,
+    /// Always there, except in `drop`.
+    inner: ManuallyDrop<std_sync::RwLockReadGuard<'a, T>>,
+    taken: Taken,
+}
+
+/// Holds a [`RwLock`] for writing until it is dropped.
+#[must_use = "the lock is released again at once if the guard is not kept"]
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
+    lock: &'a RwLock<T>,
+    /// Always there, except in `drop` and `downgrade`.
+    inner: ManuallyDrop<std_sync::RwLockWriteGuard<'a, T>>,
+    taken: Taken,
+    /// Whether the data may have been changed since it was locked.
+    changed: bool,
+}
+
+impl<T: ?Sized> UnwindSafe for RwLock<T> {}
+impl<T: ?Sized> RefUnwindSafe for RwLock<T> {}
+
+/// Drops the data of the lock at this address.
+///
+/// # Safety
+///
+/// A `RwLock<T>` begins there, and nobody uses its data again.
+unsafe fn drop_data<T>(lock: *mut u8) {
+    let lock = lock.cast::<RwLock<T>>();
+    // SAFETY: the caller says that it is a lock of this type.
+    unsafe { std::ptr::drop_in_place(&raw mut (*lock).inner) };
+}
+
+/// What std's `try_` methods give, without their poisoning.
+fn free<G>(result: TryLockResult<G>) -> Option<G> {
+    match result {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+impl<T> RwLock<T> {
+    /// A lock that nobody holds.
+    pub const fn new(value: T) -> RwLock<T> {
+        RwLock {
+            state: AtomicU64::new(0),
+            poison: Poison::new(),
+            home: Home::new::<T>(drop_data::<T>),
+            inner: std_sync::RwLock::new(value),
+        }
+    }
+
+    /// The data, when nobody shares the lock any more.
+    ///
+    /// # Errors
+    ///
+    /// The data all the same, if the lock is poisoned.
+    pub fn into_inner(self) -> LockResult<T> {
+        let data = self.inner.into_inner();
+        self.poison
+            .check(data.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    fn target(&self) -> Target {
+        Target {
+            address: (&raw const self.state).addr(),
+            kind: ObjectKind::RwLock,
+            memory: self.state.load(Relaxed),
+        }
+    }
+
+    /// Takes std's lock after it was announced: `wait` outside of a model, where it may block, and
+    /// `attempt` inside.
+    #[track_caller]
+    fn take<G>(
+        &self,
+        answer: Answer,
+        wait: impl FnOnce() -> LockResult<G>,
+        attempt: impl Fn() -> TryLockResult<G>,
+    ) -> G {
+        match answer {
+            Answer::Outside => {
+                self.home.visit();
+                wait().unwrap_or_else(PoisonError::into_inner)
+            }
+            Answer::Done(_) => {
+                self.home.keep((&raw const self.state).addr(), self);
+                match free(attempt()) {
+                    Some(guard) => guard,
+                    None => panic!("dpor bug: a lock was granted that cannot be had"),
+                }
+            }
+            Answer::Inert => loop {
+                match free(attempt()) {
+                    Some(guard) => break guard,
+                    None => rt::yield_to_teardown(),
+                }
+            },
+        }
+    }
+
+    #[track_caller]
+    fn reader<'a>(&'a self, inner: std_sync::RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
+        self.state.fetch_add(1, Relaxed);
+        RwLockReadGuard {
+            lock: self,
+            inner: ManuallyDrop::new(inner),
+            taken: Taken::now(),
+        }
+    }
+
+    #[track_caller]
+    fn writer<'a>(&'a self, inner: std_sync::RwLockWriteGuard<'a, T>) -> RwLockWriteGuard<'a, T> {
+        self.state.store(WRITTEN, Relaxed);
+        RwLockWriteGuard {
+            lock: self,
+            inner: ManuallyDrop::new(inner),
+            taken: Taken::now(),
+            changed: false,
+        }
+    }
+
+    /// Waits until nobody writes, and takes the lock for reading.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if a thread panicked while it held the lock for writing.
+    #[track_caller]
+    pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        let answer = rt::perform(self.target(), OpKind::ReadLock);
+        let inner = self.take(answer, || self.inner.read(), || self.inner.try_read());
+        self.poison.check(self.reader(inner))
+    }
+
+    /// Takes the lock for reading if nobody writes.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if somebody writes; the guard all the same in `Poisoned`, if a thread panicked
+    /// while it held the lock for writing.
+    #[track_caller]
+    pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        let inner = match rt::perform(self.target(), OpKind::TryRead) {
+            Answer::Done(Outcome::Failure(_)) => None,
+            answer @ Answer::Done(_) => {
+                Some(self.take(answer, || self.inner.read(), || self.inner.try_read()))
+            }
+            Answer::Outside | Answer::Inert => free(self.inner.try_read()),
+        };
+        match inner {
+            Some(inner) => Ok(self.poison.check(self.reader(inner))?),
+            None => Err(TryLockError::WouldBlock),
+        }
+    }
+
+    /// Waits until nobody else has the lock, and takes it for writing.
+    ///
+    /// # Errors
+    ///
+    /// The guard all the same, if a thread panicked while it held the lock for writing.
+    #[track_caller]
+    pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        let answer = rt::perform(self.target(), OpKind::WriteLock);
+        let inner = self.take(answer, || self.inner.write(), || self.inner.try_write());
+        self.poison.check(self.writer(inner))
+    }
+
+    /// Takes the lock for writing if nobody has it.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if somebody has it; the guard all the same in `Poisoned`, if a thread panicked
+    /// while it held the lock for writing.
+    #[track_caller]
+    pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        let inner = match rt::perform(self.target(), OpKind::TryWrite) {
+            Answer::Done(Outcome::Failure(_)) => None,
+            answer @ Answer::Done(_) => {
+                Some(self.take(answer, || self.inner.write(), || self.inner.try_write()))
+            }
+            Answer::Outside | Answer::Inert => free(self.inner.try_write()),
+        };
+        match inner {
+            Some(inner) => Ok(self.poison.check(self.writer(inner))?),
+            None => Err(TryLockError::WouldBlock),
+        }
+    }
+
+    /// Whether a thread panicked while it held the lock for writing.
+    pub fn is_poisoned(&self) -> bool {
+        self.poison.get()
+    }
+
+    /// Forgets that a thread panicked while it held the lock for writing.
+    pub fn clear_poison(&self) {
+        self.poison.clear();
+    }
+
+    /// The data; the reference is exclusive, so nothing is locked.
+    ///
+    /// # Errors
+    ///
+    /// The data all the same, if the lock is poisoned.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.home.visit();
+        let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.poison.check(data)
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    fn default() -> Self {
+        RwLock::new(T::default())
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(value: T) -> Self {
+        RwLock::new(value)
+    }
+}
+
+/// Prints the data unless somebody writes, without being a visible operation.
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("RwLock");
+        match free(self.inner.try_read()) {
+            Some(guard) => out.field("data", &&*guard),
+            None => out.field("data", &format_args!("<locked>")),
+        };
+        out.field("poisoned", &self.is_poisoned());
+        out.finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
+    /// Goes on as a reader, without letting another writer in between.
+    #[track_caller]
+    pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
+        let mut guard = ManuallyDrop::new(guard);
+        let lock = guard.lock;
+        rt::perform(lock.target(), OpKind::Downgrade);
+        lock.poison.leave(&guard.taken);
+        // SAFETY: the guard is not used again and never dropped, so std's guard is taken once.
+        let inner = unsafe { ManuallyDrop::take(&mut guard.inner) };
+        lock.state.store(0, Relaxed);
+        lock.reader(std_sync::RwLockWriteGuard::downgrade(inner))
+    }
+}
+
+macro_rules! guard {
+    ($guard:ident) => {
+        impl<T: ?Sized> Deref for $guard<'_, T> {
+            type Target = T;
+
+            fn deref(&self) -> &T {
+                &self.inner
+            }
+        }
+
+        impl<T: ?Sized + fmt::Debug> fmt::Debug for $guard<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+
+        impl<T: ?Sized + fmt::Display> fmt::Display for $guard<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+    };
+}
+
+guard!(RwLockReadGuard);
+guard!(RwLockWriteGuard);
+
+impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.changed = true;
+        &mut self.inner
+    }
+}
+
+impl<T: ?Sized> Drop for RwLockReadGuard<'_, T> {
+    fn drop(&mut self) {
+        rt::perform_at(self.lock.target(), OpKind::UnlockRead, self.taken.site);
+        self.lock.state.fetch_sub(1, Relaxed);
+        // SAFETY: the guard is being dropped, and nobody else drops its std guard.
+        unsafe { ManuallyDrop::drop(&mut self.inner) };
+    }
+}
+
+impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
+    fn drop(&mut self) {
+        self.lock.poison.leave(&self.taken);
+        let changed = self.changed;
+        let kind = OpKind::UnlockWrite { changed };
+        rt::perform_at(self.lock.target(), kind, self.taken.site);
+        self.lock.state.store(0, Relaxed);
+        // SAFETY: the guard is being dropped, and nobody else drops its std guard.
+        unsafe { ManuallyDrop::drop(&mut self.inner) };
+    }
+}

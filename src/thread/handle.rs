@@ -1,0 +1,163 @@
+//! What does one thread know of another?
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Result;
+use crate::rt::{self, Answer, OpKind, Outcome, ThreadId as Modelled};
+
+/// Where a thread leaves what its closure returned, or the payload of its panic.
+pub(super) struct Packet<T> {
+    result: Mutex<Option<Result<T>>>,
+    /// Is told if a panic was left here and nobody has asked for it.
+    scope: Option<Arc<super::scoped::Members>>,
+}
+
+impl<T> Packet<T> {
+    pub(super) fn new(scope: Option<Arc<super::scoped::Members>>) -> Arc<Packet<T>> {
+        Arc::new(Packet {
+            result: Mutex::default(),
+            scope,
+        })
+    }
+
+    pub(super) fn put(&self, result: Result<T>) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+
+    fn take(&self) -> Option<Result<T>> {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.take()
+    }
+}
+
+impl<T> Drop for Packet<T> {
+    fn drop(&mut self) {
+        if let (Some(Err(_)), Some(scope)) = (self.take(), &self.scope) {
+            scope.note_panic();
+        }
+    }
+}
+
+/// Waits for a thread's end; see [`spawn`](super::spawn()).
+pub struct JoinHandle<T> {
+    pub(super) thread: Thread,
+    pub(super) running: Running,
+    pub(super) packet: Arc<Packet<T>>,
+}
+
+/// The thread itself.
+pub(super) enum Running {
+    Modelled(Modelled),
+    Real(std::thread::JoinHandle<()>),
+    /// It was spawned by code that unwinds from the end of its execution, and will never run.
+    Never,
+}
+
+impl<T> JoinHandle<T> {
+    /// Waits for the thread's end and gives what it returned.
+    ///
+    /// # Errors
+    ///
+    /// The payload of the thread's panic. Inside a model this takes `Builder::catch_panics`;
+    /// otherwise a panic fails the test at once.
+    #[track_caller]
+    pub fn join(self) -> Result<T> {
+        match self.running {
+            Running::Modelled(id) => {
+                rt::on_thread(id, OpKind::Join);
+            }
+            Running::Real(handle) => handle.join()?,
+            Running::Never => {}
+        }
+        self.packet.take().unwrap_or_else(|| {
+            let why = "the thread was ended together with its execution";
+            Err(Box::new(why))
+        })
+    }
+
+    /// Whether the thread has finished.
+    #[track_caller]
+    pub fn is_finished(&self) -> bool {
+        match &self.running {
+            Running::Modelled(id) => {
+                let answer = rt::on_thread(*id, OpKind::IsFinished);
+                matches!(answer, Answer::Done(Outcome::Value(1)))
+            }
+            Running::Real(handle) => handle.is_finished(),
+            Running::Never => false,
+        }
+    }
+
+    /// The thread that is waited for.
+    pub fn thread(&self) -> &Thread {
+        &self.thread
+    }
+}
+
+impl<T> std::fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinHandle").finish_non_exhaustive()
+    }
+}
+
+/// A thread, to be unparked or named.
+#[derive(Clone, Debug)]
+pub struct Thread(pub(super) Which);
+
+#[derive(Clone, Debug)]
+pub(super) enum Which {
+    Modelled {
+        thread: Modelled,
+        name: Option<Arc<str>>,
+    },
+    Real(std::thread::Thread),
+}
+
+/// What tells threads apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadId(WhichId);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum WhichId {
+    Modelled(Modelled),
+    Real(std::thread::ThreadId),
+}
+
+impl Thread {
+    pub(super) fn current() -> Thread {
+        Thread(match rt::current() {
+            Some(thread) => Which::Modelled {
+                thread,
+                name: rt::name_of(thread).map(Arc::from),
+            },
+            None => Which::Real(std::thread::current()),
+        })
+    }
+
+    /// Makes the thread's token available: its next `park` returns at once.
+    #[track_caller]
+    pub fn unpark(&self) {
+        match &self.0 {
+            Which::Real(thread) => thread.unpark(),
+            Which::Modelled { thread, .. } => {
+                rt::on_token(*thread, OpKind::Unpark);
+            }
+        }
+    }
+
+    /// What tells this thread from others.
+    pub fn id(&self) -> ThreadId {
+        ThreadId(match &self.0 {
+            Which::Real(thread) => WhichId::Real(thread.id()),
+            Which::Modelled { thread, .. } => WhichId::Modelled(*thread),
+        })
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> Option<&str> {
+        match &self.0 {
+            Which::Real(thread) => thread.name(),
+            Which::Modelled { name, .. } => name.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! How may threads use what lives on another thread's stack?
+//!
+//! [`scope`] does not end before its threads have. Inside a model that also holds when an execution
+//! ends in the middle: while any member still has frames, the scope's own frames stay.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Result;
+use super::handle::{JoinHandle, Thread};
+use super::spawn::{Builder, expect};
+use crate::rt::{self, Answer, OpKind, ThreadId as Modelled};
+
+/// The threads of a scope.
+pub(super) struct Members {
+    /// How many still have something of the scope.
+    alive: AtomicUsize,
+    /// Whether one has panicked and nobody has asked for the payload.
+    panicked: AtomicBool,
+    modelled: Mutex<Vec<Modelled>>,
+    /// Whom to wake, outside of a model.
+    owner: std::thread::Thread,
+}
+
+impl Members {
+    pub(super) fn note_panic(&self) {
+        self.panicked.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn add(&self, thread: Modelled) {
+        let mut all = self.modelled.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(thread);
+    }
+
+    fn all_gone(&self) -> bool {
+        self.alive.load(Ordering::Acquire) == 0
+    }
+}
+
+/// One thread's share of its scope; dropped when it has nothing of it any more.
+pub(super) struct Member(Arc<Members>);
+
+impl Member {
+    pub(super) fn new(members: &Arc<Members>) -> Member {
+        members.alive.fetch_add(1, Ordering::Relaxed);
+        Member(members.clone())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if self.0.alive.fetch_sub(1, Ordering::Release) == 1 {
+            self.0.owner.unpark();
+        }
+    }
+}
+
+/// Waits at the end of the scope, however it ends.
+struct Wait<'a>(&'a Members);
+
+impl Drop for Wait<'_> {
+    #[track_caller]
+    fn drop(&mut self) {
+        /// Waits without being a visible operation: for what an execution that has ended has left.
+        struct Gone<'a>(&'a Members);
+        impl Drop for Gone<'_> {
+            fn drop(&mut self) {
+                while !self.0.all_gone() {
+                    match rt::current() {
+                        Some(_) => rt::yield_to_teardown(),
+                        None => std::thread::park(),
+                    }
+                }
+            }
+        }
+        let gone = Gone(self.0);
+        let threads = std::mem::take(
+            &mut *self
+                .0
+                .modelled
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for thread in threads {
+            // In an execution that has ended nobody can be waited for like this.
+            if let Answer::Inert = rt::on_thread(thread, OpKind::Join) {
+                break;
+            }
+        }
+        drop(gone);
+    }
+}
+
+/// Threads that end before the scope does; see [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    members: Arc<Members>,
+    /// Invariant in both lifetimes, as in std.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Calls `f` with a scope, waits for all threads that were spawned in it, and gives what `f` returned.
+///
+/// # Panics
+///
+/// If a thread of the scope has panicked and was not joined. Inside a model this takes
+/// `Builder::catch_panics`.
+#[track_caller]
+pub fn scope<'env, F, T>(f: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    let scope = Scope {
+        members: Arc::new(Members {
+            alive: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            modelled: Mutex::default(),
+            owner: std::thread::current(),
+        }),
+        scope: PhantomData,
+        env: PhantomData,
+    };
+    let wait = Wait(&scope.members);
+    let result = f(&scope);
+    drop(wait);
+    assert!(
+        !scope.members.panicked.load(Ordering::Relaxed),
+        "a thread of the scope has panicked"
+    );
+    result
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    pub(super) fn members(&self) -> &Arc<Members> {
+        &self.members
+    }
+
+    /// Spawns a thread that ends before the scope does.
+    ///
+    /// # Panics
+    ///
+    /// Outside a model, if the operating system has no thread to give.
+    #[track_caller]
+    pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        expect(Builder::new().spawn_scoped(self, f))
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+/// Waits for the end of a thread in a [`Scope`].
+pub struct ScopedJoinHandle<'scope, T> {
+    handle: JoinHandle<T>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl<'scope, T> ScopedJoinHandle<'scope, T> {
+    pub(super) fn new(handle: JoinHandle<T>) -> Self {
+        ScopedJoinHandle {
+            handle,
+            scope: PhantomData,
+        }
+    }
+
+    /// The thread that is waited for.
+    pub fn thread(&self) -> &Thread {
+        self.handle.thread()
+    }
+
+    /// Waits for the thread's end and gives what it returned.
+    ///
+    /// # Errors
+    ///
+    /// The payload of the thread's panic, as [`JoinHandle::join`].
+    #[track_caller]
+    pub fn join(self) -> Result<T> {
+        self.handle.join()
+    }
+
+    /// Whether the thread has finished.
+    #[track_caller]
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopedJoinHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,178 @@
+//! How does a thread begin?
+
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use super::handle::{JoinHandle, Packet, Running, Thread, Which};
+use super::scoped::{Member, Members, Scope, ScopedJoinHandle};
+use crate::rt;
+
+/// Spawns a thread.
+///
+/// # Panics
+///
+/// Outside a model, if the operating system has no thread to give.
+#[track_caller]
+pub fn spawn<F, T>(f: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    expect(Builder::new().spawn(f))
+}
+
+/// The handle, or a panic that says why there is none.
+#[track_caller]
+pub(super) fn expect<H>(handle: io::Result<H>) -> H {
+    match handle {
+        Ok(handle) => handle,
+        Err(error) => panic!("a thread could not be spawned: {error}"),
+    }
+}
+
+/// Gives a thread properties before it is spawned.
+#[derive(Debug, Default)]
+pub struct Builder {
+    name: Option<String>,
+    stack_size: Option<usize>,
+}
+
+impl Builder {
+    /// A builder with nothing set.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// Names the thread; reports show the name.
+    pub fn name(mut self, name: String) -> Builder {
+        self.name = Some(name);
+        self
+    }
+
+    /// The size of the stack in bytes. Inside a model all stacks have the size that
+    /// `dpor::Builder::stack_size` says.
+    pub fn stack_size(mut self, size: usize) -> Builder {
+        self.stack_size = Some(size);
+        self
+    }
+
+    /// Spawns the thread.
+    ///
+    /// # Errors
+    ///
+    /// Outside a model, if the operating system has no thread to give.
+    #[track_caller]
+    pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        // SAFETY: the closure and what it returns live for ever.
+        unsafe { self.spawn_unchecked(f) }
+    }
+
+    /// Spawns a thread that may use what does not live for ever.
+    ///
+    /// # Errors
+    ///
+    /// Outside a model, if the operating system has no thread to give.
+    ///
+    /// # Safety
+    ///
+    /// The thread must be joined before anything ends that its closure or its result uses; the end of
+    /// the closure's scope is no join. Inside a model an execution may end, and be unwound, in the
+    /// middle, so there only [`scope`](super::scope()) is safe.
+    #[track_caller]
+    pub unsafe fn spawn_unchecked<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
+        // SAFETY: the caller's contract is this function's.
+        unsafe { self.start(f, None) }
+    }
+
+    /// Spawns a thread in a scope.
+    ///
+    /// # Errors
+    ///
+    /// Outside a model, if the operating system has no thread to give.
+    #[track_caller]
+    pub fn spawn_scoped<'scope, 'env, F, T>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        f: F,
+    ) -> io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        // SAFETY: the scope does not end, neither by returning nor by unwinding, before each member
+        // has dropped its closure and its share of the packet.
+        let handle = unsafe { self.start(f, Some(scope.members())) }?;
+        if let Running::Modelled(id) = handle.running {
+            scope.members().add(id);
+        }
+        Ok(ScopedJoinHandle::new(handle))
+    }
+
+    /// # Safety
+    ///
+    /// As [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as a join.
+    #[track_caller]
+    unsafe fn start<F, T>(self, f: F, scope: Option<&Arc<Members>>) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
+        let packet = Packet::new(scope.cloned());
+        let theirs = packet.clone();
+        let member = scope.map(Member::new);
+        let modelled = rt::current().is_some();
+        let body = move || {
+            let result = if modelled {
+                rt::catch_panic(f)
+            } else {
+                std::panic::catch_unwind(AssertUnwindSafe(f))
+            };
+            theirs.put(result);
+            drop(theirs);
+            // The last thing, when nothing is left that could use what the scope lends.
+            drop(member);
+        };
+        if !modelled {
+            let mut builder = std::thread::Builder::new();
+            if let Some(name) = self.name {
+                builder = builder.name(name);
+            }
+            if let Some(size) = self.stack_size {
+                builder = builder.stack_size(size);
+            }
+            // SAFETY: the caller's contract.
+            let handle = unsafe { builder.spawn_unchecked(body) }?;
+            return Ok(JoinHandle {
+                thread: Thread(Which::Real(handle.thread().clone())),
+                running: Running::Real(handle),
+                packet,
+            });
+        }
+        let name: Option<Arc<str>> = self.name.map(Arc::from);
+        let body: Box<dyn FnOnce() + '_> = Box::new(body);
+        // SAFETY: only the lifetime changes. The caller says that what the closure uses outlives the
+        // thread; the runtime drops a body that never ran before it ends the execution.
+        let body: Box<dyn FnOnce()> = unsafe { std::mem::transmute(body) };
+        let (running, thread) = match rt::spawn(name.as_deref().map(str::to_owned), body) {
+            Ok(thread) => (
+                Running::Modelled(thread),
+                Thread(Which::Modelled { thread, name }),
+            ),
+            Err(_) => (Running::Never, Thread::current()),
+        };
+        Ok(JoinHandle {
+            thread,
+            running,
+            packet,
+        })
+    }
+}

@@ -1,0 +1,317 @@
+//! Do scopes, thread-locals, statics and caught panics behave as in std?
+
+use std::cell::{Cell, RefCell};
+use std::sync::Mutex as StdMutex;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
+
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::sync::{Arc, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};
+use dpor::{Builder, FailureKind, thread};
+
+fn count(f: impl Fn() + Send + Sync + 'static) -> u64 {
+    let report = Builder::new().check(f);
+    assert!(report.complete);
+    assert_eq!(report.pruned, 0);
+    report.executions
+}
+
+#[test]
+fn scoped_threads_borrow_and_are_joined_at_the_end_of_the_scope() {
+    let traces = count(|| {
+        let x = AtomicUsize::new(0);
+        let mut plain = vec![1, 2, 3];
+        let sum = thread::scope(|s| {
+            let sum = s.spawn(|| plain.iter().sum::<i32>());
+            s.spawn(|| x.fetch_add(1, SeqCst));
+            s.spawn(|| x.fetch_add(1, SeqCst));
+            sum.join().unwrap()
+        });
+        plain.push(sum);
+        assert_eq!((x.load(SeqCst), plain.len()), (2, 4));
+    });
+    assert_eq!(traces, 2);
+}
+
+#[test]
+fn scopes_nest_and_their_threads_have_names() {
+    let traces = count(|| {
+        let x = AtomicUsize::new(0);
+        thread::scope(|s| {
+            let builder = thread::Builder::new().name("outer".to_owned());
+            let outer = builder.spawn_scoped(s, || {
+                thread::scope(|s| {
+                    s.spawn(|| x.fetch_add(1, SeqCst));
+                    x.fetch_add(1, SeqCst);
+                });
+                thread::current().name().map(str::to_owned)
+            });
+            assert_eq!(outer.unwrap().join().unwrap().as_deref(), Some("outer"));
+        });
+    });
+    assert_eq!(traces, 2);
+}
+
+#[test]
+fn an_execution_that_ends_in_the_middle_of_a_scope_keeps_what_is_borrowed() {
+    for _ in 0..20 {
+        let failure = Builder::new().explore(|| {
+            let data = [1_u64; 64];
+            let lock = Mutex::new(());
+            thread::scope(|s| {
+                for _ in 0..3 {
+                    s.spawn(|| {
+                        let guard = lock.lock();
+                        thread::park();
+                        drop(guard);
+                        assert_eq!(data.iter().sum::<u64>(), 64);
+                    });
+                }
+                let _guard = lock.lock();
+                panic!("in the middle");
+            });
+        });
+        let failure = failure.expect_err("the closure panics");
+        assert_eq!(failure.kind(), FailureKind::Panic);
+        assert!(failure.to_string().contains("in the middle"), "{failure}");
+    }
+    let deadlock = Builder::new().explore(|| {
+        let data = [1_u64; 64];
+        thread::scope(|s| {
+            s.spawn(|| {
+                thread::park();
+                data.iter().sum::<u64>()
+            });
+        });
+    });
+    let deadlock = deadlock.expect_err("nobody unparks");
+    assert_eq!(deadlock.kind(), FailureKind::Deadlock);
+}
+
+#[test]
+fn outside_of_a_model_scopes_and_locals_are_real_ones() {
+    let total = AtomicUsize::new(0);
+    thread::scope(|s| {
+        for i in 0..4 {
+            let total = &total;
+            s.spawn(move || total.fetch_add(i, SeqCst));
+        }
+    });
+    assert_eq!(total.load(SeqCst), 6);
+    let caught = std::panic::catch_unwind(|| {
+        thread::scope(|s| {
+            s.spawn(|| panic!("not joined"));
+        });
+    });
+    let text = caught.expect_err("the scope tells");
+    let text = text.downcast_ref::<&str>().expect("a text");
+    assert_eq!(*text, "a thread of the scope has panicked");
+    dpor::thread_local! { static LOCAL: Cell<u32> = const { Cell::new(1) }; }
+    LOCAL.set(2);
+    let other = thread::spawn(|| LOCAL.get()).join().unwrap();
+    assert_eq!((LOCAL.get(), other), (2, 1));
+}
+
+#[test]
+fn thread_locals_belong_to_modelled_threads_and_begin_anew_in_each_execution() {
+    dpor::thread_local! {
+        static COUNT: Cell<usize> = const { Cell::new(0) };
+        static LIST: RefCell<Vec<usize>> = RefCell::new(vec![7]);
+    }
+    let traces = count(|| {
+        let x = AtomicUsize::new(0);
+        let body = |n: usize| {
+            assert_eq!(COUNT.replace(n), 0);
+            x.fetch_add(1, SeqCst);
+            LIST.with_borrow_mut(|list| list.push(n));
+            assert_eq!(COUNT.get(), n);
+            assert_eq!(LIST.take(), [7, n]);
+        };
+        thread::scope(|s| {
+            s.spawn(|| body(1));
+            s.spawn(|| body(2));
+        });
+        body(3);
+    });
+    assert_eq!(traces, 2);
+}
+
+#[test]
+fn destructors_of_thread_locals_run_at_the_threads_end_the_latest_first() {
+    static ORDER: StdMutex<Vec<&str>> = StdMutex::new(Vec::new());
+    struct Tell(&'static str);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            let again = FIRST.try_with(|tell| tell.0).is_ok();
+            ORDER.lock().unwrap().push(self.0);
+            assert_eq!(again, self.0 == "second", "a dropped variable is gone");
+        }
+    }
+    dpor::thread_local! {
+        static FIRST: Tell = const { Tell("first") };
+        static SECOND: Tell = const { Tell("second") };
+    }
+    let traces = count(|| {
+        ORDER.lock().unwrap().clear();
+        let other = thread::spawn(|| {
+            FIRST.with(|_| ());
+            SECOND.with(|_| ());
+        });
+        other.join().unwrap();
+        assert_eq!(*ORDER.lock().unwrap(), ["second", "first"]);
+    });
+    assert_eq!(traces, 1);
+}
+
+#[test]
+fn a_caught_panic_is_what_join_returns_and_poisons_locks() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let report = builder.check(|| {
+        let lock = Arc::new((Mutex::new(0), RwLock::new(0)));
+        let theirs = lock.clone();
+        let other = thread::spawn(move || {
+            let _a = theirs.0.lock();
+            let _b = theirs.1.write();
+            panic!("on purpose");
+        });
+        let poisoned_before = lock.0.lock().is_err();
+        let payload = other.join().expect_err("it panicked");
+        assert_eq!(payload.downcast_ref::<&str>(), Some(&"on purpose"));
+        assert!(lock.0.is_poisoned() && lock.1.is_poisoned());
+        assert!(lock.0.lock().is_err());
+        lock.0.clear_poison();
+        assert!(lock.0.lock().is_ok());
+        // Both orders of the two lockings are explored.
+        let _ = poisoned_before;
+    });
+    assert_eq!(report.executions, 2);
+    // Without it the same is a failure.
+    let failure = Builder::new().explore(|| {
+        let other = thread::spawn(|| panic!("on purpose"));
+        assert!(other.join().is_err());
+    });
+    assert_eq!(failure.expect_err("fails").kind(), FailureKind::Panic);
+}
+
+#[test]
+fn a_scope_tells_of_a_caught_panic_that_nobody_asked_for() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let failure = builder.explore(|| {
+        thread::scope(|s| {
+            s.spawn(|| panic!("on purpose"));
+        });
+    });
+    let failure = failure.expect_err("the scope panics");
+    assert!(
+        failure
+            .to_string()
+            .contains("a thread of the scope has panicked"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_poisoned_once_can_be_forced() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let report = builder.check(|| {
+        let once = Arc::new(Once::new());
+        let theirs = once.clone();
+        let other = thread::spawn(move || theirs.call_once(|| panic!("on purpose")));
+        assert!(other.join().is_err());
+        let theirs = once.clone();
+        let refused = thread::spawn(move || theirs.call_once(|| ()));
+        assert!(refused.join().is_err(), "it is poisoned");
+        once.call_once_force(|state| assert!(state.is_poisoned()));
+        assert!(once.is_completed());
+    });
+    assert_eq!(report.executions, 1);
+}
+
+#[test]
+fn statics_of_every_type_begin_anew_in_each_execution_twice_in_one_process() {
+    static FLAG: AtomicBool = AtomicBool::new(false);
+    static LIST: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    static TABLE: RwLock<Option<String>> = RwLock::new(None);
+    static ONCE: Once = Once::new();
+    static CELL: OnceLock<String> = OnceLock::new();
+    static LAZY: LazyLock<Mutex<Vec<usize>>> = LazyLock::new(|| {
+        MADE.fetch_add(1, Ordering::Relaxed);
+        Mutex::new(vec![1])
+    });
+    static MADE: StdAtomicUsize = StdAtomicUsize::new(0);
+    for _ in 0..2 {
+        MADE.store(0, Ordering::Relaxed);
+        let traces = count(|| {
+            assert!(!FLAG.load(SeqCst));
+            assert!(LIST.lock().unwrap().is_empty());
+            assert!(TABLE.read().unwrap().is_none());
+            assert!(!ONCE.is_completed());
+            assert!(CELL.get().is_none());
+            let body = |n: usize| {
+                LIST.lock().unwrap().push(n);
+            };
+            thread::scope(|s| {
+                s.spawn(|| body(1));
+                s.spawn(|| body(2));
+            });
+            FLAG.store(true, SeqCst);
+            *TABLE.write().unwrap() = Some(String::from("full"));
+            ONCE.call_once(|| ());
+            CELL.set(String::from("set")).unwrap();
+            LAZY.lock().unwrap().push(2);
+            assert_eq!(LAZY.lock().unwrap().len(), 2);
+            assert_eq!(LIST.lock().unwrap().len(), 2);
+        });
+        assert_eq!(traces, 2);
+        assert_eq!(MADE.load(Ordering::Relaxed), 2, "once in each execution");
+    }
+}
+
+#[test]
+fn two_racing_users_of_a_lazy_static_see_one_value() {
+    static LAZY: LazyLock<AtomicUsize> = LazyLock::new(|| AtomicUsize::new(5));
+    let traces = count(|| {
+        thread::scope(|s| {
+            s.spawn(|| LAZY.load(SeqCst));
+            s.spawn(|| LAZY.load(SeqCst));
+        });
+    });
+    // Who makes the value.
+    assert_eq!(traces, 2);
+}
+
+#[test]
+fn messages_that_nobody_takes_are_dropped_with_their_channel() {
+    static DROPPED: StdAtomicUsize = StdAtomicUsize::new(0);
+    struct Message;
+    impl Drop for Message {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    DROPPED.store(0, Ordering::Relaxed);
+    let executions = count(|| {
+        let (sender, receiver) = mpsc::channel();
+        let other = thread::spawn(move || drop(receiver));
+        let _ = sender.send(Message);
+        other.join().unwrap();
+    });
+    assert_eq!(executions, 2);
+    assert_eq!(DROPPED.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_lock_in_a_static_that_was_filled_outside_of_a_model_is_refused_not_corrupted() {
+    static CELL: OnceLock<Mutex<Vec<usize>>> = OnceLock::new();
+    CELL.get_or_init(|| Mutex::new(vec![1]));
+    let failure = Builder::new().explore(|| {
+        if let Some(list) = CELL.get() {
+            list.lock().unwrap().push(2);
+        }
+    });
+    let text = failure.expect_err("it cannot be put back").to_string();
+    assert!(text.contains("make it inside the closure"), "{text}");
+}
