@@ -20,13 +20,43 @@ pub enum Algorithm {
     SleepSets,
     /// Every interleaving.
     Naive,
+    /// [`Builder::iterations`] executions by chance: a random walk, uniform over the enabled
+    /// threads.
+    Random,
+    /// [`Builder::iterations`] executions by chance: random priorities of threads that change at
+    /// [`Builder::pct_depth`] - 1 random moments (Burckhardt et al., ASPLOS 2010).
+    Pct,
+    /// [`Builder::iterations`] executions by chance: random priorities of events, drawn anew for
+    /// those that lost a race (Yuan et al., CAV 2018).
+    Pos,
+}
+
+/// The names that `DPOR_ALGORITHM` takes.
+const ALGORITHMS: [(&str, Algorithm); 8] = [
+    ("optimal", Algorithm::Optimal),
+    ("source", Algorithm::Source),
+    ("classic", Algorithm::Classic),
+    ("sleep_sets", Algorithm::SleepSets),
+    ("naive", Algorithm::Naive),
+    ("random", Algorithm::Random),
+    ("pct", Algorithm::Pct),
+    ("pos", Algorithm::Pos),
+];
+
+impl Algorithm {
+    /// What `DPOR_ALGORITHM` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        let found = ALGORITHMS.iter().find(|(_, algorithm)| *algorithm == self);
+        found.map_or("", |(name, _)| name)
+    }
 }
 
 /// How a test is explored.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Builder {
-    /// The algorithm (`DPOR_ALGORITHM`: `optimal`, `source`, `classic`, `sleep_sets`, `naive`).
+    /// The algorithm (`DPOR_ALGORITHM`: `optimal`, `source`, `classic`, `sleep_sets`, `naive`,
+    /// `random`, `pct`, `pos`).
     pub algorithm: Algorithm,
     /// The most threads that may be alive at once (`DPOR_MAX_THREADS`); `None` for any number.
     pub max_threads: Option<usize>,
@@ -36,6 +66,17 @@ pub struct Builder {
     pub max_permutations: Option<u64>,
     /// Stop after this time, in seconds (`DPOR_MAX_DURATION`).
     pub max_duration: Option<Duration>,
+    /// Stop when what is planned needs more memory than this, in bytes (`DPOR_MAX_MEMORY`). The
+    /// memory of the test itself does not count.
+    pub max_memory: Option<usize>,
+    /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
+    pub iterations: u64,
+    /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
+    /// another seed each time. The seed is told in the report and with a failure.
+    pub seed: Option<u64>,
+    /// How many ordering constraints the bugs need that [`Algorithm::Pct`] looks for
+    /// (`DPOR_PCT_DEPTH`).
+    pub pct_depth: usize,
     /// How many idle iterations of a spin loop are free before its hint waits for a change.
     pub spin_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
@@ -74,52 +115,89 @@ impl Builder {
     /// If a variable of the environment does not parse.
     #[track_caller]
     pub fn new() -> Builder {
-        match Builder::from(&|name| std::env::var(name).ok()) {
+        match Builder::from(&Environment { get: &variable }) {
             Ok(builder) => builder,
             Err(error) => panic!("{error}"),
         }
     }
 
-    fn from(get: &dyn Fn(&str) -> Option<String>) -> Result<Builder, String> {
-        let number = |name: &str, unit: &str| match get(name) {
-            None => Ok(None),
-            Some(text) => match text.trim().parse::<u64>() {
-                Ok(number) => Ok(Some(number)),
-                Err(_) => Err(format!("{name}=`{text}`: expected a number of {unit}")),
-            },
-        };
-        let algorithm = match get("DPOR_ALGORITHM").as_deref() {
-            None | Some("optimal") => Algorithm::Optimal,
-            Some("source") => Algorithm::Source,
-            Some("classic") => Algorithm::Classic,
-            Some("sleep_sets") => Algorithm::SleepSets,
-            Some("naive") => Algorithm::Naive,
-            Some(other) => {
-                return Err(format!(
-                    "DPOR_ALGORITHM=`{other}`: expected optimal, source, classic, sleep_sets or \
-                     naive"
-                ));
-            }
-        };
-        let events = number("DPOR_MAX_BRANCHES", "events")?;
-        let stack = number("DPOR_STACK_SIZE", "bytes")?;
-        let patience = number("DPOR_PATIENCE", "seconds")?;
+    fn from(env: &Environment<'_>) -> Result<Builder, String> {
+        let seconds = |number: u64| (number > 0).then(|| Duration::from_secs(number));
         Ok(Builder {
-            algorithm,
-            max_threads: number("DPOR_MAX_THREADS", "threads")?.map(|n| n as usize),
-            max_branches: events.map_or(100_000, |n| n as usize),
-            max_permutations: number("DPOR_MAX_PERMUTATIONS", "executions")?,
-            max_duration: number("DPOR_MAX_DURATION", "seconds")?.map(Duration::from_secs),
+            algorithm: env.algorithm()?,
+            max_threads: env.size("DPOR_MAX_THREADS", "threads")?,
+            max_branches: env.size("DPOR_MAX_BRANCHES", "events")?.unwrap_or(100_000),
+            max_permutations: env.number("DPOR_MAX_PERMUTATIONS", "executions")?,
+            max_duration: env
+                .number("DPOR_MAX_DURATION", "seconds")?
+                .map(Duration::from_secs),
+            max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
+            iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
+            seed: env.parse("DPOR_SEED", "a number below 2^64")?,
+            pct_depth: env
+                .size("DPOR_PCT_DEPTH", "ordering constraints")?
+                .unwrap_or(3),
             spin_bound: 1,
             spurious_failures: false,
             spurious_wakeups: 0,
             timeout_bound: 2,
             catch_panics: false,
-            stack_size: stack.map_or(256 * 1024, |n| n as usize),
-            patience: Some(patience.unwrap_or(10))
-                .filter(|&seconds| seconds > 0)
-                .map(Duration::from_secs),
-            replay: get("DPOR_REPLAY"),
+            stack_size: env.size("DPOR_STACK_SIZE", "bytes")?.unwrap_or(256 * 1024),
+            patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),
+            replay: env.text("DPOR_REPLAY")?,
+        })
+    }
+}
+
+/// The value of a variable, or what is wrong with it.
+fn variable(name: &str) -> Result<Option<String>, String> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(text)) => Err(format!(
+            "{name}=`{}`: expected text in UTF-8",
+            text.to_string_lossy()
+        )),
+    }
+}
+
+/// Where variables are looked up.
+struct Environment<'a> {
+    get: &'a dyn Fn(&str) -> Result<Option<String>, String>,
+}
+
+impl Environment<'_> {
+    fn text(&self, name: &str) -> Result<Option<String>, String> {
+        (self.get)(name)
+    }
+
+    fn parse<T: std::str::FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, String> {
+        match self.text(name)? {
+            None => Ok(None),
+            Some(text) => match text.trim().parse() {
+                Ok(value) => Ok(Some(value)),
+                Err(_) => Err(format!("{name}=`{text}`: expected {what}")),
+            },
+        }
+    }
+
+    fn number(&self, name: &str, unit: &str) -> Result<Option<u64>, String> {
+        self.parse(name, &format!("a number of {unit}"))
+    }
+
+    fn size(&self, name: &str, unit: &str) -> Result<Option<usize>, String> {
+        self.parse(name, &format!("a number of {unit}"))
+    }
+
+    fn algorithm(&self) -> Result<Algorithm, String> {
+        let name = "DPOR_ALGORITHM";
+        let Some(text) = self.text(name)? else {
+            return Ok(Algorithm::default());
+        };
+        let known = ALGORITHMS.iter().find(|(known, _)| *known == text.trim());
+        known.map(|(_, algorithm)| *algorithm).ok_or_else(|| {
+            let names = ALGORITHMS.map(|(name, _)| name).join(", ");
+            format!("{name}=`{text}`: expected one of {names}")
         })
     }
 }
@@ -128,22 +206,51 @@ impl Builder {
 mod tests {
     use super::*;
 
+    fn with(name: &str, value: &str) -> Result<Builder, String> {
+        let get = |asked: &str| Ok((asked == name).then(|| value.to_owned()));
+        Builder::from(&Environment { get: &get })
+    }
+
     #[test]
     fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected() {
         for (name, value, expected) in [
+            ("DPOR_MAX_BRANCHES", "many", "expected a number of events"),
+            ("DPOR_MAX_THREADS", "-1", "expected a number of threads"),
             (
-                "DPOR_MAX_BRANCHES",
-                "many",
-                "DPOR_MAX_BRANCHES=`many`: expected a number of events",
+                "DPOR_MAX_PERMUTATIONS",
+                "1e6",
+                "expected a number of executions",
+            ),
+            ("DPOR_MAX_DURATION", "1m", "expected a number of seconds"),
+            ("DPOR_MAX_MEMORY", "1G", "expected a number of bytes"),
+            ("DPOR_ITERATIONS", "", "expected a number of executions"),
+            ("DPOR_SEED", "x", "expected a number below 2^64"),
+            (
+                "DPOR_PCT_DEPTH",
+                "deep",
+                "expected a number of ordering constraints",
             ),
             (
                 "DPOR_ALGORITHM",
                 "best",
-                "DPOR_ALGORITHM=`best`: expected optimal, source, classic, sleep_sets or naive",
+                "expected one of optimal, source, classic, sleep_sets, naive, random, pct, pos",
             ),
         ] {
-            let result = Builder::from(&|asked| (asked == name).then(|| value.to_owned()));
-            assert_eq!(result.err().as_deref(), Some(expected));
+            let error = with(name, value).expect_err(name);
+            assert_eq!(error, format!("{name}=`{value}`: {expected}"));
         }
+    }
+
+    #[test]
+    fn a_variable_that_parses_sets_its_field() {
+        let seed = with("DPOR_SEED", " 17 ").map(|b| b.seed);
+        assert_eq!(seed, Ok(Some(17)));
+        for (name, algorithm) in ALGORITHMS {
+            let set = with("DPOR_ALGORITHM", name).map(|b| b.algorithm);
+            assert_eq!(set, Ok(algorithm));
+            assert_eq!(algorithm.name(), name);
+        }
+        let memory = with("DPOR_MAX_MEMORY", "1000").map(|b| b.max_memory);
+        assert_eq!(memory, Ok(Some(1000)));
     }
 }

@@ -33,8 +33,10 @@ mod config;
 pub mod hint;
 mod model;
 mod rt;
+mod summary;
 pub mod sync;
 pub mod thread;
 
 pub use config::{Algorithm, Builder};
-pub use model::{Any, Failure, FailureKind, Report, any, assume, choose, model, replay};
+pub use model::{Any, Failure, FailureKind, any, assume, choose, model, replay};
+pub use summary::{Limit, Report, Verdict};

@@ -3,59 +3,23 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::config::{Algorithm, Builder};
 use crate::rt::exec::run::{Explored, Found, explore};
 use crate::rt::exec::{context, heap};
-use crate::rt::explore::driver::{Bounds, Stats};
+use crate::rt::explore::driver::{Bounds, Driver};
+use crate::rt::explore::pct::Pct;
+use crate::rt::explore::pos::Pos;
 use crate::rt::explore::replay::Replay;
-use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
+use crate::rt::explore::sample::{Sampler, Strategy};
+use crate::rt::explore::{Coverage, Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
 use crate::rt::report::text;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::End;
 use crate::rt::{self, Answer, Outcome};
-
-/// What an exploration without a failure did.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Report {
-    /// How many executions ran to their end; under [`Algorithm::Optimal`] one per trace.
-    pub executions: u64,
-    /// How many were begun and given up: by [`assume`](crate::assume), or because the rest was
-    /// covered elsewhere (never under [`Algorithm::Optimal`]).
-    pub pruned: u64,
-    /// How many events all of them had.
-    pub events: u64,
-    /// How many events the longest had.
-    pub longest: usize,
-    /// Whether every trace was explored. False if a limit stopped the exploration before.
-    pub complete: bool,
-    /// How long it took.
-    pub elapsed: Duration,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.complete {
-            "complete"
-        } else {
-            "stopped by a limit before everything was explored"
-        };
-        write!(f, "{what}: {} executions", self.executions)?;
-        if self.pruned > 0 {
-            write!(f, ", {} given up", self.pruned)?;
-        }
-        write!(
-            f,
-            ", {} events, the longest {}, in {:.3} s",
-            self.events,
-            self.longest,
-            self.elapsed.as_secs_f64()
-        )
-    }
-}
+use crate::summary::{Limit, Report, Verdict};
 
 /// What kind of failure was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,18 +157,13 @@ impl Builder {
             "dpor's allocator is not in place, so objects on the heap would have no stable names: \
              use the feature `allocator`, or wrap your own allocator in `dpor::alloc::Tracking`"
         );
+        let seed = self.seed.unwrap_or_else(fresh_seed);
         let explorer: Box<dyn Explorer> = match &self.replay {
             Some(text) => match Schedule::parse(text) {
                 Ok(schedule) => Box::new(Replay::new(schedule)),
                 Err(error) => return Err(malformed(text, &error)),
             },
-            None => match self.algorithm {
-                Algorithm::Optimal => Box::new(optimal::Optimal::new(Free::Last)),
-                Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
-                Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
-                Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
-                Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
-            },
+            None => self.explorer(seed),
         };
         let limits = Limits {
             spin_bound: self.spin_bound,
@@ -219,10 +178,10 @@ impl Builder {
             threads_max: self.max_threads,
         };
         let start = Instant::now();
-        let go_on = |stats: &Stats| {
-            let ran = stats.complete + stats.asleep + stats.assumed;
-            self.max_permutations.is_none_or(|most| ran < most)
-                && self.max_duration.is_none_or(|most| start.elapsed() < most)
+        let mut stopped = None;
+        let go_on = |driver: &Driver| {
+            stopped = self.limit(driver, start);
+            stopped.is_none()
         };
         let site = Location::caller();
         let explored = explore(
@@ -236,7 +195,7 @@ impl Builder {
             go_on,
         );
         match explored {
-            Explored::Passed { stats, complete } => {
+            Explored::Passed { stats, covered } => {
                 // Start and end of the main thread are no visible operations of the test.
                 if stats.longest <= 2 {
                     eprintln!(
@@ -244,18 +203,82 @@ impl Builder {
                          with `--cfg dpor`, and are its imports swapped?"
                     );
                 }
-                Ok(Report {
+                let verdict = match (stopped, covered) {
+                    (Some(limit), _) => Verdict::Stopped(limit),
+                    (None, Coverage::All) => Verdict::Complete,
+                    (None, Coverage::Sampled) => Verdict::Sampled { seed },
+                    (None, Coverage::Replayed) => Verdict::Replayed,
+                };
+                let report = Report {
                     executions: stats.complete,
                     pruned: stats.asleep + stats.assumed,
                     events: stats.events,
                     longest: stats.longest,
-                    complete: complete && self.replay.is_none(),
+                    complete: verdict == Verdict::Complete,
+                    verdict,
                     elapsed: start.elapsed(),
-                })
+                };
+                if !report.complete && verdict != Verdict::Replayed {
+                    eprintln!("dpor: the model at {site} was not explored in full: {report}");
+                }
+                Ok(report)
             }
-            Explored::Failed(found) => Err(failure(*found)),
+            Explored::Failed(found) => {
+                let sampled = found.driver.coverage() == Coverage::Sampled;
+                let mut failure = failure(*found);
+                if sampled {
+                    failure.text.push_str(&format!(
+                        "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
+                        self.algorithm.name()
+                    ));
+                }
+                Err(failure)
+            }
         }
     }
+
+    /// The explorer that the settings ask for.
+    fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
+        let sample = |strategy| Box::new(Sampler::new(strategy, seed, self.iterations));
+        match self.algorithm {
+            Algorithm::Optimal => Box::new(optimal::Optimal::new(Free::Last)),
+            Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
+            Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
+            Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
+            Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
+            Algorithm::Random => sample(Strategy::Walk),
+            Algorithm::Pct => sample(Strategy::Pct(Pct::new(self.pct_depth))),
+            Algorithm::Pos => sample(Strategy::Pos(Pos::default())),
+        }
+    }
+
+    /// The limit that ends the exploration now, if one does.
+    fn limit(&self, driver: &Driver, start: Instant) -> Option<Limit> {
+        if !driver.more() {
+            return None;
+        }
+        if let Some(most) = self.max_permutations
+            && driver.stats.begun() >= most
+        {
+            return Some(Limit::Permutations(most));
+        }
+        if let Some(most) = self.max_duration
+            && start.elapsed() >= most
+        {
+            return Some(Limit::Duration(most));
+        }
+        if let Some(most) = self.max_memory
+            && driver.memory() > most
+        {
+            return Some(Limit::Memory(most));
+        }
+        None
+    }
+}
+
+/// A seed that nobody has chosen.
+fn fresh_seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }
 
 fn malformed(text: &str, error: &str) -> Box<Failure> {

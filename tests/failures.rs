@@ -216,7 +216,9 @@ fn a_limit_on_executions_is_no_silent_pass() {
     assert_eq!(report.executions, 3);
     assert!(!report.complete);
     assert!(
-        report.to_string().starts_with("stopped by a limit"),
+        report
+            .to_string()
+            .starts_with("stopped by max_permutations = 3 (DPOR_MAX_PERMUTATIONS)"),
         "{report}"
     );
 }

@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rt::explore::Explorer;
 use crate::rt::explore::driver::{Bounds, Driver, Stats};
+use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::object::machine::Limits;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
@@ -36,8 +36,9 @@ pub(crate) struct Found {
 
 /// How an exploration ended.
 pub(crate) enum Explored {
-    /// Nothing failed. `complete` says whether everything was explored.
-    Passed { stats: Stats, complete: bool },
+    /// Nothing failed. `covered` is what there was to explore; whether `go_on` left some of it out is
+    /// the caller's to know.
+    Passed { stats: Stats, covered: Coverage },
     /// This execution failed.
     Failed(Box<Found>),
 }
@@ -53,7 +54,7 @@ pub(crate) fn explore(
     stack_bytes: usize,
     patience: Option<Duration>,
     site: Site,
-    mut go_on: impl FnMut(&Stats) -> bool,
+    mut go_on: impl FnMut(&Driver) -> bool,
 ) -> Explored {
     panics::install();
     let runtime = Runtime {
@@ -81,19 +82,14 @@ pub(crate) fn explore(
     });
     let mut pool = Pool::new(stack_bytes);
     loop {
-        let stats = runtime.inner.borrow().driver.stats;
-        if !go_on(&stats) {
+        let mut inner = runtime.inner.borrow_mut();
+        if !go_on(&inner.driver) || !inner.driver.begin(site) {
             return Explored::Passed {
-                stats,
-                complete: false,
+                stats: inner.driver.stats,
+                covered: inner.driver.coverage(),
             };
         }
-        if !runtime.inner.borrow_mut().driver.begin(site) {
-            return Explored::Passed {
-                stats,
-                complete: true,
-            };
-        }
+        drop(inner);
         let (end, message, payload) = enter(&runtime, || {
             let mut panicked = None;
             let end = execute(&runtime, &mut pool, &body, &mut panicked);

@@ -28,7 +28,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
 use crate::rt::trace::{Event, NOWHERE, Site, Trace};
 
-use super::{Choice, Explorer, Finished, Point};
+use super::{Choice, Coverage, Explorer, Finished, Point};
 
 /// How the next execution begins.
 #[derive(Default, Debug)]
@@ -82,6 +82,13 @@ pub(crate) struct Stats {
     pub(crate) longest: usize,
 }
 
+impl Stats {
+    /// Executions that were begun, whatever came of them.
+    pub(crate) fn begun(&self) -> u64 {
+        self.complete + self.asleep + self.assumed
+    }
+}
+
 /// The loop that explores one program.
 pub(crate) struct Driver {
     pub(crate) machine: Machine,
@@ -109,6 +116,21 @@ impl Driver {
             position: 0,
             current: ThreadId::MAIN,
         }
+    }
+
+    /// What will have been covered once nothing is left to explore.
+    pub(crate) fn coverage(&self) -> Coverage {
+        self.explorer.coverage()
+    }
+
+    /// Whether something is left to explore, as far as that is known.
+    pub(crate) fn more(&self) -> bool {
+        self.explorer.more()
+    }
+
+    /// How many bytes hold what is still to be explored.
+    pub(crate) fn memory(&self) -> usize {
+        self.explorer.memory()
     }
 
     /// Starts the next execution; false if nothing is left to explore. `site` is where the main

@@ -123,4 +123,8 @@ impl Explorer for Exhaustive {
             level.taken = Some((event.step(), Some(event.label)));
         }
     }
+
+    fn more(&self) -> bool {
+        !self.started || self.levels.iter().any(|level| !level.todo.is_empty())
+    }
 }

@@ -10,14 +10,19 @@
 //! | `Naive`, `SleepSets` | `exhaustive.rs` |
 //! | `Classic`, `Source` | `backtrack.rs` |
 //! | `Optimal` | `optimal.rs` |
+//! | `Random`, `Pct`, `Pos` | `sample.rs`, `pct.rs`, `pos.rs` |
 //! | replay of one schedule | `replay.rs` |
 
 pub(crate) mod backtrack;
 pub(crate) mod driver;
 pub(crate) mod exhaustive;
 pub(crate) mod optimal;
+pub(crate) mod pct;
+pub(crate) mod pos;
 pub(crate) mod replay;
 pub(crate) mod reversal;
+pub(crate) mod rng;
+pub(crate) mod sample;
 pub(crate) mod sleep;
 pub(crate) mod wakeup_tree;
 
@@ -47,6 +52,29 @@ pub(crate) trait Explorer {
     fn choose(&mut self, at: &Point<'_>) -> Choice;
     /// Learns how the execution ended, and plans further ones.
     fn finish(&mut self, execution: &Finished<'_>);
+    /// What has been covered once `begin` has answered false.
+    fn coverage(&self) -> Coverage {
+        Coverage::All
+    }
+    /// Whether `begin` will start another execution, as far as that is known before.
+    fn more(&self) -> bool {
+        true
+    }
+    /// How many bytes hold what is still to be explored; 0 if that does not grow.
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+/// What an exploration that came to its end has covered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// Every trace.
+    All,
+    /// Executions drawn by chance.
+    Sampled,
+    /// One schedule.
+    Replayed,
 }
 
 /// The moment at which a step is to be chosen.

@@ -229,4 +229,14 @@ impl Explorer for Optimal {
                 }
             });
     }
+
+    fn more(&self) -> bool {
+        !self.started || self.next.is_some()
+    }
+
+    fn memory(&self) -> usize {
+        self.arena.bytes()
+            + self.levels.capacity() * size_of::<Level>()
+            + self.sleepers.capacity() * size_of::<Sleeper>()
+    }
 }

@@ -4,7 +4,7 @@ use crate::rt::trace::operation::Step;
 use crate::rt::trace::schedule::Schedule;
 
 use super::driver::Plan;
-use super::{Choice, Explorer, Finished, Point};
+use super::{Choice, Coverage, Explorer, Finished, Point};
 
 /// Follows one schedule, and beyond its end lets the thread that ran last go on.
 pub(crate) struct Replay {
@@ -66,4 +66,12 @@ impl Explorer for Replay {
     }
 
     fn finish(&mut self, _execution: &Finished<'_>) {}
+
+    fn more(&self) -> bool {
+        !self.started
+    }
+
+    fn coverage(&self) -> Coverage {
+        Coverage::Replayed
+    }
 }

@@ -65,6 +65,11 @@ impl Arena {
         self.peak
     }
 
+    /// How much memory the nodes have, free ones included.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>()
+    }
+
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
     }

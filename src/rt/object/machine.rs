@@ -347,6 +347,21 @@ impl Machine {
         }
     }
 
+    /// The label that the step of `thread` would have with its outcome 0, if it is enabled.
+    pub(crate) fn predict(&self, thread: ThreadId) -> Option<Label> {
+        if !self.enabled(thread) {
+            return None;
+        }
+        let operation = self.pending(thread)?.operation;
+        if operation.object == ObjectId::NONE {
+            let kind = &operation.kind;
+            return Some(Label::new(operation.object, kind, Outcome::Done, false));
+        }
+        let mut state = self.state(operation.object).clone();
+        let outcome = state.apply(thread, &operation.kind, 0);
+        Some(state.label(&operation, outcome))
+    }
+
     /// Lets every waiting thread go, because nothing else can run after `events` events. False if
     /// there is none.
     pub(crate) fn let_go(&mut self, events: u32) -> bool {

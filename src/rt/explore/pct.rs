@@ -1,0 +1,82 @@
+//! How is a bug of small depth hit with a guaranteed chance?
+//!
+//! PCT (Burckhardt, Kothari, Musuvathi, Nagarakatte, *A Randomized Scheduler with Probabilistic
+//! Guarantees of Finding Bugs*, ASPLOS 2010, section 2.4). Threads have random distinct priorities,
+//! and of those that are enabled the highest runs. At d - 1 moments, drawn uniformly from the k
+//! steps of an execution, the running thread falls below all others: the i-th of them gives it
+//! priority i. A bug that needs d ordering constraints is hit with a chance of at least
+//! 1 / (n * k^(d-1)) per execution, with n threads.
+//!
+//! Deviation 1: k is not given but learnt; it is the most steps of an execution so far. The
+//! first execution has no change of priorities.
+//! Deviation 2: only steps at which several threads are enabled count. Where one is alone it runs
+//! whatever its priority, and the change can as well be made when it next has competition.
+
+use super::Point;
+use super::rng::Rng;
+use super::sample::highest;
+use crate::rt::trace::id::ThreadId;
+
+/// The priorities of one execution.
+#[derive(Debug)]
+pub(crate) struct Pct {
+    depth: usize,
+    /// The k of the paper.
+    steps: u64,
+    /// How many steps of this execution had competition.
+    step: u64,
+    /// For each change of priorities the step before which it happens, in no order.
+    changes: Vec<u64>,
+    /// For each thread its priority. Those drawn when a thread is first seen are above 2^63.
+    priorities: Vec<u64>,
+}
+
+impl Pct {
+    /// For bugs of this depth; 1 means that priorities never change.
+    pub(crate) fn new(depth: usize) -> Pct {
+        Pct {
+            depth,
+            steps: 0,
+            step: 0,
+            changes: Vec::new(),
+            priorities: Vec::new(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, rng: &mut Rng) {
+        self.priorities.clear();
+        self.changes.clear();
+        self.step = 0;
+        if self.steps > 0 {
+            let changes = self.depth.saturating_sub(1);
+            let steps = self.steps;
+            self.changes.extend((0..changes).map(|_| rng.below(steps)));
+        }
+    }
+
+    pub(super) fn pick(&mut self, at: &Point<'_>, rng: &mut Rng) -> Option<ThreadId> {
+        for thread in at.machine.live() {
+            if self.priorities.len() <= thread.index() {
+                self.priorities.resize(thread.index() + 1, 0);
+            }
+            if self.priorities[thread.index()] == 0 {
+                self.priorities[thread.index()] = rng.next() | 1 << 63;
+            }
+        }
+        if at.enabled().nth(1).is_none() {
+            return at.enabled().next();
+        }
+        for i in 0..self.changes.len() {
+            if self.changes[i] == self.step {
+                let thread = highest(at, &self.priorities)?;
+                self.priorities[thread.index()] = i as u64 + 1;
+            }
+        }
+        self.step += 1;
+        highest(at, &self.priorities)
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.steps = self.steps.max(self.step);
+    }
+}

@@ -1,0 +1,63 @@
+//! Where do the random numbers of sampling come from?
+//!
+//! SplitMix64 (Steele, Lea, Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014):
+//! a counter put through a mixing function. The same seed gives the same numbers on every machine,
+//! and every execution has a stream of its own, so that the n-th one does not depend on how long
+//! the others were.
+
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng(u64);
+
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Rng {
+    /// The stream with this number, under this seed.
+    pub(crate) fn new(seed: u64, stream: u64) -> Rng {
+        let mut rng = Rng(seed);
+        Rng(rng.next() ^ stream.wrapping_mul(STEP))
+    }
+
+    /// 64 random bits.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        let mut bits = self.0;
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ bits >> 31
+    }
+
+    /// A number below `n`, which must not be 0. The bias is below `n` / 2^64.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_numbers_and_another_stream_gives_others() {
+        let numbers = |seed, stream| {
+            let mut rng = Rng::new(seed, stream);
+            [rng.below(1000), rng.below(1000), rng.below(1000)]
+        };
+        assert_eq!(numbers(7, 3), numbers(7, 3));
+        assert_ne!(numbers(7, 3), numbers(7, 4));
+        assert_ne!(numbers(7, 3), numbers(8, 3));
+    }
+
+    #[test]
+    fn numbers_below_n_are_spread_evenly() {
+        let mut rng = Rng::new(1, 0);
+        let mut counts = [0; 5];
+        for _ in 0..50_000 {
+            counts[rng.below(5) as usize] += 1;
+        }
+        assert!(
+            counts.iter().all(|&n| (9_500..10_500).contains(&n)),
+            "{counts:?}"
+        );
+    }
+}

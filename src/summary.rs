@@ -1,0 +1,98 @@
+//! What did an exploration do, and was that all?
+
+use std::fmt;
+use std::time::Duration;
+
+/// What an exploration without a failure did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// How many executions ran to their end; under [`Algorithm::Optimal`](crate::Algorithm::Optimal)
+    /// one per trace.
+    pub executions: u64,
+    /// How many were begun and given up: by [`assume`](crate::assume), or because the rest was
+    /// covered elsewhere (never under [`Algorithm::Optimal`](crate::Algorithm::Optimal)).
+    pub pruned: u64,
+    /// How many events all of them had.
+    pub events: u64,
+    /// How many events the longest had.
+    pub longest: usize,
+    /// Whether every trace was explored; the same as [`Verdict::Complete`].
+    pub complete: bool,
+    /// Which part of the traces was explored, and why not more.
+    pub verdict: Verdict,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} executions", self.verdict, self.executions)?;
+        if self.pruned > 0 {
+            write!(f, ", {} given up", self.pruned)?;
+        }
+        write!(
+            f,
+            ", {} events, the longest {}, in {:.3} s",
+            self.events,
+            self.longest,
+            self.elapsed.as_secs_f64()
+        )
+    }
+}
+
+/// Which part of a test's traces was explored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Every trace.
+    Complete,
+    /// Executions drawn by chance, with this seed.
+    Sampled {
+        /// The seed; as [`Builder::seed`](crate::Builder::seed) it draws the same executions again.
+        seed: u64,
+    },
+    /// One schedule.
+    Replayed,
+    /// What a limit left time or room for.
+    Stopped(Limit),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Complete => f.write_str("complete"),
+            Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
+            Verdict::Replayed => f.write_str("replayed"),
+            Verdict::Stopped(limit) => write!(f, "stopped by {limit}"),
+        }
+    }
+}
+
+/// A limit that ended an exploration before everything was explored, with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limit {
+    /// [`Builder::max_permutations`](crate::Builder::max_permutations), in executions.
+    Permutations(u64),
+    /// [`Builder::max_duration`](crate::Builder::max_duration).
+    Duration(Duration),
+    /// [`Builder::max_memory`](crate::Builder::max_memory), in bytes.
+    Memory(usize),
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Permutations(most) => {
+                write!(f, "max_permutations = {most} (DPOR_MAX_PERMUTATIONS)")
+            }
+            Limit::Duration(most) => write!(
+                f,
+                "max_duration = {} s (DPOR_MAX_DURATION)",
+                most.as_secs_f64()
+            ),
+            Limit::Memory(most) => write!(f, "max_memory = {most} bytes (DPOR_MAX_MEMORY)"),
+        }
+    }
+}

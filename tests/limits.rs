@@ -1,0 +1,85 @@
+//! Is a search that was cut short ever taken for a whole one?
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, Limit, Verdict, thread};
+
+/// Three threads that add one with a load and a store: 36 traces.
+fn lost_update() {
+    let x = Arc::new(AtomicUsize::new(0));
+    let handles: Vec<_> = (0..3)
+        .map(|_| {
+            let x = x.clone();
+            thread::spawn(move || x.store(x.load(SeqCst) + 1, SeqCst))
+        })
+        .collect();
+    for handle in handles {
+        handle.join().unwrap();
+    }
+}
+
+#[test]
+fn a_limit_that_was_hit_is_named_with_its_value_and_its_variable() {
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(35);
+    let report = builder.check(lost_update);
+    assert_eq!(report.executions, 35);
+    assert_eq!(report.verdict, Verdict::Stopped(Limit::Permutations(35)));
+    assert!(!report.complete);
+    let text = report.to_string();
+    let expected = "stopped by max_permutations = 35 (DPOR_MAX_PERMUTATIONS): 35 executions";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_just_enough_is_not_hit() {
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(36);
+    let report = builder.check(lost_update);
+    assert_eq!((report.executions, report.verdict), (36, Verdict::Complete));
+    assert!(report.complete);
+    assert!(report.to_string().starts_with("complete: 36 executions"));
+}
+
+#[test]
+fn no_time_and_no_memory_stop_an_exploration_before_its_end() {
+    let mut builder = Builder::new();
+    builder.max_duration = Some(Duration::ZERO);
+    let report = builder.check(lost_update);
+    let limit = Limit::Duration(Duration::ZERO);
+    assert_eq!(
+        (report.executions, report.verdict),
+        (0, Verdict::Stopped(limit))
+    );
+    let text = report.to_string();
+    assert!(
+        text.contains("max_duration = 0 s (DPOR_MAX_DURATION)"),
+        "{text}"
+    );
+
+    let mut builder = Builder::new();
+    builder.max_memory = Some(100);
+    let report = builder.check(lost_update);
+    assert_eq!(report.verdict, Verdict::Stopped(Limit::Memory(100)));
+    assert_eq!(
+        report.executions, 1,
+        "after one execution something is planned"
+    );
+    let text = report.to_string();
+    assert!(
+        text.contains("max_memory = 100 bytes (DPOR_MAX_MEMORY)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_replay_says_that_it_is_one() {
+    let mut builder = Builder::new();
+    builder.replay = Some("v1 main".to_owned());
+    let report = builder.check(lost_update);
+    assert_eq!((report.executions, report.verdict), (1, Verdict::Replayed));
+    assert!(!report.complete);
+}

@@ -1,0 +1,133 @@
+//! Do algorithms that draw executions by chance find bugs, and the same ones again?
+
+mod support;
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Algorithm, Builder, FailureKind, Verdict, thread};
+use support::bugs::BUGS;
+
+const SAMPLING: [Algorithm; 3] = [Algorithm::Random, Algorithm::Pct, Algorithm::Pos];
+
+fn builder(algorithm: Algorithm, seed: u64) -> Builder {
+    let mut builder = Builder::new();
+    builder.algorithm = algorithm;
+    builder.seed = Some(seed);
+    builder
+}
+
+/// What two racing threads saw, in each execution.
+fn seen(algorithm: Algorithm, seed: u64, iterations: u64) -> Vec<(usize, usize)> {
+    let record = Arc::new(Mutex::new(Vec::new()));
+    let mine = record.clone();
+    let mut builder = builder(algorithm, seed);
+    builder.iterations = iterations;
+    let report = builder.check(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let other = x.clone();
+        let handle =
+            thread::spawn(move || (0..3).fold(0, |sum, _| 10 * sum + other.fetch_add(1, SeqCst)));
+        let here = (0..3).fold(0, |sum, _| 10 * sum + x.fetch_add(1, SeqCst));
+        let there = handle.join().unwrap();
+        mine.lock().unwrap().push((here, there));
+    });
+    assert_eq!(report.executions, iterations);
+    assert_eq!(report.verdict, Verdict::Sampled { seed });
+    assert!(!report.complete, "a sample is not everything");
+    record.lock().unwrap().clone()
+}
+
+#[test]
+fn a_seed_draws_the_same_executions_again_and_another_one_draws_others() {
+    for algorithm in SAMPLING {
+        assert_eq!(seen(algorithm, 5, 50), seen(algorithm, 5, 50));
+        assert_ne!(seen(algorithm, 5, 50), seen(algorithm, 6, 50));
+    }
+}
+
+#[test]
+fn a_longer_sample_begins_with_the_shorter_one() {
+    for algorithm in SAMPLING {
+        assert_eq!(seen(algorithm, 5, 80)[..30], seen(algorithm, 5, 30));
+    }
+}
+
+#[test]
+fn every_order_of_three_and_three_is_drawn_by_a_walk_and_by_pos() {
+    for algorithm in [Algorithm::Random, Algorithm::Pos] {
+        let mut orders = seen(algorithm, 1, 600);
+        orders.sort_unstable();
+        orders.dedup();
+        assert_eq!(orders.len(), 20, "{algorithm:?}");
+    }
+    // Depth 3 is two changes of priorities, and 14 of the orders need no more than two.
+    let mut orders = seen(Algorithm::Pct, 1, 600);
+    orders.sort_unstable();
+    orders.dedup();
+    assert_eq!(orders.len(), 14);
+}
+
+#[test]
+fn every_value_of_a_choice_is_drawn() {
+    for algorithm in SAMPLING {
+        let record = Arc::new(Mutex::new([0u32; 4]));
+        let mine = record.clone();
+        let mut builder = builder(algorithm, 1);
+        builder.iterations = 200;
+        builder.check(move || mine.lock().unwrap()[dpor::choose(4)] += 1);
+        let counts = *record.lock().unwrap();
+        assert!(counts.iter().all(|&n| n > 20), "{algorithm:?}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_failure_tells_its_seed_and_its_schedule_replays_it() {
+    for algorithm in SAMPLING {
+        let builder = builder(algorithm, 11);
+        let failure = builder.explore(BUGS[0].1).expect_err("found");
+        assert_eq!(failure.kind(), FailureKind::Panic);
+        let text = failure.to_string();
+        assert!(text.contains("DPOR_SEED=11"), "{text}");
+        let mut replay = Builder::new();
+        replay.replay = Some(failure.schedule().to_owned());
+        let again = replay.explore(BUGS[0].1).expect_err("found again");
+        assert_eq!(again.kind(), FailureKind::Panic);
+    }
+}
+
+/// The number of the execution in which a bug is found.
+fn first_failure(bug: fn(), algorithm: Algorithm, seed: u64) -> u64 {
+    let count = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let mine = count.clone();
+    let mut builder = builder(algorithm, seed);
+    builder.iterations = 20_000;
+    let found = builder.explore(move || {
+        mine.fetch_add(1, SeqCst);
+        bug();
+    });
+    assert!(
+        found.is_err(),
+        "{algorithm:?} with seed {seed} found nothing"
+    );
+    count.load(SeqCst)
+}
+
+/// The table of `docs/BIG_STATE_SPACES.md`; `cargo test --test sampling planted -- --nocapture` prints it.
+#[test]
+fn every_planted_bug_is_found_by_every_strategy() {
+    println!("| bug | optimal | random | pct, depth 3 | pos |\n|---|---|---|---|---|");
+    for (name, bug) in BUGS {
+        let optimal = first_failure(bug, Algorithm::Optimal, 0);
+        let means = SAMPLING.map(|algorithm| {
+            let seeds = 20;
+            let sum: u64 = (1..=seeds)
+                .map(|seed| first_failure(bug, algorithm, seed))
+                .sum();
+            sum as f64 / seeds as f64
+        });
+        let [random, pct, pos] = means;
+        println!("| {name} | {optimal} | {random:.1} | {pct:.1} | {pos:.1} |");
+    }
+}

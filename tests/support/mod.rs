@@ -1,0 +1,3 @@
+//! What do several tests explore?
+
+pub mod bugs;
