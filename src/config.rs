@@ -20,6 +20,10 @@ pub enum Algorithm {
     SleepSets,
     /// Every interleaving.
     Naive,
+    /// Every trace that needs at most [`Builder::preemption_bound`] preemptions, those that need
+    /// fewer first; all of them without a bound. Some executions are begun in vain, and memory
+    /// grows with the number of prefixes.
+    Bounded,
     /// [`Builder::iterations`] executions by chance: a random walk, uniform over the enabled
     /// threads.
     Random,
@@ -32,12 +36,13 @@ pub enum Algorithm {
 }
 
 /// The names that `DPOR_ALGORITHM` takes.
-const ALGORITHMS: [(&str, Algorithm); 8] = [
+const ALGORITHMS: [(&str, Algorithm); 9] = [
     ("optimal", Algorithm::Optimal),
     ("source", Algorithm::Source),
     ("classic", Algorithm::Classic),
     ("sleep_sets", Algorithm::SleepSets),
     ("naive", Algorithm::Naive),
+    ("bounded", Algorithm::Bounded),
     ("random", Algorithm::Random),
     ("pct", Algorithm::Pct),
     ("pos", Algorithm::Pos),
@@ -56,7 +61,7 @@ impl Algorithm {
 #[non_exhaustive]
 pub struct Builder {
     /// The algorithm (`DPOR_ALGORITHM`: `optimal`, `source`, `classic`, `sleep_sets`, `naive`,
-    /// `random`, `pct`, `pos`).
+    /// `bounded`, `random`, `pct`, `pos`).
     pub algorithm: Algorithm,
     /// The most threads that may be alive at once (`DPOR_MAX_THREADS`); `None` for any number.
     pub max_threads: Option<usize>,
@@ -69,6 +74,10 @@ pub struct Builder {
     /// Stop when what is planned needs more memory than this, in bytes (`DPOR_MAX_MEMORY`). The
     /// memory of the test itself does not count.
     pub max_memory: Option<usize>,
+    /// The most preemptions (`DPOR_MAX_PREEMPTIONS`): a switch away from a thread that could go on.
+    /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
+    /// whatever exhaustive algorithm is set.
+    pub preemption_bound: Option<usize>,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
@@ -132,6 +141,7 @@ impl Builder {
                 .number("DPOR_MAX_DURATION", "seconds")?
                 .map(Duration::from_secs),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
+            preemption_bound: env.size("DPOR_MAX_PREEMPTIONS", "preemptions")?,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
             seed: env.parse("DPOR_SEED", "a number below 2^64")?,
             pct_depth: env
@@ -223,6 +233,11 @@ mod tests {
             ),
             ("DPOR_MAX_DURATION", "1m", "expected a number of seconds"),
             ("DPOR_MAX_MEMORY", "1G", "expected a number of bytes"),
+            (
+                "DPOR_MAX_PREEMPTIONS",
+                "two",
+                "expected a number of preemptions",
+            ),
             ("DPOR_ITERATIONS", "", "expected a number of executions"),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (
@@ -233,7 +248,7 @@ mod tests {
             (
                 "DPOR_ALGORITHM",
                 "best",
-                "expected one of optimal, source, classic, sleep_sets, naive, random, pct, pos",
+                "expected one of optimal, source, classic, sleep_sets, naive, bounded, random, pct, pos",
             ),
         ] {
             let error = with(name, value).expect_err(name);

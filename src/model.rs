@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::config::{Algorithm, Builder};
 use crate::rt::exec::run::{Explored, Found, explore};
 use crate::rt::exec::{context, heap};
+use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::driver::{Bounds, Driver};
 use crate::rt::explore::pct::Pct;
 use crate::rt::explore::pos::Pos;
@@ -206,6 +207,9 @@ impl Builder {
                 let verdict = match (stopped, covered) {
                     (Some(limit), _) => Verdict::Stopped(limit),
                     (None, Coverage::All) => Verdict::Complete,
+                    (None, Coverage::Preemptions(within)) => Verdict::Bounded {
+                        preemptions: within.unwrap_or_default(),
+                    },
                     (None, Coverage::Sampled) => Verdict::Sampled { seed },
                     (None, Coverage::Replayed) => Verdict::Replayed,
                 };
@@ -216,6 +220,10 @@ impl Builder {
                     longest: stats.longest,
                     complete: verdict == Verdict::Complete,
                     verdict,
+                    preemptions: match covered {
+                        Coverage::Preemptions(within) => within,
+                        _ => None,
+                    },
                     elapsed: start.elapsed(),
                 };
                 if !report.complete && verdict != Verdict::Replayed {
@@ -240,7 +248,21 @@ impl Builder {
     /// The explorer that the settings ask for.
     fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
         let sample = |strategy| Box::new(Sampler::new(strategy, seed, self.iterations));
+        let sampling = matches!(
+            self.algorithm,
+            Algorithm::Random | Algorithm::Pct | Algorithm::Pos
+        );
+        if let Some(most) = self.preemption_bound {
+            assert!(
+                !sampling,
+                "preemption_bound = {most} (DPOR_MAX_PREEMPTIONS) has no meaning for the algorithm \
+                 `{}` (DPOR_ALGORITHM), which draws executions by chance; unset one of the two",
+                self.algorithm.name()
+            );
+            return Box::new(Bounded::new(most));
+        }
         match self.algorithm {
+            Algorithm::Bounded => Box::new(Bounded::new(usize::MAX)),
             Algorithm::Optimal => Box::new(optimal::Optimal::new(Free::Last)),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
             Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),

@@ -21,6 +21,9 @@ pub struct Report {
     pub complete: bool,
     /// Which part of the traces was explored, and why not more.
     pub verdict: Verdict,
+    /// Where traces are explored in the order of the preemptions they need
+    /// ([`Algorithm::Bounded`](crate::Algorithm::Bounded)): with at most how many all of them were.
+    pub preemptions: Option<usize>,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -30,6 +33,9 @@ impl fmt::Display for Report {
         write!(f, "{}: {} executions", self.verdict, self.executions)?;
         if self.pruned > 0 {
             write!(f, ", {} given up", self.pruned)?;
+        }
+        if let (Some(most), Verdict::Stopped(_)) = (self.preemptions, self.verdict) {
+            write!(f, ", everything within {most} preemptions explored")?;
         }
         write!(
             f,
@@ -47,6 +53,12 @@ impl fmt::Display for Report {
 pub enum Verdict {
     /// Every trace.
     Complete,
+    /// Every trace that needs no more preemptions than
+    /// [`Builder::preemption_bound`](crate::Builder::preemption_bound); there are others.
+    Bounded {
+        /// The bound.
+        preemptions: usize,
+    },
     /// Executions drawn by chance, with this seed.
     Sampled {
         /// The seed; as [`Builder::seed`](crate::Builder::seed) it draws the same executions again.
@@ -62,6 +74,10 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Complete => f.write_str("complete"),
+            Verdict::Bounded { preemptions } => write!(
+                f,
+                "bounded by preemption_bound = {preemptions} (DPOR_MAX_PREEMPTIONS)"
+            ),
             Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
             Verdict::Replayed => f.write_str("replayed"),
             Verdict::Stopped(limit) => write!(f, "stopped by {limit}"),

@@ -10,10 +10,12 @@
 //! | `Naive`, `SleepSets` | `exhaustive.rs` |
 //! | `Classic`, `Source` | `backtrack.rs` |
 //! | `Optimal` | `optimal.rs` |
+//! | `Bounded` | `bound.rs` |
 //! | `Random`, `Pct`, `Pos` | `sample.rs`, `pct.rs`, `pos.rs` |
 //! | replay of one schedule | `replay.rs` |
 
 pub(crate) mod backtrack;
+pub(crate) mod bound;
 pub(crate) mod driver;
 pub(crate) mod exhaustive;
 pub(crate) mod optimal;
@@ -71,6 +73,9 @@ pub(crate) trait Explorer {
 pub(crate) enum Coverage {
     /// Every trace.
     All,
+    /// Every trace that has a linearisation with at most this many preemptions; `None` if not even
+    /// those without any have all been explored.
+    Preemptions(Option<usize>),
     /// Executions drawn by chance.
     Sampled,
     /// One schedule.

@@ -11,7 +11,10 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
 
-pub(crate) use search::{ALGORITHMS, brute_force, count, explore_up_to, stats};
+pub(crate) use search::{
+    ALGORITHMS, Found, brute_force, count, driver, explore_on, explore_up_to, explore_with, explorer, key_of,
+    stats,
+};
 
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::Site;

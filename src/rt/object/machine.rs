@@ -355,7 +355,12 @@ impl Machine {
         let operation = self.pending(thread)?.operation;
         if operation.object == ObjectId::NONE {
             let kind = &operation.kind;
-            return Some(Label::new(operation.object, kind, Outcome::Done, false));
+            return Some(Label::new(
+                operation.object,
+                kind,
+                Outcome::Done,
+                Nature::Plain,
+            ));
         }
         let mut state = self.state(operation.object).clone();
         let outcome = state.apply(thread, &operation.kind, 0);

@@ -140,7 +140,6 @@ impl Names {
     }
 
     /// How many threads have been named so far.
-    #[cfg(test)]
     pub(crate) fn thread_count(&self) -> usize {
         self.threads.len()
     }

@@ -11,7 +11,7 @@ use super::dependency::{Class, ReadSets};
 use super::happens_before::HappensBefore;
 use super::id::{Names, ObjectId, Region, ThreadId};
 
-/// The key of a trace, or of a prefix of one. 128 bits: tests compare millions of them.
+/// The key of a trace, or of a prefix of one. 128 bits: millions of them are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct TraceKey(u64, u64);
 

@@ -11,7 +11,6 @@
 pub(crate) mod dependency;
 pub(crate) mod happens_before;
 pub(crate) mod id;
-#[cfg(test)]
 pub(crate) mod key;
 pub(crate) mod operation;
 pub(crate) mod schedule;

@@ -9,7 +9,7 @@ use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::key::TraceKey;
 use crate::rt::trace::operation::{OpKind, Step};
-use crate::rt::trace::verdict::End;
+use crate::rt::trace::verdict::{End, Pruned};
 use crate::rt::trace::{Event, NOWHERE, Trace};
 
 /// What an exploration found.
@@ -30,7 +30,8 @@ impl Found {
     }
 }
 
-fn key_of(trace: &Trace, clocks: &HappensBefore, machine: &Machine) -> TraceKey {
+/// The key of a whole execution.
+pub(crate) fn key_of(trace: &Trace, clocks: &HappensBefore, machine: &Machine) -> TraceKey {
     let mut key = TraceKey::default();
     for position in 0..trace.len() as u32 {
         key.add(trace, clocks, &machine.names, &machine.sets, position);
@@ -67,7 +68,7 @@ pub(crate) fn explore_up_to(
     free: Free,
     most: u64,
 ) -> Option<Found> {
-    run(program, algorithm, free, true, most)
+    explore_with(program, explorer(algorithm, free), true, most)
 }
 
 /// The number of executions that `algorithm` runs to their end.
@@ -81,16 +82,38 @@ pub(crate) fn count(program: &Program, algorithm: &str) -> u64 {
 
 /// What an exploration of `program` cost.
 pub(crate) fn stats(program: &Program, algorithm: &str) -> Stats {
-    run(program, algorithm, Free::Last, false, u64::MAX).map_or_else(Stats::default, |f| f.stats)
+    explore_with(program, explorer(algorithm, Free::Last), false, u64::MAX)
+        .map_or_else(Stats::default, |f| f.stats)
 }
 
-fn run(program: &Program, algorithm: &str, free: Free, record: bool, most: u64) -> Option<Found> {
-    let mut driver = Driver::new(
-        explorer(algorithm, free),
-        limits(program),
-        Bounds::default(),
-    );
+/// Explores `program`; `None` beyond `most` executions. Traces and final states are collected if
+/// `record` says so.
+pub(crate) fn explore_with(
+    program: &Program,
+    explorer: Box<dyn Explorer>,
+    record: bool,
+    most: u64,
+) -> Option<Found> {
+    let mut driver = driver(program, explorer);
     let mut found = Found::default();
+    let within = |driver: &Driver| driver.stats.begun() <= most;
+    explore_on(program, &mut driver, record, &mut found, within).then_some(found)
+}
+
+/// The loop that explores `program` with `explorer`.
+pub(crate) fn driver(program: &Program, explorer: Box<dyn Explorer>) -> Driver {
+    Driver::new(explorer, limits(program), Bounds::default())
+}
+
+/// Goes on with an exploration until `go_on`, which is asked after each execution, says no; then it
+/// is false.
+pub(crate) fn explore_on(
+    program: &Program,
+    driver: &mut Driver,
+    record: bool,
+    found: &mut Found,
+    mut go_on: impl FnMut(&Driver) -> bool,
+) -> bool {
     while driver.begin(site()) {
         let mut code = Code::new(program);
         let end = loop {
@@ -102,26 +125,25 @@ fn run(program: &Program, algorithm: &str, free: Free, record: bool, most: u64) 
             }
         };
         driver.finish(&end);
-        let ran = driver.stats.complete + driver.stats.asleep + driver.stats.assumed;
-        if ran > most {
-            return None;
-        }
         match &end {
-            End::Pruned(crate::rt::trace::verdict::Pruned::Asleep) => continue,
+            End::Pruned(Pruned::Asleep) => {}
             End::Pruned(_) => found.given_up += 1,
             End::Deadlock(_) => found.deadlocks += 1,
             End::Livelock { .. } => found.livelocks += 1,
             End::Complete => {}
-            other => panic!("{algorithm} on {program:?} ended with {other:?}"),
+            other => panic!("{program:?} ended with {other:?}"),
         }
-        if record {
+        if record && !matches!(end, End::Pruned(Pruned::Asleep)) {
             let key = key_of(&driver.trace, &driver.clocks, &driver.machine);
             *found.traces.entry(key).or_default() += 1;
             found.finals.insert(code.final_state(&driver.machine));
         }
+        if !go_on(driver) {
+            return false;
+        }
     }
     found.stats = driver.stats;
-    Some(found)
+    true
 }
 
 /// Every trace of `program`, by enumerating all executions; `None` beyond `most` prefixes.

@@ -1,7 +1,7 @@
 //! Do programs with published numbers of traces have them?
 
 use super::super::testing::*;
-use super::{load, store, var};
+use super::{load, lost_update, store, var};
 use crate::rt::trace::operation::{ObjectKind, Rmw};
 
 fn readers(n: i64) -> Program {
@@ -40,17 +40,6 @@ fn lastzero(n: i64) -> Program {
         ]
     }));
     Program::of(threads)
-}
-
-fn lost_update(n: usize) -> Program {
-    let body = vec![
-        load(0, 0),
-        Ins::Store {
-            var: var(0),
-            value: Val::Add(0, 1),
-        },
-    ];
-    Program::of(vec![body; n])
 }
 
 /// Threads 1..=n add to `c2`; one adds to `c1`; the last joins the n and adds to `c1`.

@@ -1,13 +1,14 @@
 //! Do the algorithms find every trace, and each how often?
 //!
 //! Random programs against brute force ([`random`]), and the figures that papers give for theirs
-//! ([`figures`]).
+//! ([`figures`]); the bounded search against every interleaving ([`bounds`]).
 
 mod blocking;
+mod bounds;
 mod figures;
 mod random;
 
-use super::testing::{Ins, Val};
+use super::testing::{Ins, Program, Val};
 
 fn var(v: i64) -> Val {
     Val::Const(v)
@@ -22,4 +23,15 @@ fn store(v: i64, x: i64) -> Ins {
         var: var(v),
         value: Val::Const(x),
     }
+}
+
+fn lost_update(n: usize) -> Program {
+    let body = vec![
+        load(0, 0),
+        Ins::Store {
+            var: var(0),
+            value: Val::Add(0, 1),
+        },
+    ];
+    Program::of(vec![body; n])
 }

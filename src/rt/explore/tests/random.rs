@@ -50,7 +50,8 @@ struct Menu {
     blocking: Option<Blocking>,
 }
 
-fn program(seed: u64) -> Program {
+/// The random program of this seed.
+pub(super) fn program(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let menu = Menu {
         mutex: rng.one_in(3),
@@ -372,7 +373,8 @@ fn check(seed: u64) -> Option<usize> {
     Some(oracle.traces.len())
 }
 
-fn number(name: &str, default: u64) -> u64 {
+/// A number from the environment.
+pub(super) fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text
             .parse()

@@ -1,0 +1,281 @@
+//! What can be reached with few preemptions?
+//!
+//! A *preemption* is a switch away from a thread that could go on. Most bugs need two or fewer
+//! (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007), and the number of traces within
+//! a fixed bound grows polynomially with the length of the test. [`Bounded`] explores exactly the
+//! traces that have a linearisation with at most k preemptions: first those that need none, then
+//! those that need one, and so on. No bound means: until there are no more.
+//!
+//! Races cannot tell it what to try: the execution in which a race shows may lie beyond the bound
+//! although its reversal does not (Coons, Musuvathi, McKinley, *Bounded Partial-Order Reduction*,
+//! OOPSLA 2013, section 3), and a sleep set drops a continuation in favour of one that costs more.
+//! So every enabled thread is tried, and what is remembered is where the search has been: a prefix's
+//! trace together with the thread that could go on for free. Two prefixes that agree in both have the
+//! same continuations at the same prices. Because the search goes from few preemptions to many,
+//! the first visit is the cheapest one, and a second one is given up.
+//!
+//! Some definitions:
+//!
+//! 1. The first step of a thread is no visible operation. It commutes with everything, is executed as
+//!    soon as it can be, and switching to it costs nothing.
+//! 2. A thread that waits for a change (a spin hint) gave up its turn itself; switching away from it
+//!    costs nothing.
+//! 3. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
+//!    that two of a million traces collide has a chance below 10^-26.
+
+use std::collections::HashSet;
+
+use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::key::TraceKey;
+use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::verdict::Pruned;
+
+use super::driver::Plan;
+use super::{Choice, Coverage, Explorer, Finished, Point};
+
+/// The explorer that visits traces in the order of the preemptions they need.
+pub(crate) struct Bounded {
+    /// The most preemptions.
+    most: usize,
+    /// How many preemptions the executions have that are explored now.
+    round: usize,
+    /// The points of the current execution.
+    levels: Vec<Level>,
+    clocks: HappensBefore,
+    seen: HashSet<Visit>,
+    /// Where executions branch off that have as many preemptions as the current ones, and those
+    /// that have one more.
+    now: Vec<Branch>,
+    later: Vec<Branch>,
+    /// Prefixes of branches, sharing their beginnings. The first node stands for the empty prefix.
+    nodes: Vec<Node>,
+    /// The nodes of the prefix that this execution was told to follow.
+    followed: Vec<u32>,
+    /// Whether a branch was left out because of `most`.
+    cut: bool,
+    started: bool,
+}
+
+/// A point of the current execution, before the event of the same number.
+struct Level {
+    key: TraceKey,
+    /// The thread that would go on without a preemption.
+    last: ThreadId,
+    /// What else can be tried without one.
+    todo: Vec<Step>,
+    /// The node of the prefix, if it has one yet.
+    node: Option<u32>,
+}
+
+/// A prefix's trace, the thread that can go on for free (`None`: every one can), and whether any
+/// thread was enabled: where none is, waiting threads are let go and the point is visited again.
+#[derive(PartialEq, Eq, Hash)]
+struct Visit {
+    key: TraceKey,
+    last: Option<ThreadId>,
+    enabled: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    parent: u32,
+    step: Step,
+}
+
+#[derive(Clone, Copy)]
+struct Branch {
+    node: u32,
+    step: Step,
+}
+
+impl Bounded {
+    /// Up to this many preemptions.
+    pub(crate) fn new(most: usize) -> Bounded {
+        Bounded {
+            most,
+            round: 0,
+            levels: Vec::new(),
+            clocks: HappensBefore::default(),
+            seen: HashSet::new(),
+            now: Vec::new(),
+            later: Vec::new(),
+            nodes: vec![Node {
+                parent: 0,
+                step: Step::of(ThreadId::MAIN),
+            }],
+            followed: vec![0],
+            cut: false,
+            started: false,
+        }
+    }
+
+    /// Brings the points up to the current one, without its `todo`.
+    fn arrive(&mut self, at: &Point<'_>) {
+        let machine = at.machine;
+        self.clocks.extend(at.trace, &machine.sets);
+        // The point of a choice is visited twice where waiting threads were let go.
+        self.levels.truncate(at.trace.len());
+        for depth in self.levels.len()..=at.trace.len() {
+            let (mut key, mut last) = (TraceKey::default(), ThreadId::MAIN);
+            if let Some(above) = depth.checked_sub(1) {
+                (key, last) = (self.levels[above].key, self.levels[above].last);
+                let position = above as u32;
+                let event = at.trace.at(position);
+                if event.operation.kind != OpKind::Start {
+                    last = event.thread;
+                }
+                key.add(
+                    at.trace,
+                    &self.clocks,
+                    &machine.names,
+                    &machine.sets,
+                    position,
+                );
+            }
+            self.levels.push(Level {
+                key,
+                last,
+                todo: Vec::new(),
+                node: self.followed.get(depth).copied(),
+            });
+        }
+    }
+
+    /// The node of the current point's prefix.
+    fn node(&mut self, at: &Point<'_>) -> u32 {
+        let known = self.levels.iter().rposition(|level| level.node.is_some());
+        let known = known.unwrap_or_default();
+        let mut node = self.levels[known].node.unwrap_or_default();
+        for depth in known + 1..self.levels.len() {
+            self.nodes.push(Node {
+                parent: node,
+                step: at.trace.at(depth as u32 - 1).step(),
+            });
+            node = self.nodes.len() as u32 - 1;
+            self.levels[depth].node = Some(node);
+        }
+        node
+    }
+
+    /// Plans the prefix of a branch, and its step.
+    fn follow(&mut self, branch: Branch, plan: &mut Plan) {
+        self.clocks.truncate(0);
+        self.followed.clear();
+        let mut node = branch.node;
+        while node != 0 {
+            self.followed.push(node);
+            node = self.nodes[node as usize].parent;
+        }
+        self.followed.push(0);
+        self.followed.reverse();
+        let prefix = self.followed[1..].iter();
+        let steps = prefix.map(|&node| (self.nodes[node as usize].step, None));
+        plan.steps.extend(steps);
+        plan.steps.push((branch.step, None));
+    }
+}
+
+/// The steps that a thread can make.
+fn steps_of(at: &Point<'_>, thread: ThreadId) -> impl Iterator<Item = Step> {
+    (0..at.machine.alternatives(thread)).map(move |alternative| Step {
+        thread,
+        alternative,
+    })
+}
+
+/// What the thread is about to do.
+fn pending(at: &Point<'_>, thread: ThreadId) -> Option<OpKind> {
+    at.machine.pending(thread).map(|p| p.operation.kind)
+}
+
+impl Explorer for Bounded {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        if !self.started {
+            self.started = true;
+            return true;
+        }
+        while let Some(level) = self.levels.last_mut() {
+            if let Some(step) = level.todo.pop() {
+                plan.kept = self.levels.len() - 1;
+                plan.steps.push((step, None));
+                self.clocks.truncate(plan.kept);
+                self.followed.truncate(self.levels.len());
+                return true;
+            }
+            self.levels.pop();
+        }
+        if self.now.is_empty() {
+            std::mem::swap(&mut self.now, &mut self.later);
+            self.now.reverse();
+            self.round += 1;
+        }
+        match self.now.pop() {
+            Some(branch) => {
+                self.follow(branch, plan);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.arrive(at);
+        let depth = at.trace.len();
+        let starting = at
+            .enabled()
+            .find(|&thread| pending(at, thread) == Some(OpKind::Start));
+        if let Some(thread) = starting {
+            return Choice::Run(Step::of(thread));
+        }
+        let Level { key, last, .. } = self.levels[depth];
+        let waits = matches!(pending(at, last), Some(OpKind::Wait { .. }));
+        let goes_on = at.machine.enabled(last) && !waits;
+        let enabled = at.enabled().next().is_some();
+        let visit = |last| Visit { key, last, enabled };
+        let free = visit(goes_on.then_some(last));
+        if self.seen.contains(&visit(None)) || !self.seen.insert(free) {
+            return Choice::Prune(Pruned::Asleep);
+        }
+        let mut todo: Vec<Step> = Vec::new();
+        for thread in at.enabled() {
+            if !goes_on || thread == last {
+                todo.extend(steps_of(at, thread));
+            } else if self.round == self.most {
+                self.cut = true;
+            } else {
+                let node = self.node(at);
+                let branches = steps_of(at, thread).map(|step| Branch { node, step });
+                self.later.extend(branches);
+            }
+        }
+        todo.reverse();
+        let Some(step) = todo.pop() else {
+            return Choice::NothingEnabled;
+        };
+        self.levels[depth].todo = todo;
+        Choice::Run(step)
+    }
+
+    fn finish(&mut self, _run: &Finished<'_>) {}
+
+    fn more(&self) -> bool {
+        let todo = self.levels.iter().any(|level| !level.todo.is_empty());
+        !self.started || todo || !self.now.is_empty() || !self.later.is_empty()
+    }
+
+    fn coverage(&self) -> Coverage {
+        match (self.more(), self.cut) {
+            (false, false) => Coverage::All,
+            (false, true) => Coverage::Preemptions(Some(self.most)),
+            // The executions with as many preemptions as this one are not all explored.
+            (true, _) => Coverage::Preemptions(self.round.checked_sub(1)),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.seen.capacity() * (size_of::<Visit>() + 1)
+            + self.nodes.capacity() * size_of::<Node>()
+            + (self.now.capacity() + self.later.capacity()) * size_of::<Branch>()
+    }
+}
