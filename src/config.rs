@@ -78,6 +78,8 @@ pub struct Builder {
     /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
     /// whatever exhaustive algorithm is set.
     pub preemption_bound: Option<usize>,
+    /// Whether nothing is explored before the test calls [`explore`](crate::explore).
+    pub expect_explicit_explore: bool,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
@@ -142,6 +144,7 @@ impl Builder {
                 .map(Duration::from_secs),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
             preemption_bound: env.size("DPOR_MAX_PREEMPTIONS", "preemptions")?,
+            expect_explicit_explore: false,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
             seed: env.parse("DPOR_SEED", "a number below 2^64")?,
             pct_depth: env

@@ -32,6 +32,7 @@ pub mod alloc;
 mod config;
 pub mod hint;
 mod model;
+mod regions;
 mod rt;
 mod summary;
 pub mod sync;
@@ -39,4 +40,5 @@ pub mod thread;
 
 pub use config::{Algorithm, Builder};
 pub use model::{Any, Failure, FailureKind, any, assume, choose, model, replay};
+pub use regions::{explore, skip_branch, stop_exploring};
 pub use summary::{Limit, Report, Verdict};

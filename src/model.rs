@@ -177,6 +177,7 @@ impl Builder {
         let bounds = Bounds {
             events_max: self.max_branches,
             threads_max: self.max_threads,
+            explicit: self.expect_explicit_explore,
         };
         let start = Instant::now();
         let mut stopped = None;
@@ -210,6 +211,7 @@ impl Builder {
                     (None, Coverage::Preemptions(within)) => Verdict::Bounded {
                         preemptions: within.unwrap_or_default(),
                     },
+                    (None, Coverage::Regions) => Verdict::Marked,
                     (None, Coverage::Sampled) => Verdict::Sampled { seed },
                     (None, Coverage::Replayed) => Verdict::Replayed,
                 };

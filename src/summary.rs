@@ -59,6 +59,10 @@ pub enum Verdict {
         /// The bound.
         preemptions: usize,
     },
+    /// Every trace, as far as the test did not switch exploration off
+    /// ([`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch),
+    /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore)).
+    Marked,
     /// Executions drawn by chance, with this seed.
     Sampled {
         /// The seed; as [`Builder::seed`](crate::Builder::seed) it draws the same executions again.
@@ -78,6 +82,7 @@ impl fmt::Display for Verdict {
                 f,
                 "bounded by preemption_bound = {preemptions} (DPOR_MAX_PREEMPTIONS)"
             ),
+            Verdict::Marked => f.write_str("explored only where the test does not say otherwise"),
             Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
             Verdict::Replayed => f.write_str("replayed"),
             Verdict::Stopped(limit) => write!(f, "stopped by {limit}"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::{Builder, Limit, Verdict, thread};
+use dpor::{Algorithm, Builder, Limit, Verdict, thread};
 
 /// Three threads that add one with a load and a store: 36 traces.
 fn lost_update() {
@@ -82,4 +82,84 @@ fn a_replay_says_that_it_is_one() {
     let report = builder.check(lost_update);
     assert_eq!((report.executions, report.verdict), (1, Verdict::Replayed));
     assert!(!report.complete);
+}
+
+/// Two threads of `n` steps that depend on each other, and then again; `between` runs in the middle.
+fn twice(n: usize, between: fn()) {
+    let x = Arc::new(AtomicUsize::new(0));
+    for round in 0..2 {
+        if round == 1 {
+            between();
+        }
+        let other = x.clone();
+        let handle = thread::spawn(move || {
+            for _ in 0..n {
+                other.fetch_add(1, SeqCst);
+            }
+        });
+        for _ in 0..n {
+            x.fetch_add(1, SeqCst);
+        }
+        handle.join().unwrap();
+    }
+}
+
+const EXHAUSTIVE: [Algorithm; 5] = [
+    Algorithm::Optimal,
+    Algorithm::Source,
+    Algorithm::Classic,
+    Algorithm::SleepSets,
+    Algorithm::Bounded,
+];
+
+#[test]
+fn what_comes_after_stop_exploring_is_executed_once() {
+    for algorithm in EXHAUSTIVE {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let full = builder.check(|| twice(2, || ()));
+        assert_eq!((full.executions, full.verdict), (36, Verdict::Complete));
+        for between in [dpor::stop_exploring, dpor::skip_branch] as [fn(); 2] {
+            let half = builder.check(move || twice(2, between));
+            assert_eq!(half.executions, 6, "{algorithm:?}");
+            assert_eq!(half.verdict, Verdict::Marked);
+            assert!(!half.complete);
+        }
+    }
+}
+
+#[test]
+fn explore_takes_back_stop_exploring_and_not_skip_branch() {
+    let between = || {
+        dpor::stop_exploring();
+        dpor::explore();
+    };
+    let report = Builder::new().check(move || twice(2, between));
+    assert_eq!((report.executions, report.verdict), (36, Verdict::Complete));
+    let between = || {
+        dpor::skip_branch();
+        dpor::explore();
+    };
+    let report = Builder::new().check(move || twice(2, between));
+    assert_eq!((report.executions, report.verdict), (6, Verdict::Marked));
+}
+
+#[test]
+fn nothing_is_explored_before_the_test_asks_for_it_if_that_is_expected() {
+    let mut builder = Builder::new();
+    builder.expect_explicit_explore = true;
+    let report = builder.check(|| twice(2, dpor::explore));
+    assert_eq!((report.executions, report.verdict), (6, Verdict::Marked));
+}
+
+#[test]
+fn a_choice_that_is_not_explored_has_its_first_outcome() {
+    for algorithm in [Algorithm::Optimal, Algorithm::SleepSets, Algorithm::Random] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        builder.check(|| {
+            dpor::stop_exploring();
+            assert_eq!(dpor::choose(10), 0);
+        });
+    }
 }

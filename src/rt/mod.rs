@@ -134,6 +134,16 @@ pub(crate) fn woke_up() {
     context::woke_up();
 }
 
+/// Switches exploration on or off from here on, where a model runs.
+pub(crate) fn switch_exploration(on: bool) {
+    context::switch_exploration(on);
+}
+
+/// Switches exploration off for the rest of this execution.
+pub(crate) fn skip_rest() {
+    context::skip_rest();
+}
+
 /// Whether spurious failures of weak compare-exchanges are explored by the running model.
 pub(crate) fn spurious_failures() -> bool {
     context::spurious_failures()

@@ -74,6 +74,9 @@ impl Backtrack {
 
     /// Sees to it that the sequence in `reversal` is begun at `depth`.
     fn cover(&mut self, run: &Finished<'_>, depth: usize) {
+        if run.fixed[depth] {
+            return;
+        }
         let v = &self.reversal;
         let last = v.items.len() - 1;
         // Only the last item's direct predecessors are known; the others come before one of them.

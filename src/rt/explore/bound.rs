@@ -241,6 +241,8 @@ impl Explorer for Bounded {
         for thread in at.enabled() {
             if !goes_on || thread == last {
                 todo.extend(steps_of(at, thread));
+            } else if at.fixed {
+                // Not to be explored.
             } else if self.round == self.most {
                 self.cut = true;
             } else {
@@ -253,7 +255,9 @@ impl Explorer for Bounded {
         let Some(step) = todo.pop() else {
             return Choice::NothingEnabled;
         };
-        self.levels[depth].todo = todo;
+        if !at.fixed {
+            self.levels[depth].todo = todo;
+        }
         Choice::Run(step)
     }
 

@@ -28,6 +28,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
 use crate::rt::trace::{Event, NOWHERE, Site, Trace};
 
+use super::regions::Regions;
 use super::{Choice, Coverage, Explorer, Finished, Point};
 
 /// How the next execution begins.
@@ -56,6 +57,8 @@ pub(crate) struct Bounds {
     pub(crate) events_max: usize,
     /// The most threads that may exist in it; `None` for any number.
     pub(crate) threads_max: Option<usize>,
+    /// Whether exploration is off until the test switches it on.
+    pub(crate) explicit: bool,
 }
 
 impl Default for Bounds {
@@ -63,6 +66,7 @@ impl Default for Bounds {
         Bounds {
             events_max: 100_000,
             threads_max: None,
+            explicit: false,
         }
     }
 }
@@ -95,6 +99,7 @@ pub(crate) struct Driver {
     pub(crate) trace: Trace,
     pub(crate) clocks: HappensBefore,
     pub(crate) stats: Stats,
+    pub(crate) regions: Regions,
     explorer: Box<dyn Explorer>,
     bounds: Bounds,
     plan: Plan,
@@ -110,6 +115,7 @@ impl Driver {
             trace: Trace::default(),
             clocks: HappensBefore::default(),
             stats: Stats::default(),
+            regions: Regions::new(bounds.explicit),
             explorer,
             bounds,
             plan: Plan::default(),
@@ -120,7 +126,10 @@ impl Driver {
 
     /// What will have been covered once nothing is left to explore.
     pub(crate) fn coverage(&self) -> Coverage {
-        self.explorer.coverage()
+        match self.explorer.coverage() {
+            Coverage::All if self.regions.any() => Coverage::Regions,
+            covered => covered,
+        }
     }
 
     /// Whether something is left to explore, as far as that is known.
@@ -144,6 +153,7 @@ impl Driver {
         self.trace.truncate(self.plan.kept);
         self.clocks.truncate(self.plan.kept);
         self.machine.reset(site);
+        self.regions.begin();
         self.position = 0;
         self.current = ThreadId::MAIN;
         true
@@ -166,6 +176,7 @@ impl Driver {
                 trace: &self.trace,
                 machine: &self.machine,
                 last: self.current,
+                fixed: self.regions.off(),
             });
             match choice {
                 Choice::Run(step) => return self.run(step),
@@ -251,6 +262,7 @@ impl Driver {
     #[inline]
     fn after(&mut self, step: Step, executed: &Executed) -> Next {
         self.position += 1;
+        self.regions.push();
         self.current = step.thread;
         if let OpKind::Spawn { .. } = executed.operation.kind
             && let Some(limit) = self.bounds.threads_max
@@ -385,6 +397,7 @@ impl Driver {
             clocks: &self.clocks,
             machine: &self.machine,
             blocked: &blocked,
+            fixed: self.regions.fixed(),
             first_new: self.plan.kept,
             planned: self.plan.steps.len(),
         });

@@ -110,6 +110,9 @@ impl Explorer for Exhaustive {
         };
         let chosen = todo.iter().position(|s| s.thread == thread);
         let step = todo.remove(chosen.unwrap_or_default());
+        if at.fixed {
+            todo.clear();
+        }
         self.levels.push(Level {
             sleep,
             taken: Some((step, None)),

@@ -21,6 +21,7 @@ pub(crate) mod exhaustive;
 pub(crate) mod optimal;
 pub(crate) mod pct;
 pub(crate) mod pos;
+pub(crate) mod regions;
 pub(crate) mod replay;
 pub(crate) mod reversal;
 pub(crate) mod rng;
@@ -76,6 +77,8 @@ pub(crate) enum Coverage {
     /// Every trace that has a linearisation with at most this many preemptions; `None` if not even
     /// those without any have all been explored.
     Preemptions(Option<usize>),
+    /// Every trace, as far as the test did not switch exploration off.
+    Regions,
     /// Executions drawn by chance.
     Sampled,
     /// One schedule.
@@ -88,6 +91,8 @@ pub(crate) struct Point<'a> {
     pub(crate) machine: &'a Machine,
     /// The thread that made the last step.
     pub(crate) last: ThreadId,
+    /// Whether no execution may branch off here.
+    pub(crate) fixed: bool,
 }
 
 impl Point<'_> {
@@ -132,6 +137,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) blocked: &'a [Blocked],
     /// The first event that the execution before did not have.
     pub(crate) first_new: usize,
+    /// For each event whether no execution may branch off before it.
+    pub(crate) fixed: &'a [bool],
     /// How many of the new events the plan asked for.
     pub(crate) planned: usize,
 }

@@ -104,6 +104,9 @@ impl Optimal {
 
     /// Plans the sequence in `reversal` at `depth`, unless it is covered.
     fn insert(&mut self, run: &Finished<'_>, depth: usize) {
+        if run.fixed[depth] {
+            return;
+        }
         let sets = &run.machine.sets;
         let v = &self.reversal;
         let level = self.levels[depth];

@@ -68,6 +68,10 @@ impl Explorer for Sampler {
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
+        if at.fixed {
+            let step = at.default_thread().map(Step::of);
+            return step.map_or(Choice::NothingEnabled, Choice::Run);
+        }
         let picked = match &mut self.strategy {
             Strategy::Walk => walk(at, &mut self.rng),
             Strategy::Pct(pct) => pct.pick(at, &mut self.rng),

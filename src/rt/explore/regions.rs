@@ -1,0 +1,69 @@
+//! Which parts of an execution does the test want explored?
+//!
+//! A test may switch exploration off and on again while it runs (`stop_exploring`, `explore`), or
+//! off for good (`skip_branch`). An event that happens while it is off is *fixed*: no execution
+//! branches off before it. Threads go on in the ordinary order there, and choices have their
+//! outcome 0. Events that are not fixed are explored as always, races with fixed events included,
+//! as far as they do not ask for a branch at a fixed one.
+
+/// Whether exploration is on, and for which events of the execution it was.
+#[derive(Debug)]
+pub(crate) struct Regions {
+    /// Whether an execution begins with exploration off.
+    explicit: bool,
+    off: bool,
+    skipped: bool,
+    fixed: Vec<bool>,
+    /// Whether any event of any execution was fixed.
+    any: bool,
+}
+
+impl Regions {
+    /// With `explicit`, exploration is off until the test switches it on.
+    pub(crate) fn new(explicit: bool) -> Regions {
+        Regions {
+            explicit,
+            off: explicit,
+            skipped: false,
+            fixed: Vec::new(),
+            any: false,
+        }
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.off = self.explicit;
+        self.skipped = false;
+        self.fixed.clear();
+    }
+
+    /// Switches exploration on or off, unless this execution has skipped the rest.
+    pub(crate) fn switch(&mut self, on: bool) {
+        self.off = !on;
+    }
+
+    /// Switches exploration off for the rest of the execution.
+    pub(crate) fn skip(&mut self) {
+        self.skipped = true;
+    }
+
+    /// Whether the next event is fixed.
+    pub(super) fn off(&self) -> bool {
+        self.off || self.skipped
+    }
+
+    /// An event has happened.
+    pub(super) fn push(&mut self) {
+        self.any |= self.off();
+        self.fixed.push(self.off());
+    }
+
+    /// For each event of the execution whether it is fixed.
+    pub(super) fn fixed(&self) -> &[bool] {
+        &self.fixed
+    }
+
+    /// Whether any event of any execution was fixed.
+    pub(super) fn any(&self) -> bool {
+        self.any
+    }
+}
