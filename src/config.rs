@@ -78,6 +78,9 @@ pub struct Builder {
     /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
     /// whatever exhaustive algorithm is set.
     pub preemption_bound: Option<usize>,
+    /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1); `None` for
+    /// a bar on a terminal, unless the test harness captures what tests print.
+    pub progress: Option<bool>,
     /// Whether nothing is explored before the test calls [`explore`](crate::explore).
     pub expect_explicit_explore: bool,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
@@ -144,6 +147,7 @@ impl Builder {
                 .map(Duration::from_secs),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
             preemption_bound: env.size("DPOR_MAX_PREEMPTIONS", "preemptions")?,
+            progress: env.switch("DPOR_PROGRESS")?,
             expect_explicit_explore: false,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
             seed: env.parse("DPOR_SEED", "a number below 2^64")?,
@@ -202,6 +206,17 @@ impl Environment<'_> {
         self.parse(name, &format!("a number of {unit}"))
     }
 
+    fn switch(&self, name: &str) -> Result<Option<bool>, String> {
+        match self.text(name)? {
+            None => Ok(None),
+            Some(text) => match text.trim() {
+                "0" => Ok(Some(false)),
+                "1" => Ok(Some(true)),
+                _ => Err(format!("{name}=`{text}`: expected 0 or 1")),
+            },
+        }
+    }
+
     fn algorithm(&self) -> Result<Algorithm, String> {
         let name = "DPOR_ALGORITHM";
         let Some(text) = self.text(name)? else {
@@ -242,6 +257,7 @@ mod tests {
                 "expected a number of preemptions",
             ),
             ("DPOR_ITERATIONS", "", "expected a number of executions"),
+            ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (
                 "DPOR_PCT_DEPTH",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::config::{Algorithm, Builder};
+use crate::progress::Progress;
 use crate::rt::exec::run::{Explored, Found, explore};
 use crate::rt::exec::{context, heap};
 use crate::rt::explore::bound::Bounded;
@@ -20,7 +21,7 @@ use crate::rt::report::text;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::End;
 use crate::rt::{self, Answer, Outcome};
-use crate::summary::{Limit, Report, Verdict};
+use crate::summary::{Hotspot, Limit, Report, Verdict};
 
 /// What kind of failure was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +182,9 @@ impl Builder {
         };
         let start = Instant::now();
         let mut stopped = None;
+        let mut progress = Progress::new(self.progress);
         let go_on = |driver: &Driver| {
+            progress.tick(driver);
             stopped = self.limit(driver, start);
             stopped.is_none()
         };
@@ -196,8 +199,10 @@ impl Builder {
             site,
             go_on,
         );
+        drop(progress);
         match explored {
-            Explored::Passed { stats, covered } => {
+            Explored::Passed(driver) => {
+                let (stats, covered) = (driver.stats, driver.coverage());
                 // Start and end of the main thread are no visible operations of the test.
                 if stats.longest <= 2 {
                     eprintln!(
@@ -226,10 +231,20 @@ impl Builder {
                         Coverage::Preemptions(within) => within,
                         _ => None,
                     },
+                    estimate: driver.estimate(),
+                    hotspots: driver
+                        .hotspots
+                        .most(3)
+                        .into_iter()
+                        .map(|(site, executions)| Hotspot {
+                            place: format!("{}:{}", site.file(), site.line()),
+                            executions,
+                        })
+                        .collect(),
                     elapsed: start.elapsed(),
                 };
                 if !report.complete && verdict != Verdict::Replayed {
-                    eprintln!("dpor: the model at {site} was not explored in full: {report}");
+                    eprintln!("{}", report.cut_short(&site));
                 }
                 Ok(report)
             }

@@ -24,8 +24,38 @@ pub struct Report {
     /// Where traces are explored in the order of the preemptions they need
     /// ([`Algorithm::Bounded`](crate::Algorithm::Bounded)): with at most how many all of them were.
     pub preemptions: Option<usize>,
+    /// About how many executions there would have been in all, where that can be told:
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows what it plans, but not what it will
+    /// find. Often too low by a factor of two or three.
+    pub estimate: Option<f64>,
+    /// The places that cost most executions, at most three, the worst first. An execution is booked
+    /// where it does something else than the one before it.
+    pub hotspots: Vec<Hotspot>,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+impl Report {
+    /// What one must know about an exploration that was cut short, as one or two lines.
+    pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {
+        let mut text = format!("dpor: the model at {site} was not explored in full: {self}");
+        if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
+            text.push_str(&format!("; about {estimate:.0} executions in all"));
+        }
+        if let (Verdict::Stopped(_), false) = (self.verdict, self.hotspots.is_empty()) {
+            let all = self.executions + self.pruned;
+            let places = self.hotspots.iter().map(|hotspot| {
+                let share = 100 * hotspot.executions / all.max(1);
+                format!("{} ({share} %)", hotspot.place)
+            });
+            let places = places.collect::<Vec<_>>().join(", ");
+            text.push_str(&format!(
+                "\ndpor: most executions are due to races at {places}; fewer of them, or an \
+                 exploration without them (`dpor::stop_exploring`), would shrink the test"
+            ));
+        }
+        text
+    }
 }
 
 impl fmt::Display for Report {
@@ -45,6 +75,16 @@ impl fmt::Display for Report {
             self.elapsed.as_secs_f64()
         )
     }
+}
+
+/// A place in the test, and how many executions its races cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hotspot {
+    /// The place, as `file:line`.
+    pub place: String,
+    /// How many executions there were because the event at this place was to come later.
+    pub executions: u64,
 }
 
 /// Which part of a test's traces was explored.

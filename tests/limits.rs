@@ -163,3 +163,23 @@ fn a_choice_that_is_not_explored_has_its_first_outcome() {
         });
     }
 }
+
+#[test]
+fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
+    let mut builder = Builder::new();
+    let full = builder.check(lost_update);
+    assert_eq!(full.estimate, Some(36.0));
+    let booked: u64 = full.hotspots.iter().map(|hotspot| hotspot.executions).sum();
+    assert_eq!(
+        booked, 35,
+        "every execution but the first: {:?}",
+        full.hotspots
+    );
+    builder.max_permutations = Some(20);
+    let stopped = builder.check(lost_update);
+    let estimate = stopped.estimate.expect("planned executions are known");
+    assert!((20.0..60.0).contains(&estimate), "{estimate}");
+    for hotspot in &stopped.hotspots {
+        assert!(hotspot.place.starts_with("tests/limits.rs:"), "{hotspot:?}");
+    }
+}

@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rt::explore::driver::{Bounds, Driver, Stats};
-use crate::rt::explore::{Coverage, Explorer};
+use crate::rt::explore::Explorer;
+use crate::rt::explore::driver::{Bounds, Driver};
 use crate::rt::object::machine::Limits;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
@@ -36,9 +36,9 @@ pub(crate) struct Found {
 
 /// How an exploration ended.
 pub(crate) enum Explored {
-    /// Nothing failed. `covered` is what there was to explore; whether `go_on` left some of it out is
-    /// the caller's to know.
-    Passed { stats: Stats, covered: Coverage },
+    /// Nothing failed. Whether `go_on` left something out is the caller's to know; the driver knows
+    /// the rest.
+    Passed(Box<Driver>),
     /// This execution failed.
     Failed(Box<Found>),
 }
@@ -84,10 +84,8 @@ pub(crate) fn explore(
     loop {
         let mut inner = runtime.inner.borrow_mut();
         if !go_on(&inner.driver) || !inner.driver.begin(site) {
-            return Explored::Passed {
-                stats: inner.driver.stats,
-                covered: inner.driver.coverage(),
-            };
+            drop(inner);
+            return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
         }
         drop(inner);
         let (end, message, payload) = enter(&runtime, || {

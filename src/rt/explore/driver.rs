@@ -28,6 +28,8 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
 use crate::rt::trace::{Event, NOWHERE, Site, Trace};
 
+use super::estimate::Estimator;
+use super::hotspots::Hotspots;
 use super::regions::Regions;
 use super::{Choice, Coverage, Explorer, Finished, Point};
 
@@ -100,6 +102,8 @@ pub(crate) struct Driver {
     pub(crate) clocks: HappensBefore,
     pub(crate) stats: Stats,
     pub(crate) regions: Regions,
+    pub(crate) hotspots: Hotspots,
+    estimator: Estimator,
     explorer: Box<dyn Explorer>,
     bounds: Bounds,
     plan: Plan,
@@ -116,6 +120,8 @@ impl Driver {
             clocks: HappensBefore::default(),
             stats: Stats::default(),
             regions: Regions::new(bounds.explicit),
+            hotspots: Hotspots::default(),
+            estimator: Estimator::default(),
             explorer,
             bounds,
             plan: Plan::default(),
@@ -137,6 +143,14 @@ impl Driver {
         self.explorer.more()
     }
 
+    /// About how many executions there will be in all, where the explorer knows what it plans.
+    pub(crate) fn estimate(&self) -> Option<f64> {
+        let mut planned = Vec::new();
+        self.explorer.planned(&mut planned);
+        let known = !planned.is_empty() || !self.explorer.more();
+        known.then(|| self.estimator.recursive(&planned))
+    }
+
     /// How many bytes hold what is still to be explored.
     pub(crate) fn memory(&self) -> usize {
         self.explorer.memory()
@@ -149,6 +163,12 @@ impl Driver {
         self.plan.steps.clear();
         if !self.explorer.begin(&mut self.plan) {
             return false;
+        }
+        if self.stats.begun() > 0 && !self.plan.steps.is_empty() {
+            self.estimator.branch(self.plan.kept);
+            if let Some(event) = self.trace.events().get(self.plan.kept) {
+                self.hotspots.book(event.site);
+            }
         }
         self.trace.truncate(self.plan.kept);
         self.clocks.truncate(self.plan.kept);
@@ -367,6 +387,7 @@ impl Driver {
     /// Lets the explorer learn from an execution that has ended.
     pub(crate) fn finish(&mut self, end: &End) {
         self.stats.events += self.position as u64;
+        self.estimator.leaf();
         self.stats.longest = self.stats.longest.max(self.position);
         match end {
             End::Pruned(Pruned::Asleep) => self.stats.asleep += 1,

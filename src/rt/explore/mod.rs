@@ -17,7 +17,9 @@
 pub(crate) mod backtrack;
 pub(crate) mod bound;
 pub(crate) mod driver;
+pub(crate) mod estimate;
 pub(crate) mod exhaustive;
+pub(crate) mod hotspots;
 pub(crate) mod optimal;
 pub(crate) mod pct;
 pub(crate) mod pos;
@@ -63,6 +65,9 @@ pub(crate) trait Explorer {
     fn more(&self) -> bool {
         true
     }
+    /// For each depth at which executions will branch off, how many are planned there, from the
+    /// first event on. Nothing if that does not tell how much is left.
+    fn planned(&self, _planned: &mut Vec<(usize, u64)>) {}
     /// How many bytes hold what is still to be explored; 0 if that does not grow.
     fn memory(&self) -> usize {
         0

@@ -237,6 +237,14 @@ impl Explorer for Optimal {
         !self.started || self.next.is_some()
     }
 
+    fn planned(&self, planned: &mut Vec<(usize, u64)>) {
+        for (depth, level) in self.levels.iter().enumerate() {
+            if !level.pending.is_empty() {
+                planned.push((depth, self.arena.iter(level.pending).count() as u64));
+            }
+        }
+    }
+
     fn memory(&self) -> usize {
         self.arena.bytes()
             + self.levels.capacity() * size_of::<Level>()

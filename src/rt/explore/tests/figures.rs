@@ -4,13 +4,13 @@ use super::super::testing::*;
 use super::{load, lost_update, store, var};
 use crate::rt::trace::operation::{ObjectKind, Rmw};
 
-fn readers(n: i64) -> Program {
+pub(super) fn readers(n: i64) -> Program {
     let mut threads = vec![vec![store(0, 1)]];
     threads.extend((1..=n).map(|i| vec![load(i, 0), load(0, 1)]));
     Program::of(threads)
 }
 
-fn lastzero(n: i64) -> Program {
+pub(super) fn lastzero(n: i64) -> Program {
     let mut threads = vec![vec![
         Ins::Set {
             to: 0,
@@ -43,7 +43,7 @@ fn lastzero(n: i64) -> Program {
 }
 
 /// Threads 1..=n add to `c2`; one adds to `c1`; the last joins the n and adds to `c1`.
-fn wakeup_stress(n: u32) -> Program {
+pub(super) fn wakeup_stress(n: u32) -> Program {
     let add = |var| Ins::Rmw {
         var,
         rmw: Rmw::Add,
@@ -162,7 +162,7 @@ fn figure_10(groups: u32) -> Program {
 }
 
 /// T threads insert four keys each into a hash table of 128 slots ([SS] section 9).
-fn indexer(threads: i64) -> Program {
+pub(super) fn indexer(threads: i64) -> Program {
     let insert = |t: i64| {
         (0..4).flat_map(move |m| {
             let key = (m + 1) * 11 + t;

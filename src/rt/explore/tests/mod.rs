@@ -5,6 +5,7 @@
 
 mod blocking;
 mod bounds;
+mod estimates;
 mod figures;
 mod random;
 

@@ -1,0 +1,143 @@
+//! How many executions will there be?
+//!
+//! An exploration walks a tree: an execution is a leaf, and where executions branch off is a node
+//! with a number of branches. Of each node on the way to the current leaf it is known how many
+//! branches are done and how many leaves they had, and how many are planned. Two estimators of
+//! Kilby, Slaney, Thiébaux, Walsh, *Estimating Search Tree Size* (AAAI 2006), which both go back to
+//! Knuth, *Estimating the Efficiency of Backtrack Programs* (1975):
+//!
+//! * [`Estimator::recursive`] (section 4): a planned branch is as large as those of the same node that
+//!   were seen, on average.
+//! * [`Estimator::weighted`] (section 3): every branch of a node stands for the same share of it; the
+//!   leaves so far, divided by the share they stand for.
+//!
+//! Both take the planned branches for all there will be. Races found later add to them, so early
+//! estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs.
+
+/// What has been done of the tree.
+#[derive(Default, Debug)]
+pub(crate) struct Estimator {
+    /// The nodes above the current leaf that have a branch done, from the root on.
+    nodes: Vec<Node>,
+    leaves: u64,
+}
+
+#[derive(Debug)]
+struct Node {
+    depth: usize,
+    /// Branches done.
+    done: u64,
+    /// How many leaves there were when the node was come to, and when its current branch was.
+    before: u64,
+    before_branch: u64,
+}
+
+impl Estimator {
+    /// The next execution branches off at this depth.
+    pub(crate) fn branch(&mut self, depth: usize) {
+        while self.nodes.last().is_some_and(|node| node.depth > depth) {
+            self.nodes.pop();
+        }
+        if let Some(node) = self.nodes.last_mut()
+            && node.depth == depth
+        {
+            node.done += 1;
+            node.before_branch = self.leaves;
+            return;
+        }
+        self.nodes.push(Node {
+            depth,
+            done: 1,
+            before: self.nodes.last().map_or(0, |above| above.before_branch),
+            before_branch: self.leaves,
+        });
+    }
+
+    /// An execution has ended.
+    pub(crate) fn leaf(&mut self) {
+        self.leaves += 1;
+    }
+
+    /// Every node above the current leaf that has or will have another branch, from the leaf up:
+    /// branches done, leaves in them, branches planned. `planned` holds depths and numbers, from the
+    /// root on.
+    fn each(&self, planned: &[(usize, u64)], mut visit: impl FnMut(u64, u64, u64)) {
+        let (mut nodes, mut planned) = (self.nodes.iter().rev(), planned.iter().rev());
+        let (mut node, mut plan) = (nodes.next(), planned.next());
+        loop {
+            match (node, plan) {
+                (None, None) => return,
+                (Some(n), p) if p.is_none_or(|p| p.0 < n.depth) => {
+                    visit(n.done, n.before_branch - n.before, 0);
+                    node = nodes.next();
+                }
+                (Some(n), Some(p)) if p.0 == n.depth => {
+                    visit(n.done, n.before_branch - n.before, p.1);
+                    (node, plan) = (nodes.next(), planned.next());
+                }
+                (_, Some(p)) => {
+                    visit(0, 0, p.1);
+                    plan = planned.next();
+                }
+                (Some(_), None) => unreachable!("dpor bug: covered by the second arm"),
+            }
+        }
+    }
+
+    /// The recursive estimate of the number of leaves.
+    pub(crate) fn recursive(&self, planned: &[(usize, u64)]) -> f64 {
+        let mut size = 1.0;
+        self.each(planned, |done, leaves, planned| {
+            let seen = leaves as f64 + size;
+            size = seen + planned as f64 * seen / (done + 1) as f64;
+        });
+        size
+    }
+
+    /// The weighted-backtrack estimate of the number of leaves.
+    #[cfg(test)]
+    pub(crate) fn weighted(&self, planned: &[(usize, u64)]) -> f64 {
+        let mut share = 1.0;
+        self.each(planned, |done, _, planned| {
+            share = (done as f64 + share) / (done + 1 + planned) as f64;
+        });
+        self.leaves as f64 / share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Walks a complete tree with these numbers of branches, from the root down, and calls `visit`
+    /// at each leaf with what is planned.
+    fn walk(widths: &[u64], mut visit: impl FnMut(&Estimator, &[(usize, u64)])) {
+        let mut estimator = Estimator::default();
+        let mut left: Vec<u64> = widths.iter().map(|width| width - 1).collect();
+        loop {
+            estimator.leaf();
+            let planned: Vec<_> = left.iter().copied().enumerate().collect();
+            let planned: Vec<_> = planned.into_iter().filter(|&(_, n)| n > 0).collect();
+            visit(&estimator, &planned);
+            let Some(&(depth, _)) = planned.last() else {
+                return;
+            };
+            left[depth] -= 1;
+            for below in depth + 1..widths.len() {
+                left[below] = widths[below] - 1;
+            }
+            estimator.branch(depth);
+        }
+    }
+
+    #[test]
+    fn both_estimates_of_an_even_tree_are_right_from_the_first_leaf_on() {
+        let mut leaves = 0;
+        walk(&[3, 1, 4, 2, 5], |estimator, planned| {
+            leaves += 1;
+            assert_eq!(estimator.recursive(planned).round(), 120.0);
+            assert_eq!(estimator.weighted(planned).round(), 120.0);
+        });
+        assert_eq!(leaves, 120);
+    }
+}
