@@ -237,7 +237,7 @@ impl Builder {
                         .most(3)
                         .into_iter()
                         .map(|(site, executions)| Hotspot {
-                            place: format!("{}:{}", site.file(), site.line()),
+                            place: site.to_string(),
                             executions,
                         })
                         .collect(),

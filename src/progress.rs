@@ -69,7 +69,8 @@ impl Progress {
             style == Style::Bar,
         );
         match style {
-            Style::Bar => eprint!("\r\x1b[2K{text}"),
+            // Without wrapping, a narrow terminal cuts the line instead of scrolling.
+            Style::Bar => eprint!("\r\x1b[2K\x1b[?7l{text}\x1b[?7h"),
             Style::Lines => eprintln!("{text}"),
         }
         self.drawn = true;

@@ -81,7 +81,7 @@ impl fmt::Display for Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hotspot {
-    /// The place, as `file:line`.
+    /// The place, as `file:line:column`.
     pub place: String,
     /// How many executions there were because the event at this place was to come later.
     pub executions: u64,
