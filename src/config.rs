@@ -3,6 +3,7 @@
 //! Every setting is a field of [`Builder`]; the environment sets its first value. A variable that
 //! does not parse is an error that names it, its value and what was expected.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The algorithm that decides which executions to run.
@@ -67,7 +68,7 @@ pub struct Builder {
     pub max_threads: Option<usize>,
     /// The most events in one execution (`DPOR_MAX_BRANCHES`).
     pub max_branches: usize,
-    /// Stop after this many executions (`DPOR_MAX_PERMUTATIONS`).
+    /// Stop after this many executions (`DPOR_MAX_PERMUTATIONS`); those of a checkpoint do not count.
     pub max_permutations: Option<u64>,
     /// Stop after this time, in seconds (`DPOR_MAX_DURATION`).
     pub max_duration: Option<Duration>,
@@ -83,6 +84,13 @@ pub struct Builder {
     pub progress: Option<bool>,
     /// Whether nothing is explored before the test calls [`explore`](crate::explore).
     pub expect_explicit_explore: bool,
+    /// Where an unfinished exploration is kept (`DPOR_CHECKPOINT_FILE`): if the file exists it is
+    /// taken up, and once everything is explored the file is removed. For one test at a time, and
+    /// [`Algorithm::Optimal`] only.
+    pub checkpoint_file: Option<PathBuf>,
+    /// After how many executions the file is written again (`DPOR_CHECKPOINT_INTERVAL`). It is also
+    /// written when a limit stops the exploration.
+    pub checkpoint_interval: usize,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
@@ -147,6 +155,10 @@ impl Builder {
                 .map(Duration::from_secs),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
             preemption_bound: env.size("DPOR_MAX_PREEMPTIONS", "preemptions")?,
+            checkpoint_file: env.text("DPOR_CHECKPOINT_FILE")?.map(PathBuf::from),
+            checkpoint_interval: env
+                .size("DPOR_CHECKPOINT_INTERVAL", "executions")?
+                .unwrap_or(20_000),
             progress: env.switch("DPOR_PROGRESS")?,
             expect_explicit_explore: false,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
@@ -257,6 +269,11 @@ mod tests {
                 "expected a number of preemptions",
             ),
             ("DPOR_ITERATIONS", "", "expected a number of executions"),
+            (
+                "DPOR_CHECKPOINT_INTERVAL",
+                "often",
+                "expected a number of executions",
+            ),
             ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (

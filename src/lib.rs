@@ -29,12 +29,14 @@
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
 pub mod alloc;
+mod checkpoint;
 mod config;
 pub mod hint;
 mod model;
 mod progress;
 mod regions;
 mod rt;
+mod search;
 mod summary;
 pub mod sync;
 pub mod thread;

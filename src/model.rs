@@ -3,25 +3,18 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::Instant;
 
-use crate::config::{Algorithm, Builder};
-use crate::progress::Progress;
+use crate::config::Builder;
 use crate::rt::exec::run::{Explored, Found, explore};
 use crate::rt::exec::{context, heap};
-use crate::rt::explore::bound::Bounded;
-use crate::rt::explore::driver::{Bounds, Driver};
-use crate::rt::explore::pct::Pct;
-use crate::rt::explore::pos::Pos;
 use crate::rt::explore::replay::Replay;
-use crate::rt::explore::sample::{Sampler, Strategy};
-use crate::rt::explore::{Coverage, Explorer, Free, backtrack, exhaustive, optimal};
-use crate::rt::object::machine::Limits;
+use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::text;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::End;
 use crate::rt::{self, Answer, Outcome};
-use crate::summary::{Hotspot, Limit, Report, Verdict};
+use crate::search::{Watch, fresh_seed};
+use crate::summary::{Report, Verdict};
 
 /// What kind of failure was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +137,8 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// If a model is started inside a model, or if no [tracking allocator](crate::alloc) is in place.
+    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if
+    /// settings contradict each other, or if a checkpoint cannot be taken up.
     #[track_caller]
     pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
     where
@@ -167,83 +161,35 @@ impl Builder {
             },
             None => self.explorer(seed),
         };
-        let limits = Limits {
-            spin_bound: self.spin_bound,
-            spurious_failures: self.spurious_failures,
-            spurious_wakeups: self.spurious_wakeups,
-            timeout_bound: self.timeout_bound,
-            catches_panics: self.catch_panics,
-            ..Limits::default()
-        };
-        let bounds = Bounds {
-            events_max: self.max_branches,
-            threads_max: self.max_threads,
-            explicit: self.expect_explicit_explore,
-        };
-        let start = Instant::now();
-        let mut stopped = None;
-        let mut progress = Progress::new(self.progress);
-        let go_on = |driver: &Driver| {
-            progress.tick(driver);
-            stopped = self.limit(driver, start);
-            stopped.is_none()
-        };
         let site = Location::caller();
+        let mut driver = self.driver(explorer);
+        let mut watch = match Watch::new(self, &mut driver, site) {
+            Ok(watch) => watch,
+            Err(error) => panic!("{error}"),
+        };
         let explored = explore(
             Arc::new(f),
-            explorer,
-            limits,
-            bounds,
+            driver,
             self.stack_size,
             self.patience,
             site,
-            go_on,
+            |driver| watch.go_on(driver),
         );
-        drop(progress);
+        watch.end();
         match explored {
             Explored::Passed(driver) => {
-                let (stats, covered) = (driver.stats, driver.coverage());
                 // Start and end of the main thread are no visible operations of the test.
-                if stats.longest <= 2 {
+                if driver.stats.longest <= 2 {
                     eprintln!(
                         "dpor: the model at {site} did nothing that can be seen: is the crate built \
                          with `--cfg dpor`, and are its imports swapped?"
                     );
                 }
-                let verdict = match (stopped, covered) {
-                    (Some(limit), _) => Verdict::Stopped(limit),
-                    (None, Coverage::All) => Verdict::Complete,
-                    (None, Coverage::Preemptions(within)) => Verdict::Bounded {
-                        preemptions: within.unwrap_or_default(),
-                    },
-                    (None, Coverage::Regions) => Verdict::Marked,
-                    (None, Coverage::Sampled) => Verdict::Sampled { seed },
-                    (None, Coverage::Replayed) => Verdict::Replayed,
-                };
-                let report = Report {
-                    executions: stats.complete,
-                    pruned: stats.asleep + stats.assumed,
-                    events: stats.events,
-                    longest: stats.longest,
-                    complete: verdict == Verdict::Complete,
-                    verdict,
-                    preemptions: match covered {
-                        Coverage::Preemptions(within) => within,
-                        _ => None,
-                    },
-                    estimate: driver.estimate(),
-                    hotspots: driver
-                        .hotspots
-                        .most(3)
-                        .into_iter()
-                        .map(|(site, executions)| Hotspot {
-                            place: site.to_string(),
-                            executions,
-                        })
-                        .collect(),
-                    elapsed: start.elapsed(),
-                };
-                if !report.complete && verdict != Verdict::Replayed {
+                let report = Report::new(&driver, watch.stopped, seed, watch.start.elapsed());
+                if report.complete {
+                    watch.complete();
+                }
+                if !report.complete && report.verdict != Verdict::Replayed {
                     eprintln!("{}", report.cut_short(&site));
                 }
                 Ok(report)
@@ -261,63 +207,6 @@ impl Builder {
             }
         }
     }
-
-    /// The explorer that the settings ask for.
-    fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
-        let sample = |strategy| Box::new(Sampler::new(strategy, seed, self.iterations));
-        let sampling = matches!(
-            self.algorithm,
-            Algorithm::Random | Algorithm::Pct | Algorithm::Pos
-        );
-        if let Some(most) = self.preemption_bound {
-            assert!(
-                !sampling,
-                "preemption_bound = {most} (DPOR_MAX_PREEMPTIONS) has no meaning for the algorithm \
-                 `{}` (DPOR_ALGORITHM), which draws executions by chance; unset one of the two",
-                self.algorithm.name()
-            );
-            return Box::new(Bounded::new(most));
-        }
-        match self.algorithm {
-            Algorithm::Bounded => Box::new(Bounded::new(usize::MAX)),
-            Algorithm::Optimal => Box::new(optimal::Optimal::new(Free::Last)),
-            Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
-            Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
-            Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
-            Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
-            Algorithm::Random => sample(Strategy::Walk),
-            Algorithm::Pct => sample(Strategy::Pct(Pct::new(self.pct_depth))),
-            Algorithm::Pos => sample(Strategy::Pos(Pos::default())),
-        }
-    }
-
-    /// The limit that ends the exploration now, if one does.
-    fn limit(&self, driver: &Driver, start: Instant) -> Option<Limit> {
-        if !driver.more() {
-            return None;
-        }
-        if let Some(most) = self.max_permutations
-            && driver.stats.begun() >= most
-        {
-            return Some(Limit::Permutations(most));
-        }
-        if let Some(most) = self.max_duration
-            && start.elapsed() >= most
-        {
-            return Some(Limit::Duration(most));
-        }
-        if let Some(most) = self.max_memory
-            && driver.memory() > most
-        {
-            return Some(Limit::Memory(most));
-        }
-        None
-    }
-}
-
-/// A seed that nobody has chosen.
-fn fresh_seed() -> u64 {
-    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }
 
 fn malformed(text: &str, error: &str) -> Box<Failure> {

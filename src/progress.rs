@@ -75,12 +75,10 @@ impl Progress {
         }
         self.drawn = true;
     }
-}
 
-impl Drop for Progress {
-    /// Wipes the bar away.
-    fn drop(&mut self) {
-        if self.drawn && self.style == Some(Style::Bar) {
+    /// Wipes the bar away, before something else is printed.
+    pub(crate) fn wipe(&mut self) {
+        if std::mem::take(&mut self.drawn) && self.style == Some(Style::Bar) {
             eprint!("\r\x1b[2K");
         }
     }

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::rt::explore::Coverage;
+use crate::rt::explore::driver::Driver;
+use crate::rt::trace::Site;
+
 /// What an exploration without a failure did.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -36,6 +40,46 @@ pub struct Report {
 }
 
 impl Report {
+    /// The report on what this driver has explored until it was `stopped`, or until its end.
+    pub(crate) fn new(
+        driver: &Driver,
+        stopped: Option<Limit>,
+        seed: u64,
+        elapsed: Duration,
+    ) -> Report {
+        let (stats, covered) = (driver.stats, driver.coverage());
+        let preemptions = match covered {
+            Coverage::Preemptions(within) => within,
+            _ => None,
+        };
+        let verdict = match (stopped, covered) {
+            (Some(limit), _) => Verdict::Stopped(limit),
+            (None, Coverage::All) => Verdict::Complete,
+            (None, Coverage::Preemptions(within)) => Verdict::Bounded {
+                preemptions: within.unwrap_or_default(),
+            },
+            (None, Coverage::Regions) => Verdict::Marked,
+            (None, Coverage::Sampled) => Verdict::Sampled { seed },
+            (None, Coverage::Replayed) => Verdict::Replayed,
+        };
+        let hotspot = |(site, executions): (Site, u64)| Hotspot {
+            place: site.to_string(),
+            executions,
+        };
+        Report {
+            executions: stats.complete,
+            pruned: stats.asleep + stats.assumed,
+            events: stats.events,
+            longest: stats.longest,
+            complete: verdict == Verdict::Complete,
+            verdict,
+            preemptions,
+            estimate: driver.estimate(),
+            hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
+            elapsed,
+        }
+    }
+
     /// What one must know about an exploration that was cut short, as one or two lines.
     pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {
         let mut text = format!("dpor: the model at {site} was not explored in full: {self}");

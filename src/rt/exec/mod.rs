@@ -6,6 +6,7 @@
 pub(crate) mod context;
 pub(crate) mod coroutine;
 pub(crate) mod heap;
+pub(crate) mod image;
 pub(crate) mod locals;
 pub(crate) mod objects;
 pub(crate) mod panics;

@@ -8,9 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rt::explore::Explorer;
-use crate::rt::explore::driver::{Bounds, Driver};
-use crate::rt::object::machine::Limits;
+use crate::rt::explore::driver::Driver;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
@@ -43,23 +41,21 @@ pub(crate) enum Explored {
     Failed(Box<Found>),
 }
 
-/// Explores the executions of `body` that `explorer` asks for, until one fails or `go_on` says no. If
-/// a step does not come back within `patience`, a line on standard error says so.
-#[allow(clippy::too_many_arguments)]
+/// Explores the executions of `body` that the driver's explorer asks for, until one fails or `go_on`
+/// says no. If a step does not come back within `patience`, a line on standard error says so.
 pub(crate) fn explore(
     body: Arc<dyn Fn() + Send + Sync>,
-    explorer: Box<dyn Explorer>,
-    limits: Limits,
-    bounds: Bounds,
+    driver: Driver,
     stack_bytes: usize,
     patience: Option<Duration>,
     site: Site,
     mut go_on: impl FnMut(&Driver) -> bool,
 ) -> Explored {
     panics::install();
+    let catches_panics = driver.machine.limits.catches_panics;
     let runtime = Runtime {
         inner: RefCell::new(Inner {
-            driver: Driver::new(explorer, limits, bounds),
+            driver,
             table: Table::default(),
             threads: Vec::new(),
             next: None,
@@ -70,7 +66,7 @@ pub(crate) fn explore(
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
         stopping: Cell::new(false),
-        catches_panics: limits.catches_panics,
+        catches_panics,
         unwinding: RefCell::new(Vec::new()),
         locals: RefCell::default(),
         pulse: Arc::new(Pulse::default()),

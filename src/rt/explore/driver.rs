@@ -28,6 +28,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
 use crate::rt::trace::{Event, NOWHERE, Site, Trace};
 
+use super::checkpoint::{self, Progress, Statics};
 use super::estimate::Estimator;
 use super::hotspots::Hotspots;
 use super::regions::Regions;
@@ -41,6 +42,8 @@ pub(crate) struct Plan {
     /// The steps that follow them, before the explorer is asked again. Where the label is known,
     /// the step must come out with it.
     pub(crate) steps: Vec<(Step, Option<Label>)>,
+    /// How many of the steps only repeat what another process has executed before.
+    pub(crate) repeated: usize,
 }
 
 /// What [`Driver::next`] did.
@@ -151,6 +154,35 @@ impl Driver {
         known.then(|| self.estimator.recursive(&planned))
     }
 
+    /// Writes down what is still to be explored, between two executions; `None` if that is nothing,
+    /// or if the algorithm cannot tell.
+    pub(crate) fn save(&self, statics: &dyn Statics) -> Option<Result<Vec<u8>, String>> {
+        let unfinished = self.explorer.unfinished(&self.trace)?;
+        let progress = Progress {
+            stats: self.stats,
+            regions: self.regions.any(),
+            estimator: self.estimator.save(),
+        };
+        Some(checkpoint::encode(
+            &self.machine,
+            &progress,
+            &unfinished,
+            statics,
+        ))
+    }
+
+    /// Takes up an exploration of the same program that was written down, before the first
+    /// execution. False if the bytes make no sense, or if the algorithm cannot do that.
+    pub(crate) fn restore(&mut self, bytes: &[u8], statics: &dyn Statics) -> bool {
+        let decoded = checkpoint::decode(bytes, &mut self.machine, statics);
+        let Some((progress, unfinished)) = decoded else {
+            return false;
+        };
+        self.stats = progress.stats;
+        self.regions.restore(progress.regions);
+        self.estimator.restore(&progress.estimator) && self.explorer.resume(&unfinished)
+    }
+
     /// How many bytes hold what is still to be explored.
     pub(crate) fn memory(&self) -> usize {
         self.explorer.memory()
@@ -161,11 +193,12 @@ impl Driver {
     pub(crate) fn begin(&mut self, site: Site) -> bool {
         self.plan.kept = 0;
         self.plan.steps.clear();
+        self.plan.repeated = 0;
         if !self.explorer.begin(&mut self.plan) {
             return false;
         }
         if self.stats.begun() > 0 && !self.plan.steps.is_empty() {
-            self.estimator.branch(self.plan.kept);
+            self.estimator.branch(self.plan.kept + self.plan.repeated);
             if let Some(event) = self.trace.events().get(self.plan.kept) {
                 self.hotspots.book(event.site);
             }
@@ -419,8 +452,8 @@ impl Driver {
             machine: &self.machine,
             blocked: &blocked,
             fixed: self.regions.fixed(),
-            first_new: self.plan.kept,
-            planned: self.plan.steps.len(),
+            first_new: self.plan.kept + self.plan.repeated,
+            planned: self.plan.steps.len() - self.plan.repeated,
         });
     }
 }

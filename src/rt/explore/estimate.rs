@@ -58,6 +58,35 @@ impl Estimator {
         self.leaves += 1;
     }
 
+    /// What has been counted, as numbers.
+    pub(super) fn save(&self) -> Vec<u64> {
+        let mut numbers = vec![self.leaves];
+        for node in &self.nodes {
+            let depth = node.depth as u64;
+            numbers.extend([depth, node.done, node.before, node.before_branch]);
+        }
+        numbers
+    }
+
+    /// Takes up what [`Estimator::save`] has given; false if these are no such numbers.
+    pub(super) fn restore(&mut self, numbers: &[u64]) -> bool {
+        let Some((&leaves, nodes)) = numbers.split_first() else {
+            return false;
+        };
+        self.leaves = leaves;
+        let (nodes, rest) = nodes.as_chunks::<4>();
+        let node = |&[depth, done, before, before_branch]: &[u64; 4]| Node {
+            depth: depth as usize,
+            done,
+            before,
+            before_branch,
+        };
+        self.nodes = nodes.iter().map(node).collect();
+        let ordered =
+            |node: &Node| node.before <= node.before_branch && node.before_branch <= leaves;
+        rest.is_empty() && self.nodes.iter().all(ordered)
+    }
+
     /// Every node above the current leaf that has or will have another branch, from the leaf up:
     /// branches done, leaves in them, branches planned. `planned` holds depths and numbers, from the
     /// root on.

@@ -16,6 +16,7 @@
 
 pub(crate) mod backtrack;
 pub(crate) mod bound;
+pub(crate) mod checkpoint;
 pub(crate) mod driver;
 pub(crate) mod estimate;
 pub(crate) mod exhaustive;
@@ -43,6 +44,7 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::verdict::{Blocked, Pruned};
 
+use checkpoint::Unfinished;
 use driver::Plan;
 
 /// An algorithm that decides which executions to run.
@@ -60,6 +62,16 @@ pub(crate) trait Explorer {
     /// What has been covered once `begin` has answered false.
     fn coverage(&self) -> Coverage {
         Coverage::All
+    }
+    /// What is still to be explored after this execution, for [`Explorer::resume`]; `None` if that
+    /// is nothing, if nothing has been executed yet, or if the algorithm cannot tell.
+    fn unfinished(&self, _trace: &Trace) -> Option<Unfinished> {
+        None
+    }
+    /// Takes up what another exploration of the same program has left unfinished, before the first
+    /// `begin`. False if the algorithm cannot do that.
+    fn resume(&mut self, _unfinished: &Unfinished) -> bool {
+        false
     }
     /// Whether `begin` will start another execution, as far as that is known before.
     fn more(&self) -> bool {

@@ -17,9 +17,11 @@
 //! 3. The insertion descends into the first child that is a weak initial, and stops at a leaf;
 //!    the tree then holds a branch that covers the sequence, though maybe not the sequence itself.
 
+use crate::rt::trace::Trace;
 use crate::rt::trace::dependency::{Label, commutes};
 use crate::rt::trace::operation::Step;
 
+use super::checkpoint::{SavedPoint, Unfinished};
 use super::driver::Plan;
 use super::reversal::{Reversal, pairs};
 use super::sleep::Sleeper;
@@ -39,6 +41,8 @@ pub(crate) struct Optimal {
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
     started: bool,
+    /// The steps up to `next` that another process has made, if this one has made none yet.
+    elsewhere: Vec<(Step, Option<Label>)>,
 }
 
 /// A point of the current execution.
@@ -67,6 +71,7 @@ impl Optimal {
             gone: Vec::new(),
             next: None,
             started: false,
+            elsewhere: Vec::new(),
         }
     }
 
@@ -186,7 +191,12 @@ impl Explorer for Optimal {
         self.sleepers.truncate(self.levels[depth].sleep.1 as usize);
         self.sleepers.push(Sleeper { step, label });
         self.levels[depth].sleep.1 += 1;
-        plan.kept = depth;
+        if self.elsewhere.is_empty() {
+            plan.kept = depth;
+        } else {
+            plan.steps.append(&mut self.elsewhere);
+            plan.repeated = depth;
+        }
         let mut at = depth;
         while let Some(node) = self.arena.pop(&mut self.levels[at].pending) {
             plan.steps.push((node.step, Some(node.label)));
@@ -231,6 +241,45 @@ impl Explorer for Optimal {
                     label: event.label,
                 }
             });
+    }
+
+    fn unfinished(&self, trace: &Trace) -> Option<Unfinished> {
+        // Directly after `resume` there is no trace yet.
+        let next = self.next.filter(|next| next.depth < trace.len())?;
+        let point = |(depth, level): (usize, &Level)| {
+            let event = trace.at(depth as u32);
+            SavedPoint {
+                step: event.step(),
+                label: event.label,
+                sleepers: self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize].to_vec(),
+                tree: self.arena.save(level.pending),
+            }
+        };
+        let levels = self.levels[..=next.depth].iter().enumerate();
+        let points = levels.map(point).collect();
+        Some(Unfinished { points })
+    }
+
+    fn resume(&mut self, unfinished: &Unfinished) -> bool {
+        self.started = true;
+        for point in &unfinished.points {
+            let start = self.sleepers.len() as u32;
+            self.sleepers.extend(&point.sleepers);
+            let Some(pending) = self.arena.restore(&point.tree) else {
+                return false;
+            };
+            self.levels.push(Level {
+                sleep: (start, self.sleepers.len() as u32),
+                pending,
+            });
+            self.elsewhere.push((point.step, Some(point.label)));
+        }
+        let Some((step, Some(label))) = self.elsewhere.pop() else {
+            return false;
+        };
+        let depth = self.elsewhere.len();
+        self.next = Some(Branch { depth, step, label });
+        !self.levels[depth].pending.is_empty()
     }
 
     fn more(&self) -> bool {

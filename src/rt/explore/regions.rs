@@ -62,6 +62,11 @@ impl Regions {
         &self.fixed
     }
 
+    /// Takes up an exploration in which events were fixed or not.
+    pub(super) fn restore(&mut self, any: bool) {
+        self.any = any;
+    }
+
     /// Whether any event of any execution was fixed.
     pub(super) fn any(&self) -> bool {
         self.any

@@ -10,7 +10,7 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Step;
 
 /// A sleeping thread: the step it would make, and the event that step would be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sleeper {
     pub(crate) step: Step,
     pub(crate) label: Label,

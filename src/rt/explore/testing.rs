@@ -12,8 +12,8 @@ use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
 
 pub(crate) use search::{
-    ALGORITHMS, Found, brute_force, count, driver, explore_on, explore_up_to, explore_with, explorer, key_of,
-    stats,
+    ALGORITHMS, Found, brute_force, count, driver, explore_on, explore_up_to, explore_with,
+    explorer, key_of, stats,
 };
 
 use crate::rt::object::machine::Machine;

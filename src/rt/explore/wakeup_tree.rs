@@ -6,6 +6,7 @@
 //! ([`List`]). A tree of owning pointers would be dropped recursively and overflow the stack on long
 //! sequences.
 
+use super::checkpoint::SavedNode;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::Step;
@@ -123,6 +124,44 @@ impl Arena {
         self.free = id;
         self.live -= 1;
         Some(node)
+    }
+
+    /// The nodes of a tree, each before its children.
+    pub(crate) fn save(&self, roots: List) -> Vec<SavedNode> {
+        let mut saved = Vec::new();
+        let mut open: Vec<(NodeId, u32)> = self.iter(roots).map(|root| (root, 0)).collect();
+        open.reverse();
+        while let Some((id, depth)) = open.pop() {
+            let Node {
+                step,
+                label,
+                children,
+                ..
+            } = *self.node(id);
+            saved.push(SavedNode { step, label, depth });
+            let start = open.len();
+            open.extend(self.iter(children).map(|child| (child, depth + 1)));
+            open[start..].reverse();
+        }
+        saved
+    }
+
+    /// Makes the tree that [`Arena::save`] has written down; `None` if it is none.
+    pub(crate) fn restore(&mut self, saved: &[SavedNode]) -> Option<List> {
+        let mut roots = List::EMPTY;
+        // The nodes from a root down to the last one made.
+        let mut path: Vec<NodeId> = Vec::new();
+        for &SavedNode { step, label, depth } in saved {
+            if depth as usize > path.len() {
+                return None;
+            }
+            path.truncate(depth as usize);
+            path.push(match path.last() {
+                Some(&parent) => self.push_child(parent, step, label),
+                None => self.push(&mut roots, step, label),
+            });
+        }
+        Some(roots)
     }
 
     fn allocate(&mut self, step: Step, label: Label) -> NodeId {

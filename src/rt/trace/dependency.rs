@@ -470,6 +470,11 @@ impl ReadSets {
         set
     }
 
+    /// How many sets there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
     /// The locations of a set.
     pub(crate) fn get(&self, set: u32) -> &[ObjectId] {
         &self.sets[set as usize]

@@ -139,6 +139,11 @@ impl Names {
         self.places[object.index()]
     }
 
+    /// How many objects have been named so far.
+    pub(crate) fn object_count(&self) -> usize {
+        self.places.len()
+    }
+
     /// How many threads have been named so far.
     pub(crate) fn thread_count(&self) -> usize {
         self.threads.len()

@@ -5,6 +5,7 @@
 
 mod blocking;
 mod bounds;
+mod checkpoints;
 mod estimates;
 mod figures;
 mod random;

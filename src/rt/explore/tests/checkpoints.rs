@@ -1,0 +1,95 @@
+//! Is an exploration that was interrupted and taken up again the same exploration?
+
+use super::super::Free;
+use super::super::checkpoint::Statics;
+use super::super::driver::Driver;
+use super::super::testing::*;
+use super::random::{number, program};
+
+struct NoStatics;
+
+impl Statics for NoStatics {
+    fn number(&self, _address: usize) -> Option<u64> {
+        None
+    }
+
+    fn address(&self, _number: u64) -> Option<usize> {
+        None
+    }
+}
+
+/// Explores `program` and gives up the driver after each `every` executions, with nothing but the
+/// bytes of a checkpoint going on to the next one.
+fn interrupted(program: &Program, every: u64) -> Found {
+    let mut found = Found::default();
+    let mut saved: Option<Vec<u8>> = None;
+    loop {
+        let mut driver = driver(program, explorer("optimal", Free::Last));
+        if let Some(bytes) = &saved {
+            assert!(driver.restore(bytes, &NoStatics), "its own checkpoint");
+            let again = driver.save(&NoStatics);
+            assert!(
+                again.is_none(),
+                "nothing is written before the first execution"
+            );
+        }
+        let start = driver.stats.begun();
+        let go_on = |driver: &Driver| driver.stats.begun() < start + every;
+        if explore_on(program, &mut driver, true, &mut found, go_on) {
+            return found;
+        }
+        saved = match driver.save(&NoStatics) {
+            Some(bytes) => Some(bytes.expect("no statics")),
+            None => {
+                found.stats = driver.stats;
+                return found;
+            }
+        };
+    }
+}
+
+#[test]
+fn interruptions_at_any_point_lose_nothing_and_repeat_nothing() {
+    let mut interruptions = 0;
+    for seed in 1..=number("DPOR_FUZZ", 45_000).div_ceil(100).max(200) {
+        let program = program(seed);
+        let Some(whole) = explore_up_to(&program, "optimal", Free::Last, 150) else {
+            continue;
+        };
+        for every in [1, 2, 7] {
+            let parts = interrupted(&program, every);
+            assert_eq!(parts, whole, "every {every}, seed {seed}: {program:#?}");
+            interruptions += whole.stats.begun() / every;
+        }
+    }
+    println!("{interruptions} interruptions");
+    assert!(interruptions > 1000, "only {interruptions} interruptions");
+}
+
+#[test]
+fn a_damaged_checkpoint_is_no_checkpoint_or_still_one_but_never_a_crash() {
+    let program = super::lost_update(3);
+    let mut first = driver(&program, explorer("optimal", Free::Last));
+    let mut found = Found::default();
+    let go_on = |driver: &Driver| driver.stats.begun() < 10;
+    explore_on(&program, &mut first, false, &mut found, go_on);
+    let bytes = first
+        .save(&NoStatics)
+        .expect("unfinished")
+        .expect("no statics");
+    let restores = |bytes: &[u8]| {
+        let mut driver = driver(&program, explorer("optimal", Free::Last));
+        driver.restore(bytes, &NoStatics)
+    };
+    assert!(restores(&bytes));
+    for length in 0..bytes.len() {
+        assert!(!restores(&bytes[..length]), "cut to {length} bytes");
+    }
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            restores(&damaged);
+        }
+    }
+}

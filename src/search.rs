@@ -1,0 +1,160 @@
+//! Which explorer do the settings ask for, and when does it stop?
+
+use std::time::Instant;
+
+use crate::checkpoint::Checkpoint;
+use crate::config::{Algorithm, Builder};
+use crate::progress::Progress;
+use crate::rt::explore::bound::Bounded;
+use crate::rt::explore::driver::{Bounds, Driver};
+use crate::rt::explore::pct::Pct;
+use crate::rt::explore::pos::Pos;
+use crate::rt::explore::sample::{Sampler, Strategy};
+use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
+use crate::rt::object::machine::Limits;
+use crate::rt::trace::Site;
+use crate::summary::Limit;
+
+impl Builder {
+    /// A driver for this explorer.
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Driver {
+        let limits = Limits {
+            spin_bound: self.spin_bound,
+            spurious_failures: self.spurious_failures,
+            spurious_wakeups: self.spurious_wakeups,
+            timeout_bound: self.timeout_bound,
+            catches_panics: self.catch_panics,
+            ..Limits::default()
+        };
+        let bounds = Bounds {
+            events_max: self.max_branches,
+            threads_max: self.max_threads,
+            explicit: self.expect_explicit_explore,
+        };
+        Driver::new(explorer, limits, bounds)
+    }
+
+    /// The explorer that the settings ask for.
+    pub(crate) fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
+        let sample = |strategy| Box::new(Sampler::new(strategy, seed, self.iterations));
+        let sampling = matches!(
+            self.algorithm,
+            Algorithm::Random | Algorithm::Pct | Algorithm::Pos
+        );
+        assert!(
+            self.checkpoint_file.is_none()
+                || self.algorithm == Algorithm::Optimal && self.preemption_bound.is_none(),
+            "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` \
+             (DPOR_ALGORITHM) without a bound on preemptions (DPOR_MAX_PREEMPTIONS)"
+        );
+        if let Some(most) = self.preemption_bound {
+            assert!(
+                !sampling,
+                "preemption_bound = {most} (DPOR_MAX_PREEMPTIONS) has no meaning for the algorithm \
+                 `{}` (DPOR_ALGORITHM), which draws executions by chance; unset one of the two",
+                self.algorithm.name()
+            );
+            return Box::new(Bounded::new(most));
+        }
+        match self.algorithm {
+            Algorithm::Bounded => Box::new(Bounded::new(usize::MAX)),
+            Algorithm::Optimal => Box::new(optimal::Optimal::new(Free::Last)),
+            Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
+            Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
+            Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
+            Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
+            Algorithm::Random => sample(Strategy::Walk),
+            Algorithm::Pct => sample(Strategy::Pct(Pct::new(self.pct_depth))),
+            Algorithm::Pos => sample(Strategy::Pos(Pos::default())),
+        }
+    }
+}
+
+/// What happens between two executions.
+pub(crate) struct Watch<'a> {
+    settings: &'a Builder,
+    pub(crate) start: Instant,
+    /// How many executions others had begun before.
+    before: u64,
+    progress: Progress,
+    checkpoint: Option<Checkpoint>,
+    /// The limit that has ended the exploration.
+    pub(crate) stopped: Option<Limit>,
+}
+
+impl<'a> Watch<'a> {
+    /// Takes up the exploration of the checkpoint file, if there is one. An error says why that
+    /// cannot be done.
+    pub(crate) fn new(
+        settings: &'a Builder,
+        driver: &mut Driver,
+        site: Site,
+    ) -> Result<Watch<'a>, String> {
+        let start = Instant::now();
+        let mut checkpoint = None;
+        if settings.replay.is_none()
+            && let Some(mut file) = Checkpoint::new(settings, site)?
+        {
+            file.resume(driver)?;
+            checkpoint = Some(file);
+        }
+        Ok(Watch {
+            settings,
+            start,
+            before: driver.stats.begun(),
+            progress: Progress::new(settings.progress),
+            checkpoint,
+            stopped: None,
+        })
+    }
+
+    /// Whether another execution may begin.
+    pub(crate) fn go_on(&mut self, driver: &Driver) -> bool {
+        self.progress.tick(driver);
+        if driver.more() {
+            self.stopped = self.limit(driver);
+        }
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.tick(driver, self.stopped.is_some());
+        }
+        self.stopped.is_none()
+    }
+
+    /// The limit that is reached, if one is.
+    fn limit(&self, driver: &Driver) -> Option<Limit> {
+        let settings = self.settings;
+        if let Some(most) = settings.max_permutations
+            && driver.stats.begun() - self.before >= most
+        {
+            return Some(Limit::Permutations(most));
+        }
+        if let Some(most) = settings.max_duration
+            && self.start.elapsed() >= most
+        {
+            return Some(Limit::Duration(most));
+        }
+        if let Some(most) = settings.max_memory
+            && driver.memory() > most
+        {
+            return Some(Limit::Memory(most));
+        }
+        None
+    }
+
+    /// No other execution begins; what is printed now is not to meet the progress.
+    pub(crate) fn end(&mut self) {
+        self.progress.wipe();
+    }
+
+    /// Everything has been explored.
+    pub(crate) fn complete(&self) {
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.remove();
+        }
+    }
+}
+
+/// A seed that nobody has chosen.
+pub(crate) fn fresh_seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
+}

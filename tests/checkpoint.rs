@@ -1,0 +1,224 @@
+//! Is an exploration that was interrupted taken up where it was?
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Algorithm, Builder, Limit, Report, Verdict, thread};
+
+/// A place for a checkpoint that is gone when the test is over.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let name = format!("dpor-{}-{name}", std::process::id());
+        Scratch(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Three threads add twice to a static and once to the heap; `seen` is told what they found, which
+/// is different in each trace.
+fn adders(seen: impl Fn(String)) {
+    static STATIC: AtomicUsize = AtomicUsize::new(0);
+    let heap = Arc::new(AtomicUsize::new(0));
+    let body = |heap: Arc<AtomicUsize>| {
+        move || {
+            let first = STATIC.fetch_add(1, SeqCst);
+            let second = heap.fetch_add(1, SeqCst);
+            (first, second, STATIC.fetch_add(1, SeqCst))
+        }
+    };
+    let threads: Vec<_> = (0..3).map(|_| thread::spawn(body(heap.clone()))).collect();
+    let found: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+    seen(format!("{found:?}"));
+}
+
+/// What [`adders`] found, with how often.
+type Seen = BTreeMap<String, u32>;
+
+/// One run that is stopped after `most` executions.
+fn part(file: &Path, most: u64, seen: &Arc<Mutex<Seen>>) -> Report {
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.to_owned());
+    builder.max_permutations = Some(most);
+    let seen = seen.clone();
+    builder.check(move || {
+        adders(|found| *seen.lock().unwrap().entry(found).or_default() += 1);
+    })
+}
+
+#[test]
+fn an_exploration_in_parts_is_the_same_as_one_in_a_piece() {
+    let file = Scratch::new("parts");
+    let whole = Arc::new(Mutex::new(Seen::new()));
+    let piece = part(&file.0, u64::MAX, &whole);
+    assert_eq!(piece.verdict, Verdict::Complete);
+    for most in [1, 10, 97] {
+        let seen = Arc::new(Mutex::new(Seen::new()));
+        let last = loop {
+            let report = part(&file.0, most, &seen);
+            if report.complete {
+                break report;
+            }
+            assert_eq!(report.verdict, Verdict::Stopped(Limit::Permutations(most)));
+            assert!(file.0.exists(), "a limit leaves a checkpoint");
+        };
+        assert_eq!(*seen.lock().unwrap(), *whole.lock().unwrap());
+        assert_eq!(
+            (last.executions, last.events),
+            (piece.executions, piece.events)
+        );
+        assert_eq!(last.estimate, Some(piece.executions as f64));
+        assert!(!file.0.exists(), "the end leaves none");
+    }
+}
+
+/// What a panic says.
+fn refusal(run: impl FnOnce() -> Report) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("refused");
+    *payload.downcast::<String>().expect("a sentence")
+}
+
+#[test]
+fn every_damage_is_noticed() {
+    let file = Scratch::new("damage");
+    let seen = Arc::new(Mutex::new(Seen::new()));
+    part(&file.0, 5, &seen);
+    let bytes = std::fs::read(&file.0).unwrap();
+    let expected = format!(
+        "the checkpoint {} (DPOR_CHECKPOINT_FILE) is damaged; remove the file to start anew",
+        file.0.display()
+    );
+    let check = |damaged: &[u8]| {
+        std::fs::write(&file.0, damaged).unwrap();
+        assert_eq!(refusal(|| part(&file.0, 5, &seen)), expected);
+    };
+    for at in (0..bytes.len()).step_by(7) {
+        check(&bytes[..at]);
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        check(&flipped);
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_test_or_setting_is_refused() {
+    let file = Scratch::new("foreign");
+    let seen = Arc::new(Mutex::new(Seen::new()));
+    part(&file.0, 5, &seen);
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.0.clone());
+    let text = refusal(|| builder.check(|| adders(drop)));
+    assert!(
+        text.contains("belongs to another test: `a_checkpoint_of_another"),
+        "{text}"
+    );
+    assert!(text.ends_with("remove the file to start anew"), "{text}");
+
+    let same_place = |spin_bound| {
+        let mut builder = Builder::new();
+        builder.checkpoint_file = Some(file.0.clone());
+        builder.max_permutations = Some(5);
+        builder.spin_bound = spin_bound;
+        builder.check(|| adders(drop))
+    };
+    std::fs::remove_file(&file.0).unwrap();
+    same_place(1);
+    let text = refusal(|| same_place(2));
+    assert!(
+        text.contains("belongs to another setting: `spin_bound 1"),
+        "{text}"
+    );
+}
+
+#[test]
+#[should_panic(expected = "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm")]
+fn an_algorithm_that_cannot_keep_a_checkpoint_says_so() {
+    let mut builder = Builder::new();
+    builder.algorithm = Algorithm::Source;
+    builder.checkpoint_file = Some(Scratch::new("source").0.clone());
+    builder.check(|| adders(drop));
+}
+
+#[test]
+fn memory_that_no_other_process_has_a_name_for_is_no_reason_to_fail() {
+    let file = Scratch::new("older");
+    let older = Arc::new(AtomicUsize::new(0));
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.0.clone());
+    builder.checkpoint_interval = 1;
+    let report = builder.check(move || {
+        let mine = older.clone();
+        let other = thread::spawn(move || mine.fetch_add(1, SeqCst));
+        older.fetch_add(1, SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(report.executions, 2);
+    assert!(!file.0.exists());
+}
+
+/// Tells the child of [`a_process_that_is_killed_loses_nothing`] where the checkpoint is.
+const FILE: &str = "DPOR_TEST_CHECKPOINT";
+
+/// Not a test of its own: what the killed processes run.
+#[test]
+fn child_of_the_killing_test() {
+    let Some(file) = std::env::var_os(FILE) else {
+        return;
+    };
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.into());
+    builder.checkpoint_interval = 1;
+    let report = builder.check(|| adders(|found| println!("found {found}")));
+    println!("ended {}", report.executions);
+}
+
+#[test]
+fn a_process_that_is_killed_loses_nothing() {
+    let file = Scratch::new("killed");
+    let mut seen = Seen::new();
+    let (mut total, mut kills) = (None, 0u32);
+    // A number that grows and is not regular: after how many executions the process is killed.
+    let mut patience = 1;
+    while total.is_none() {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_of_the_killing_test", "--nocapture"])
+            .env(FILE, &file.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut executions = 0;
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            if let Some((_, found)) = line.split_once("found ") {
+                *seen.entry(found.to_owned()).or_default() += 1;
+                executions += 1;
+                if executions == patience {
+                    child.kill().unwrap();
+                    kills += 1;
+                }
+            } else if let Some((_, executions)) = line.split_once("ended ") {
+                total = Some(executions.parse::<usize>().unwrap());
+            }
+        }
+        child.wait().unwrap();
+        patience = patience * 5 % 23 + 1;
+    }
+    assert_eq!(total, Some(seen.len()), "each trace found something else");
+    let repeated: u32 = seen.values().map(|times| times - 1).sum();
+    // The pipe may hold lines of executions that come after the one at which the process is killed.
+    assert!(repeated <= kills, "{repeated} repeated by {kills} kills");
+    assert!(kills > 10, "{kills} kills");
+}
