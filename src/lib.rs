@@ -29,6 +29,7 @@
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
 pub mod alloc;
+pub mod cell;
 mod checkpoint;
 mod config;
 pub mod hint;

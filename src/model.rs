@@ -26,6 +26,9 @@ pub enum FailureKind {
     Deadlock,
     /// Threads spin on values that nobody will change.
     Livelock,
+    /// Two threads access the same plain memory, at least one of them writes, and nothing orders the
+    /// two.
+    DataRace,
     /// An execution has more events, or more threads, than a limit allows.
     Limit,
     /// A thread used more stack than it has.
@@ -227,6 +230,7 @@ fn failure(found: Found) -> Box<Failure> {
         End::StackOverflow { .. } => FailureKind::StackOverflow,
         End::NotDeterministic(_) => FailureKind::NotDeterministic,
         End::Stale { .. } => FailureKind::Schedule,
+        End::DataRace(_) => FailureKind::DataRace,
         End::Complete | End::Pruned(_) => unreachable!("dpor bug: no failure"),
     };
     let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string();

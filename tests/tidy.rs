@@ -53,6 +53,21 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "src/rt/race",
+        &[
+            "rt::object",
+            "rt::explore",
+            "rt::exec",
+            "rt::report",
+            "crate::sync",
+            "crate::thread",
+            "std::thread",
+            "std::env",
+            "std::fs",
+            "thread_local!",
+        ],
+    ),
+    (
         "src/rt/report",
         &[
             "rt::explore",
@@ -78,6 +93,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ),
     (
         "src/thread",
+        &["rt::exec", "rt::explore", "rt::object", "rt::report"],
+    ),
+    (
+        "src/cell",
         &["rt::exec", "rt::explore", "rt::object", "rt::report"],
     ),
     ("src", &["dbg!("]),

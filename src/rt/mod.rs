@@ -5,6 +5,7 @@
 pub(crate) mod exec;
 pub(crate) mod explore;
 pub(crate) mod object;
+pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod trace;
 
@@ -88,6 +89,28 @@ pub(crate) fn give_up() -> Answer {
 fn nowhere(kind: OpKind) -> Answer {
     let object = ObjectId::NONE;
     context::announce(context::here(), |_, _| Some(Operation { object, kind }))
+}
+
+/// An access to plain memory that is under way.
+#[derive(Debug)]
+pub(crate) struct Accessing {
+    address: usize,
+    site: trace::Site,
+}
+
+impl Drop for Accessing {
+    fn drop(&mut self) {
+        context::end_access(self.address, self.site);
+    }
+}
+
+/// Begins an access to plain memory; the test fails if it is not ordered with the others. `None` where
+/// nothing is watched.
+#[track_caller]
+pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
+    let site = context::here();
+    let address = memory.start.addr();
+    context::begin_access(memory, write, site).then_some(Accessing { address, site })
 }
 
 /// Spawns a thread; `Err` gives the body back where no model runs.

@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use crate::rt::explore::driver::{Driver, Next};
 use crate::rt::object::machine::Machine;
+use crate::rt::race::{Detector, weak_link};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::End;
+use crate::rt::trace::verdict::{Access, End};
 use crate::rt::{Answer, Body, Memory, Target};
 
 use super::coroutine::{Coroutine, leave_room, suspend};
@@ -52,6 +53,7 @@ pub(crate) struct Runtime {
 pub(crate) struct Inner {
     pub(crate) driver: Driver,
     pub(crate) table: Table,
+    pub(crate) races: Detector,
     /// By thread.
     pub(crate) threads: Vec<Option<Running>>,
     /// The thread whose coroutine is to be resumed next.
@@ -137,6 +139,20 @@ pub(crate) fn announce(
         Ok(outcome) => Answer::Done(outcome),
         Err(answer) => answer,
     }
+}
+
+/// Begins an access to plain memory; to be ended by [`end_access`] with the same place.
+pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
+    with_step(|runtime| runtime.begin_access(memory, write, site)).is_ok()
+}
+
+/// Ends an access to the plain memory at this address.
+pub(crate) fn end_access(address: usize, site: Site) {
+    // Where no model runs, nothing was begun.
+    let _ = with(|runtime| {
+        let me = runtime.current.get();
+        runtime.inner.borrow_mut().races.end(address, me, site);
+    });
 }
 
 /// Spawns a thread with this body. `Err` gives the body back where no thread can be spawned.
@@ -402,34 +418,9 @@ impl Runtime {
     fn resolve(&self, target: Target) -> ObjectId {
         let mut inner = self.inner.borrow_mut();
         let inner = &mut *inner;
-        let table = &mut inner.table;
-        self.heap
-            .drain_freed(|start, length| table.forget(start, length));
+        self.forget_freed(inner);
         let threads = &inner.threads;
-        let locate = |address: usize| {
-            for (index, running) in threads.iter().enumerate() {
-                let Some(running) = running else { continue };
-                let (bottom, top) = running.stack;
-                if (bottom..top).contains(&address) {
-                    let depth = top - address;
-                    return Region::Stack {
-                        thread: ThreadId(index as u32),
-                        depth,
-                    };
-                }
-            }
-            match self.heap.find(address) {
-                Some(block) => Region::Heap {
-                    thread: ThreadId(block.thread),
-                    events: block.events,
-                    size: block.size,
-                    align: block.align,
-                    nth: block.nth,
-                    offset: address - block.start,
-                },
-                None => Region::Elsewhere { address },
-            }
-        };
+        let locate = |address| self.locate(threads, address);
         let Target {
             address,
             kind,
@@ -438,6 +429,81 @@ impl Runtime {
         inner
             .table
             .object(&mut inner.driver.machine, address, kind, memory, locate)
+    }
+
+    /// Forgets what was known about memory that has been freed.
+    #[inline]
+    fn forget_freed(&self, inner: &mut Inner) {
+        let Inner { table, races, .. } = inner;
+        self.heap.drain_freed(|start, length| {
+            table.forget(start, length);
+            races.forget(start, length);
+        });
+    }
+
+    /// Where an address is, in words that are the same in every execution with the same history.
+    fn locate(&self, threads: &[Option<Running>], address: usize) -> Region {
+        for (index, running) in threads.iter().enumerate() {
+            let Some(running) = running else { continue };
+            let (bottom, top) = running.stack;
+            if (bottom..top).contains(&address) {
+                let depth = top - address;
+                return Region::Stack {
+                    thread: ThreadId(index as u32),
+                    depth,
+                };
+            }
+        }
+        match self.heap.find(address) {
+            Some(block) => Region::Heap {
+                thread: ThreadId(block.thread),
+                events: block.events,
+                size: block.size,
+                align: block.align,
+                nth: block.nth,
+                offset: address - block.start,
+            },
+            None => Region::Elsewhere { address },
+        }
+    }
+
+    /// Begins an access to plain memory. `None` if the execution ends with it.
+    fn begin_access(&self, memory: Memory, write: bool, site: Site) -> Option<()> {
+        let address = memory.start.addr();
+        let race = {
+            let mut inner = self.inner.borrow_mut();
+            let inner = &mut *inner;
+            self.forget_freed(inner);
+            if !inner.races.is_active() {
+                inner.races.activate(inner.driver.executed());
+            }
+            if !inner.races.knows(address)
+                && let Region::Elsewhere { .. } = self.locate(&inner.threads, address)
+            {
+                inner.table.keep_foreign(memory);
+            }
+            let thread = self.current.get();
+            let access = Access {
+                thread,
+                write,
+                site,
+                after: inner.driver.machine.events_of(thread),
+            };
+            match inner.races.begin(address, access) {
+                Ok(()) => return Some(()),
+                Err(mut race) => {
+                    race.weak = weak_link(&race, inner.driver.executed());
+                    race
+                }
+            }
+        };
+        self.inner.borrow_mut().end = Some(End::DataRace(race));
+        suspend();
+        if self.is_unwinding() {
+            return None;
+        }
+        self.heap.record(true);
+        std::panic::resume_unwind(Box::new(Stop));
     }
 
     /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
@@ -462,7 +528,7 @@ impl Runtime {
         let next = {
             let mut inner = self.inner.borrow_mut();
             inner.driver.machine.announce(me, operation, site);
-            inner.driver.next()
+            inner.next()
         };
         match next {
             Next::Ran(thread, outcome) if thread == me => {
@@ -501,6 +567,19 @@ impl Runtime {
 }
 
 impl Inner {
+    /// Makes the next step, and tells it to who watches plain memory.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        let next = self.driver.next();
+        if self.races.is_active()
+            && let Next::Ran(..) = next
+            && let Some(event) = self.driver.executed().last()
+        {
+            self.races.observe(event);
+        }
+        next
+    }
+
     /// Notes what is to be done next, for the loop that resumes coroutines.
     pub(crate) fn take(&mut self, next: Next) {
         match next {

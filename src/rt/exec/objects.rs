@@ -117,6 +117,18 @@ impl Table {
         self.pristine.push((memory, bytes));
     }
 
+    /// Keeps the bytes of plain memory that is older than the execution, if they can be put back: what
+    /// owns something can only be if it is still what the compiler put there.
+    pub(crate) fn keep_foreign(&mut self, memory: Memory) {
+        let made = |range: &Range<usize>| range.contains(&memory.start.addr());
+        if self.made.iter().any(made) {
+            return;
+        }
+        if memory.drop.is_none() || self.is_constant(memory.start) {
+            self.keep(memory);
+        }
+    }
+
     /// Notes what is to be undone at `start` when the execution has ended.
     pub(crate) fn undo_at_end(&mut self, start: *mut u8, size: usize, undo: Undo) {
         if self.undo.iter().all(|&(known, _)| known != start) {

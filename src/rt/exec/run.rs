@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::rt::explore::driver::Driver;
+use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
@@ -57,6 +58,7 @@ pub(crate) fn explore(
         inner: RefCell::new(Inner {
             driver,
             table: Table::default(),
+            races: Detector::default(),
             threads: Vec::new(),
             next: None,
             end: None,
@@ -104,7 +106,8 @@ pub(crate) fn explore(
             }
             end => {
                 drop(inner);
-                let inner = runtime.inner.into_inner();
+                let mut inner = runtime.inner.into_inner();
+                inner.driver.cut();
                 return Explored::Failed(Box::new(Found {
                     end,
                     driver: inner.driver,
@@ -130,10 +133,11 @@ fn execute(
         let mut inner = runtime.inner.borrow_mut();
         inner.end = None;
         inner.next = None;
+        inner.races.reset();
         inner
             .spawned
             .push((ThreadId::MAIN, Box::new(move || main())));
-        let next = inner.driver.next();
+        let next = inner.next();
         inner.take(next);
     }
     loop {
@@ -146,7 +150,7 @@ fn execute(
                 Some(thread) => thread,
                 None => {
                     // The last step was the end of a thread.
-                    let next = inner.driver.next();
+                    let next = inner.next();
                     inner.take(next);
                     continue;
                 }

@@ -274,6 +274,17 @@ impl Driver {
         })
     }
 
+    /// The events of this execution so far.
+    pub(crate) fn executed(&self) -> &[Event] {
+        &self.trace.events()[..self.position]
+    }
+
+    /// Drops the events of the execution before that this one has not come to.
+    pub(crate) fn cut(&mut self) {
+        self.trace.truncate(self.position);
+        self.clocks.truncate(self.position);
+    }
+
     /// The threads that have announced an operation and cannot perform it.
     pub(crate) fn blocked(&self) -> Vec<Blocked> {
         let live = self.machine.live().iter();

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 use super::source::Sources;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Blocked, Divergence, End};
+use crate::rt::trace::verdict::{Access, Blocked, DataRace, Divergence, End, Weak};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// What a report is made from.
@@ -383,6 +384,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             );
         }
         End::NotDeterministic(divergence) => divergent(out, names, divergence),
+        End::DataRace(race) => data_race(out, names, race, &when),
         End::Complete | End::Pruned(_) => {}
     }
     for stuck in blocked(view.end) {
@@ -407,6 +409,56 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             names.announced(&stuck.operation),
             place(stuck.site),
         );
+    }
+}
+
+fn data_race(out: &mut String, names: &Names<'_>, race: &DataRace, when: &str) {
+    let verb = |access: &Access| if access.write { "write" } else { "read" };
+    let DataRace { first, second, .. } = race;
+    let what = Sources::default().receiver(second.site);
+    let what = what.unwrap_or_else(|| "the same memory".to_owned());
+    let _ = writeln!(
+        out,
+        "data race: {} and {} access {what}, and nothing orders the two {when}",
+        names.thread(first.thread),
+        names.thread(second.thread),
+    );
+    for access in [first, second] {
+        let _ = writeln!(
+            out,
+            "  {:<10} {:<6} at {}",
+            names.thread(access.thread),
+            verb(access),
+            place(access.site)
+        );
+    }
+    let Some(Weak { writer, reader }) = &race.weak else {
+        return;
+    };
+    let side = |event: &Event| {
+        format!(
+            "{}'s {} at {} is {:?}",
+            names.thread(event.thread),
+            names.announced(&event.operation),
+            place(event.site),
+            order(event)
+        )
+    };
+    let _ = writeln!(
+        out,
+        "  {}, and {}: with at least Release and Acquire the two are ordered",
+        side(writer),
+        side(reader)
+    );
+}
+
+/// The ordering of an atomic access that has happened.
+fn order(event: &Event) -> Ordering {
+    match event.operation.kind {
+        OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => order,
+        OpKind::CompareExchange { success, .. } if event.outcome.succeeded() => success,
+        OpKind::CompareExchange { failure, .. } => failure,
+        _ => Ordering::SeqCst,
     }
 }
 

@@ -1,8 +1,8 @@
 //! How can an execution, or an exploration, end?
 
-use super::Site;
 use super::id::ThreadId;
 use super::operation::Operation;
+use super::{Event, Site};
 
 /// An operation that a thread has announced and could not perform.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,36 @@ pub(crate) enum End {
     Stale { position: usize, expected: String },
     /// On replay a thread did something else than before.
     NotDeterministic(Box<Divergence>),
+    /// Two accesses to plain memory are not ordered.
+    DataRace(Box<DataRace>),
     /// Given up.
     Pruned(Pruned),
+}
+
+/// An access to plain memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) thread: ThreadId,
+    pub(crate) write: bool,
+    pub(crate) site: Site,
+    /// How many events the thread had performed before it.
+    pub(crate) after: u32,
+}
+
+/// Two accesses of different threads to the same memory, one of them a write, that nothing orders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataRace {
+    pub(crate) first: Access,
+    pub(crate) second: Access,
+    pub(crate) weak: Option<Weak>,
+}
+
+/// An atomic write and the read that saw it, which would have ordered a race's accesses had both been
+/// strong enough.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weak {
+    pub(crate) writer: Event,
+    pub(crate) reader: Event,
 }
 
 /// What a thread was expected to do on replay, and what it did.

@@ -1,0 +1,18 @@
+//! Plain memory that is watched: data races on it are found.
+//!
+//! | type | like |
+//! |---|---|
+//! | [`UnsafeCell`] | `std::cell::UnsafeCell`, with the closures of loom's |
+//! | [`ConstPtr`], [`MutPtr`] | loom's: accesses that last as long as a value |
+//! | [`Cell`] | loom's `cell::Cell` |
+//!
+//! An access is no scheduling point and no event: where it stands between its neighbours does not matter
+//! as long as it is ordered with the accesses of other threads, and if it is not, the test fails. Ordered
+//! means by what the language grants: a `Relaxed` access orders nothing, however the model ran.
+//!
+//! Where std and loom have one name for two things (`get`, `get_mut`) it is std's here. Loom's are
+//! [`UnsafeCell::read`] and [`UnsafeCell::write`].
+
+mod unsafe_cell;
+
+pub use unsafe_cell::{Cell, ConstPtr, MutPtr, UnsafeCell};

@@ -1,0 +1,290 @@
+//! What does an operation tell other threads, and what does it learn from them?
+//!
+//! This is the happens-before that the language grants to plain memory, and nothing more: C++20's
+//! synchronises-with for atomics and fences ([atomics.order], [atomics.fences]), and what std's docs
+//! promise of its locks, threads and channels. It is weaker than the one of `trace/happens_before.rs`,
+//! which orders all conflicting events so that executions can be told apart: there a relaxed load comes
+//! after the store it reads from, here it learns nothing.
+//!
+//! Operations that commute tell and learn the same in either order, or equal traces would not have
+//! equal races: a reader's unlock tells writers and not readers, a release of a count only tells.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
+
+use super::clock::Clock;
+use crate::rt::trace::Event;
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Outcome};
+
+/// What every thread knows.
+#[derive(Debug, Default)]
+pub(super) struct Knowledge {
+    threads: Vec<Thread>,
+    objects: HashMap<ObjectId, Object>,
+    ended: HashMap<ObjectId, Clock>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    clock: Clock,
+    /// What it knew at its last release fence: what its relaxed stores tell.
+    released: Clock,
+    /// What its relaxed loads have seen, to be learnt at an acquire fence.
+    seen: Clock,
+}
+
+/// What there is to be learnt from an object.
+#[derive(Debug, Default)]
+struct Object {
+    /// From an atomic: by who reads the current value with `Acquire`. From a lock: by everybody.
+    /// From a channel: by who finds all senders gone.
+    told: Clock,
+    /// From a lock: by writers only. From a barrier: by the group that is being gathered. From a
+    /// channel: by who finds the receiver gone.
+    told_some: Clock,
+    /// By who receives each message, and by who waits for it to be received.
+    messages: VecDeque<(u64, Clock)>,
+    taken: VecDeque<(u64, Clock)>,
+}
+
+fn acquires(order: Ordering) -> bool {
+    matches!(
+        order,
+        Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst
+    )
+}
+
+fn releases(order: Ordering) -> bool {
+    matches!(
+        order,
+        Ordering::Release | Ordering::AcqRel | Ordering::SeqCst
+    )
+}
+
+impl Knowledge {
+    /// What `thread` knows of itself and others.
+    pub(super) fn of(&mut self, thread: ThreadId) -> &Clock {
+        &self.thread(thread).clock
+    }
+
+    pub(super) fn reset(&mut self) {
+        for thread in &mut self.threads {
+            thread.clock.clear();
+            thread.released.clear();
+            thread.seen.clear();
+        }
+        self.objects.clear();
+        self.ended.clear();
+    }
+
+    fn thread(&mut self, thread: ThreadId) -> &mut Thread {
+        if self.threads.len() <= thread.index() {
+            self.threads
+                .resize_with(thread.index() + 1, Thread::default);
+        }
+        &mut self.threads[thread.index()]
+    }
+
+    /// An event has happened.
+    pub(super) fn observe(&mut self, event: &Event) {
+        let me = event.thread;
+        let object = event.operation.object;
+        // Time passes: whoever learns of this event knows what the thread did before it, and not
+        // what it does from here on.
+        let clock = &mut self.thread(me).clock;
+        clock.set(me, clock.get(me) + 1);
+        let ok = event.outcome.succeeded();
+        let value = event.outcome.value().unwrap_or(0);
+        match event.operation.kind {
+            OpKind::Load { order } => self.load(me, object, order),
+            OpKind::Store { order, .. } => {
+                let told = self.tells(me, order);
+                // A store ends the release sequence that it overwrites.
+                self.object(object).told = told;
+            }
+            OpKind::Rmw { order, .. } => self.read_modify_write(me, object, order),
+            OpKind::CompareExchange { success, .. } if ok => {
+                self.read_modify_write(me, object, success);
+            }
+            OpKind::CompareExchange { failure, .. } => self.load(me, object, failure),
+            OpKind::Fence { order } => {
+                let thread = self.thread(me);
+                if acquires(order) {
+                    let seen = thread.seen.clone();
+                    thread.clock.join(&seen);
+                }
+                if releases(order) {
+                    thread.released = thread.clock.clone();
+                }
+            }
+            OpKind::Lock | OpKind::ReadLock => self.learn(me, object),
+            OpKind::TryLock | OpKind::TryRead if ok => self.learn(me, object),
+            OpKind::WriteLock => self.learn_all(me, object),
+            OpKind::TryWrite if ok => self.learn_all(me, object),
+            OpKind::TryLock | OpKind::TryRead | OpKind::TryWrite => {}
+            OpKind::Unlock { .. } | OpKind::UnlockWrite { .. } => self.tell(me, object),
+            OpKind::UnlockRead => self.tell_some(me, object),
+            // Readers may follow at once; the writer that was keeps reading.
+            OpKind::Downgrade => self.tell(me, object),
+            OpKind::Retain => {}
+            OpKind::Release => {
+                self.tell(me, object);
+                if value == 1 {
+                    self.learn(me, object);
+                }
+            }
+            // `get_mut` relies on finding one reference; `strong_count` promises nothing.
+            OpKind::ReadCount if value == 1 => self.learn(me, object),
+            OpKind::ReadCount => {}
+            OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
+            OpKind::TakeUnique | OpKind::Upgrade => {}
+            OpKind::Spawn { child } => {
+                let clock = self.thread(me).clock.clone();
+                self.thread(child).clock.join(&clock);
+            }
+            OpKind::Exit => {
+                let clock = self.thread(me).clock.clone();
+                self.ended.insert(object, clock);
+            }
+            OpKind::Join => {
+                if let Some(clock) = self.ended.get(&object).cloned() {
+                    self.thread(me).clock.join(&clock);
+                }
+            }
+            OpKind::IsFinished => {}
+            OpKind::Unpark => self.tell(me, object),
+            OpKind::Park => self.learn(me, object),
+            OpKind::ParkTimeout if ok => self.learn(me, object),
+            OpKind::ParkTimeout => {}
+            // The mutex is what orders a notification and the wake-up it causes.
+            OpKind::Enqueue { .. }
+            | OpKind::Awake { .. }
+            | OpKind::NotifyOne
+            | OpKind::NotifyAll => {}
+            OpKind::Arrive => {
+                self.tell_some(me, object);
+                if value as u32 == 1 {
+                    let object = self.object(object);
+                    object.told = object.told_some.clone();
+                    self.learn(me, event.operation.object);
+                }
+            }
+            OpKind::Leave { .. } => self.learn(me, object),
+            OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => self.learn(me, object),
+            OpKind::CheckOnce if value == 1 => self.learn(me, object),
+            OpKind::CheckOnce => {}
+            OpKind::EndOnce { .. } => self.tell(me, object),
+            OpKind::Send | OpKind::TrySend if ok => {
+                let clock = self.thread(me).clock.clone();
+                self.object(object).messages.push_back((value, clock));
+            }
+            OpKind::Send | OpKind::TrySend => self.learn_some(me, object),
+            OpKind::Taken { index } if ok => {
+                let taken = &mut self.object(object).taken;
+                let at = taken.iter().position(|&(i, _)| i == index);
+                if let Some((_, clock)) = at.and_then(|at| taken.remove(at)) {
+                    self.thread(me).clock.join(&clock);
+                }
+            }
+            OpKind::Taken { .. } => self.learn_some(me, object),
+            OpKind::RecvWait => {}
+            OpKind::Recv { .. } | OpKind::TryRecv if ok => {
+                if let Some((_, clock)) = self.object(object).messages.pop_front() {
+                    self.thread(me).clock.join(&clock);
+                }
+                let clock = self.thread(me).clock.clone();
+                self.object(object).taken.push_back((value, clock));
+            }
+            // 1 says that all senders are gone.
+            OpKind::Recv { .. } | OpKind::TryRecv if value == 1 => self.learn(me, object),
+            OpKind::Recv { .. } | OpKind::TryRecv => {}
+            OpKind::AddSender => {}
+            OpKind::DropSender => self.tell(me, object),
+            OpKind::DropReceiver => self.tell_some(me, object),
+            OpKind::Choose { .. } | OpKind::GiveUp | OpKind::Start | OpKind::Wait { .. } => {}
+        }
+    }
+
+    fn object(&mut self, object: ObjectId) -> &mut Object {
+        self.objects.entry(object).or_default()
+    }
+
+    /// What a store of this ordering tells.
+    fn tells(&mut self, me: ThreadId, order: Ordering) -> Clock {
+        let thread = self.thread(me);
+        if releases(order) {
+            thread.clock.clone()
+        } else {
+            thread.released.clone()
+        }
+    }
+
+    fn load(&mut self, me: ThreadId, object: ObjectId, order: Ordering) {
+        let Some(told) = self.objects.get(&object).map(|object| object.told.clone()) else {
+            return;
+        };
+        let thread = self.thread(me);
+        thread.seen.join(&told);
+        if acquires(order) {
+            thread.clock.join(&told);
+        }
+    }
+
+    fn read_modify_write(&mut self, me: ThreadId, object: ObjectId, order: Ordering) {
+        self.load(me, object, order);
+        let told = self.tells(me, order);
+        // It continues the release sequence.
+        self.object(object).told.join(&told);
+    }
+
+    fn learn(&mut self, me: ThreadId, object: ObjectId) {
+        if let Some(object) = self.objects.get(&object) {
+            let told = object.told.clone();
+            self.thread(me).clock.join(&told);
+        }
+    }
+
+    fn learn_some(&mut self, me: ThreadId, object: ObjectId) {
+        if let Some(object) = self.objects.get(&object) {
+            let told = object.told_some.clone();
+            self.thread(me).clock.join(&told);
+        }
+    }
+
+    fn learn_all(&mut self, me: ThreadId, object: ObjectId) {
+        self.learn(me, object);
+        self.learn_some(me, object);
+    }
+
+    fn tell(&mut self, me: ThreadId, object: ObjectId) {
+        let clock = self.thread(me).clock.clone();
+        self.object(object).told.join(&clock);
+    }
+
+    fn tell_some(&mut self, me: ThreadId, object: ObjectId) {
+        let clock = self.thread(me).clock.clone();
+        self.object(object).told_some.join(&clock);
+    }
+}
+
+/// Whether an event by `reader` reads what an event by `writer` wrote to an atomic, so that stronger
+/// orderings would have ordered the two threads.
+pub(super) fn carries(writer: &Event, reader: &Event) -> Option<(Ordering, Ordering)> {
+    if writer.operation.object != reader.operation.object {
+        return None;
+    }
+    let written = match writer.operation.kind {
+        OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => order,
+        OpKind::CompareExchange { success, .. } if writer.outcome.succeeded() => success,
+        _ => return None,
+    };
+    let read = match reader.operation.kind {
+        OpKind::Load { order } | OpKind::Rmw { order, .. } => order,
+        OpKind::CompareExchange { success, .. } if reader.outcome.succeeded() => success,
+        OpKind::CompareExchange { failure, .. } => failure,
+        _ => return None,
+    };
+    debug_assert_ne!(reader.outcome, Outcome::Done);
+    Some((written, read))
+}

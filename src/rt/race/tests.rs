@@ -1,0 +1,198 @@
+//! Does the detector grant exactly what the language grants?
+
+use std::panic::Location;
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use super::*;
+use crate::rt::trace::NOWHERE;
+use crate::rt::trace::dependency::{Label, Nature};
+use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::operation::{OpKind, Operation, Outcome, Rmw};
+
+const P: ThreadId = ThreadId(1);
+const Q: ThreadId = ThreadId(2);
+const R: ThreadId = ThreadId(3);
+
+fn event(thread: ThreadId, object: u32, kind: OpKind, outcome: Outcome) -> Event {
+    let operation = Operation {
+        object: ObjectId(object),
+        kind,
+    };
+    Event {
+        thread,
+        index: 0,
+        operation,
+        outcome,
+        label: Label::new(operation.object, &kind, outcome, Nature::Plain),
+        alternative: 0,
+        alternatives: 1,
+        before: None,
+        previous: NOWHERE,
+        quiet_at: 0,
+        site: Location::caller(),
+    }
+}
+
+fn store(thread: ThreadId, order: Ordering) -> Event {
+    event(thread, 0, OpKind::Store { order, value: 1 }, Outcome::Done)
+}
+
+fn load(thread: ThreadId, order: Ordering) -> Event {
+    event(thread, 0, OpKind::Load { order }, Outcome::Value(1))
+}
+
+fn add(thread: ThreadId, order: Ordering) -> Event {
+    let kind = OpKind::Rmw {
+        order,
+        rmw: Rmw::Add,
+        operand: 1,
+    };
+    event(thread, 0, kind, Outcome::Value(1))
+}
+
+fn fence(thread: ThreadId, order: Ordering) -> Event {
+    event(thread, u32::MAX, OpKind::Fence { order }, Outcome::Done)
+}
+
+/// Whether a write by P, these events, and a read by the thread of the last of them race.
+fn races(events: &[Event]) -> bool {
+    let mut detector = Detector::default();
+    detector.activate(&[]);
+    let access = |thread, write| Access {
+        thread,
+        write,
+        site: Location::caller(),
+        after: 0,
+    };
+    detector.begin(64, access(P, true)).expect("the first");
+    detector.end(64, P, access(P, true).site);
+    for event in events {
+        detector.observe(event);
+    }
+    let last = events.last().map_or(Q, |event| event.thread);
+    detector.begin(64, access(last, false)).is_err()
+}
+
+#[test]
+fn a_release_store_and_an_acquire_load_order_and_nothing_weaker_does() {
+    for write in [Relaxed, Release, SeqCst] {
+        for read in [Relaxed, Acquire, SeqCst] {
+            let ordered = write != Relaxed && read != Relaxed;
+            let events = [store(P, write), load(Q, read)];
+            assert_eq!(races(&events), !ordered, "{write:?} and {read:?}");
+        }
+    }
+}
+
+#[test]
+fn fences_make_up_for_relaxed_accesses_on_their_side() {
+    assert!(!races(&[
+        fence(P, Release),
+        store(P, Relaxed),
+        load(Q, Acquire)
+    ]));
+    assert!(!races(&[
+        store(P, Release),
+        load(Q, Relaxed),
+        fence(Q, Acquire)
+    ]));
+    let both = [
+        fence(P, SeqCst),
+        store(P, Relaxed),
+        load(Q, Relaxed),
+        fence(Q, AcqRel),
+    ];
+    assert!(!races(&both));
+    // On the wrong side, or of the wrong kind, they do not help.
+    assert!(races(&[
+        store(P, Relaxed),
+        fence(P, Release),
+        load(Q, Acquire)
+    ]));
+    assert!(races(&[
+        store(P, Release),
+        fence(Q, Acquire),
+        load(Q, Relaxed)
+    ]));
+    assert!(races(&[
+        fence(P, Acquire),
+        store(P, Relaxed),
+        load(Q, Acquire)
+    ]));
+}
+
+#[test]
+fn a_release_sequence_is_kept_by_a_read_modify_write_and_broken_by_a_store() {
+    assert!(!races(&[
+        store(P, Release),
+        add(R, Relaxed),
+        load(Q, Acquire)
+    ]));
+    assert!(races(&[
+        store(P, Release),
+        store(R, Relaxed),
+        load(Q, Acquire)
+    ]));
+    // Also by a store of the same thread, since C++20.
+    assert!(races(&[
+        store(P, Release),
+        store(P, Relaxed),
+        load(Q, Acquire)
+    ]));
+    assert!(!races(&[add(P, Release), add(R, Relaxed), add(Q, Acquire)]));
+}
+
+#[test]
+fn a_failed_compare_exchange_is_a_load_with_its_own_ordering() {
+    for (failure, racy) in [(Acquire, false), (Relaxed, true)] {
+        let kind = OpKind::CompareExchange {
+            success: SeqCst,
+            failure,
+            expected: 0,
+            new: 2,
+            spurious: false,
+        };
+        let failed = event(Q, 0, kind, Outcome::Failure(1));
+        assert_eq!(races(&[store(P, Release), failed]), racy);
+    }
+}
+
+#[test]
+fn locks_order_and_readers_do_not_order_each_other() {
+    let op = |thread, kind| event(thread, 5, kind, Outcome::Done);
+    let unlock = OpKind::Unlock { changed: true };
+    assert!(!races(&[
+        op(P, OpKind::Lock),
+        op(P, unlock),
+        op(Q, OpKind::Lock)
+    ]));
+    let reader = [op(P, OpKind::ReadLock), op(P, OpKind::UnlockRead)];
+    assert!(races(&[reader[0], reader[1], op(Q, OpKind::ReadLock)]));
+    assert!(!races(&[reader[0], reader[1], op(Q, OpKind::WriteLock)]));
+}
+
+#[test]
+fn a_message_orders_its_sender_with_who_receives_it_and_with_nobody_else() {
+    let sent = |thread, index| event(thread, 5, OpKind::Send, Outcome::Success(index));
+    let recv = |index| event(Q, 5, OpKind::TryRecv, Outcome::Success(index));
+    assert!(!races(&[sent(P, 0), recv(0)]));
+    assert!(races(&[sent(R, 0), sent(P, 1), recv(0)]));
+    assert!(!races(&[sent(R, 0), sent(P, 1), recv(0), recv(1)]));
+}
+
+#[test]
+fn what_a_thread_does_after_it_told_is_not_known() {
+    let mut detector = Detector::default();
+    detector.activate(&[]);
+    let access = |thread, write| Access {
+        thread,
+        write,
+        site: Location::caller(),
+        after: 0,
+    };
+    detector.observe(&store(P, Release));
+    detector.begin(64, access(P, true)).expect("the first");
+    detector.end(64, P, access(P, true).site);
+    detector.observe(&load(Q, Acquire));
+    assert!(detector.begin(64, access(Q, true)).is_err());
+}
