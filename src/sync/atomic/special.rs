@@ -70,6 +70,75 @@ impl<T> AtomicPtr<T> {
         AtomicType::Ptr,
         (|p: *mut T| p.addr() as u64)
     );
+
+    /// Moves the pointer on by `elements`, wrapping around; returns the one before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_ptr_add(&self, elements: usize, order: Ordering) -> *mut T {
+        self.fetch_byte_add(elements.wrapping_mul(size_of::<T>()), order)
+    }
+
+    /// Moves the pointer back by `elements`, wrapping around; returns the one before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_ptr_sub(&self, elements: usize, order: Ordering) -> *mut T {
+        self.fetch_byte_sub(elements.wrapping_mul(size_of::<T>()), order)
+    }
+
+    /// Moves the pointer on by `bytes`, wrapping around; returns the one before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_byte_add(&self, bytes: usize, order: Ordering) -> *mut T {
+        self.fetch(Rmw::Add, bytes, order, |p| p.wrapping_byte_add(bytes))
+    }
+
+    /// Moves the pointer back by `bytes`, wrapping around; returns the one before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_byte_sub(&self, bytes: usize, order: Ordering) -> *mut T {
+        self.fetch(Rmw::Sub, bytes, order, |p| p.wrapping_byte_sub(bytes))
+    }
+
+    /// Bitwise or of the address; returns the pointer before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_or(&self, bits: usize, order: Ordering) -> *mut T {
+        self.fetch(Rmw::Or, bits, order, |p| p.map_addr(|a| a | bits))
+    }
+
+    /// Bitwise and of the address; returns the pointer before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_and(&self, bits: usize, order: Ordering) -> *mut T {
+        self.fetch(Rmw::And, bits, order, |p| p.map_addr(|a| a & bits))
+    }
+
+    /// Bitwise exclusive or of the address; returns the pointer before.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_xor(&self, bits: usize, order: Ordering) -> *mut T {
+        self.fetch(Rmw::Xor, bits, order, |p| p.map_addr(|a| a ^ bits))
+    }
+
+    /// One read-modify-write of the address. `new` makes the new pointer from the one before, so
+    /// that its provenance is that one's; std's own methods are newer than our oldest compiler.
+    #[inline]
+    #[track_caller]
+    fn fetch(
+        &self,
+        rmw: Rmw,
+        operand: usize,
+        order: Ordering,
+        new: impl Fn(*mut T) -> *mut T,
+    ) -> *mut T {
+        super::cell::modify(self.target(), AtomicType::Ptr, rmw, operand as u64, order);
+        let updated = self
+            .0
+            .fetch_update(order, Ordering::Relaxed, |p| Some(new(p)));
+        match updated {
+            Ok(before) | Err(before) => before,
+        }
+    }
 }
 
 impl<T> Default for AtomicPtr<T> {
