@@ -12,6 +12,7 @@ pub(crate) mod trace;
 use exec::context;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
+pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
 use trace::operation::Operation;
@@ -26,8 +27,8 @@ pub(crate) struct Target {
     /// The address of the shim. It is the object's identity while the execution lasts.
     pub(crate) address: usize,
     pub(crate) kind: ObjectKind,
-    /// What the shim's own memory holds: the value of an atomic, the number of references of a
-    /// count, 1 for a mutex that is held and 0 for one that is not. Memory is the truth: if it
+    /// What the shim's own memory holds: the value of an atomic, the numbers of references of a
+    /// count (weak ones in units of [`WEAK`]), 1 for a mutex that is held and 0 for one that is not. Memory is the truth: if it
     /// differs from what the runtime remembers, somebody wrote through `&mut` or made a new object
     /// in the same place.
     pub(crate) memory: u64,

@@ -2,13 +2,14 @@
 //!
 //! | std | here |
 //! |---|---|
-//! | `atomic` | modelled: every type and method that is stable, except `AtomicPtr::fetch_*` |
+//! | `atomic` | modelled: every type and method that is stable |
 //! | `Mutex`, `RwLock`, `Condvar`, `Barrier` | modelled |
 //! | `Once`, `OnceLock`, `LazyLock` | modelled |
 //! | `mpsc` | modelled; its errors are std's own |
 //! | `PoisonError`, `TryLockError`, `LockResult`, `TryLockResult` | std's own |
-//! | `Arc`, `Weak` | std's own: counting references is not a visible operation |
+//! | `Arc`, `Weak` | modelled; no unsizing but through `From<Box<dyn Trait>>`, no `self: Arc<Self>`, no `Waker` |
 
+mod arc;
 pub mod atomic;
 mod barrier;
 mod condvar;
@@ -20,6 +21,7 @@ mod once_lock;
 mod poison;
 mod rwlock;
 
+pub use arc::{Arc, Weak};
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use lazy_lock::LazyLock;
@@ -27,4 +29,4 @@ pub use mutex::{Mutex, MutexGuard};
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use std::sync::{Arc, LockResult, PoisonError, TryLockError, TryLockResult, Weak};
+pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};

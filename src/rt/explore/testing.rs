@@ -288,7 +288,7 @@ impl Code {
                 Ins::TryLock { mutex, .. } => (mutex, OpKind::TryLock),
                 Ins::Unlock(mutex) => (index(mutex), OpKind::Unlock { changed: true }),
                 Ins::Retain(count) => (count, OpKind::Retain),
-                Ins::Release(count) => (count, OpKind::Release),
+                Ins::Release(count) => (count, OpKind::Release { told: false }),
                 Ins::ReadCount { count, .. } => (count, OpKind::ReadCount),
                 Ins::TakeUnique { count, .. } => (count, OpKind::TakeUnique),
                 Ins::Upgrade { count, .. } => (count, OpKind::Upgrade),
@@ -417,6 +417,11 @@ impl Code {
             Ins::Cas { to, .. } | Ins::TryLock { to, .. } | Ins::ParkTimeout { to } => {
                 Some((to, ok))
             }
+            Ins::Op {
+                kind: OpKind::Release { .. },
+                to,
+                ..
+            } => Some((to, (found == 1) as i64)),
             Ins::TakeUnique { to, .. } | Ins::Upgrade { to, .. } | Ins::Op { to, .. } => {
                 Some((to, ok))
             }

@@ -3,19 +3,29 @@
 //! The owner of a reference may do with it what it likes without asking anybody, so retaining and
 //! releasing is always enabled. The outcome carries the count that was found; the relation needs it
 //! (`trace/dependency.rs`).
+//!
+//! One word holds both counts, the weak references above the others, because `Arc::get_mut` asks
+//! for both at one moment.
 
 use crate::rt::trace::operation::{OpKind, Outcome};
 
-/// Applies `kind` to a count; gives the new count and the outcome.
-pub(crate) fn apply(count: u64, kind: &OpKind) -> (u64, Outcome) {
+/// One weak reference, in the word that holds both counts.
+pub(crate) const WEAK: u64 = 1 << 32;
+
+/// Applies `kind` to both counts; gives the new ones and the outcome.
+pub(crate) fn apply(counts: u64, kind: &OpKind) -> (u64, Outcome) {
+    let strong = counts % WEAK;
     match kind {
-        OpKind::Retain => (count + 1, Outcome::Value(count)),
-        OpKind::Release => (count.saturating_sub(1), Outcome::Value(count)),
-        OpKind::ReadCount => (count, Outcome::Value(count)),
-        OpKind::TakeUnique if count == 1 => (0, Outcome::Success(1)),
-        OpKind::TakeUnique => (count, Outcome::Failure(count)),
-        OpKind::Upgrade if count > 0 => (count + 1, Outcome::Success(count)),
-        OpKind::Upgrade => (count, Outcome::Failure(0)),
+        OpKind::Retain => (counts + 1, Outcome::Value(strong)),
+        OpKind::Release { .. } => (counts - strong.min(1), Outcome::Value(strong)),
+        OpKind::RetainWeak => (counts.wrapping_add(WEAK), Outcome::Done),
+        OpKind::ReleaseWeak => (counts.checked_sub(WEAK).unwrap_or(counts), Outcome::Done),
+        OpKind::FirstReference => (counts - strong + 1, Outcome::Done),
+        OpKind::ReadCount => (counts, Outcome::Value(counts)),
+        OpKind::TakeUnique if strong == 1 => (counts - 1, Outcome::Success(1)),
+        OpKind::TakeUnique => (counts, Outcome::Failure(counts)),
+        OpKind::Upgrade if strong > 0 => (counts + 1, Outcome::Success(strong)),
+        OpKind::Upgrade => (counts, Outcome::Failure(counts)),
         other => super::misplaced(other),
     }
 }

@@ -445,7 +445,9 @@ impl Machine {
                 let looks = only_looks(kind) && (executed.outcome.succeeded());
                 let changed = !looks && object.state.polled() != shown;
                 let entry = &mut self.threads[thread.index()];
-                if changed {
+                if changed && kind.counts() {
+                    // A loop that clones an `Arc` and drops it again is as idle as one that does not.
+                } else if changed {
                     entry.spin.change();
                     entry.let_go_in_a_row = 0;
                 } else if executed.outcome != Outcome::Done || looks {

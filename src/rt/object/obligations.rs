@@ -81,13 +81,17 @@ fn kinds() -> Vec<Kind> {
         },
     };
     let counts = |observed| Kind {
-        // Both threads own a reference, so the count is at least 2.
+        // Both threads own a reference of either kind, so both counts are at least 2.
         states: (2..5)
+            .map(|strong| strong + super::count::WEAK * 2)
             .map(|count| State::Count { observed, count })
             .collect(),
         operations: vec![
             OpKind::Retain,
-            OpKind::Release,
+            OpKind::Release { told: false },
+            OpKind::Release { told: true },
+            OpKind::RetainWeak,
+            OpKind::ReleaseWeak,
             OpKind::ReadCount,
             OpKind::TakeUnique,
             OpKind::Upgrade,
@@ -95,14 +99,20 @@ fn kinds() -> Vec<Kind> {
         owns: |_, _, _| true,
     };
     let weak = Kind {
-        // Nobody owns a reference for sure.
+        // Both threads own a weak reference; nobody owns another one for sure.
         states: (0..3)
+            .map(|strong| strong + super::count::WEAK * 2)
             .map(|count| State::Count {
                 observed: true,
                 count,
             })
             .collect(),
-        operations: vec![OpKind::Upgrade, OpKind::ReadCount],
+        operations: vec![
+            OpKind::Upgrade,
+            OpKind::ReadCount,
+            OpKind::RetainWeak,
+            OpKind::ReleaseWeak,
+        ],
         owns: |_, _, _| true,
     };
     let threads = Kind {

@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use super::source::Sources;
-use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
+use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::{Access, Blocked, DataRace, Divergence, End, Weak};
@@ -74,9 +74,12 @@ impl Names<'_> {
             if matches!(region, Region::Thread(_) | Region::Token(_)) {
                 continue;
             }
-            let base = match sources.receiver(site) {
-                Some(name) => name,
-                None => kind_name(view.machine.state(object).kind()).to_lowercase(),
+            let kind = view.machine.state(object).kind();
+            let base = match (sources.receiver(site), kind) {
+                // The name alone is what the program calls the value.
+                (Some(name), ObjectKind::Count { .. }) => format!("arc {name}"),
+                (Some(name), _) => name,
+                (None, kind) => kind_name(kind).to_lowercase(),
             };
             let alike = objects.values().filter(|name| {
                 name.as_str() == base
@@ -139,10 +142,14 @@ impl Names<'_> {
             OpKind::TryLock => format!("try_lock {}", self.object(object)),
             OpKind::Unlock { .. } => format!("unlock {}", self.object(object)),
             OpKind::Retain => format!("clone {}", self.object(object)),
-            OpKind::Release => format!("drop {}", self.object(object)),
-            OpKind::ReadCount | OpKind::TakeUnique | OpKind::Upgrade => {
-                format!("count of {}", self.object(object))
-            }
+            OpKind::Release { told: false } => format!("drop {}", self.object(object)),
+            OpKind::Release { told: true } => format!("into_inner {}", self.object(object)),
+            OpKind::RetainWeak => format!("clone a weak {}", self.object(object)),
+            OpKind::ReleaseWeak => format!("drop a weak {}", self.object(object)),
+            OpKind::FirstReference => format!("first reference to {}", self.object(object)),
+            OpKind::ReadCount => format!("count of {}", self.object(object)),
+            OpKind::TakeUnique => format!("take {} if unique", self.object(object)),
+            OpKind::Upgrade => format!("upgrade {}", self.object(object)),
             OpKind::Spawn { child } => format!("spawn {}", self.thread(child)),
             OpKind::Exit => "end".to_owned(),
             OpKind::Join => format!("join {}", self.whose(object)),
@@ -232,6 +239,16 @@ impl Names<'_> {
             OpKind::TryLock if !event.outcome.succeeded() => {
                 format!("try_lock {}: held", name())
             }
+            OpKind::ReadCount => format!("{}: {}", self.announced(&event.operation), counts(found)),
+            OpKind::TakeUnique if !event.outcome.succeeded() => {
+                format!("{}: {}", self.announced(&event.operation), counts(found))
+            }
+            OpKind::Upgrade if !event.outcome.succeeded() => {
+                format!("{}: nothing left", self.announced(&event.operation))
+            }
+            OpKind::Release { .. } if found == 1 => {
+                format!("{}, the last one", self.announced(&event.operation))
+            }
             OpKind::IsFinished => format!("{}: {}", self.announced(&event.operation), found != 0),
             OpKind::TryRead | OpKind::TryWrite if !event.outcome.succeeded() => {
                 format!("{}: held", self.announced(&event.operation))
@@ -282,6 +299,14 @@ impl Names<'_> {
             }
             _ => self.announced(&event.operation),
         }
+    }
+}
+
+/// How many references there were, from the word that holds both counts.
+fn counts(word: u64) -> String {
+    match (word % count::WEAK, word / count::WEAK) {
+        (strong, 0) => format!("{strong}"),
+        (strong, weak) => format!("{strong}, and {weak} weak"),
     }
 }
 

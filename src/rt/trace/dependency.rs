@@ -32,6 +32,8 @@ pub(crate) enum Class {
     AcquireFailed,
     // Reference counts.
     Retain,
+    /// A weak reference was made or dropped.
+    WeakRetain,
     /// A release that the program can observe if it is the last one.
     Drop,
     /// A release of a payload without drop glue: nobody sees which one is the last.
@@ -40,6 +42,8 @@ pub(crate) enum Class {
     CountTake,
     /// A successful `Weak::upgrade`.
     Upgrade,
+    /// An upgrade that found nothing left.
+    TooLate,
     // Threads.
     Spawn,
     Exit,
@@ -99,18 +103,20 @@ pub(crate) enum Class {
 }
 
 /// Every class, in the order of the table in `docs/DEPENDENCY.md`.
-pub(crate) const ALL: [Class; 44] = [
+pub(crate) const ALL: [Class; 46] = [
     Class::Read,
     Class::Write,
     Class::Acquire,
     Class::Release,
     Class::AcquireFailed,
     Class::Retain,
+    Class::WeakRetain,
     Class::Drop,
     Class::DropQuiet,
     Class::CountRead,
     Class::CountTake,
     Class::Upgrade,
+    Class::TooLate,
     Class::Spawn,
     Class::Exit,
     Class::Join,
@@ -184,12 +190,16 @@ impl Class {
                 WriteFailed,
             ]),
             AcquireFailed => Classes::of(&[Acquire, Release]),
-            Retain => Classes::of(&[CountRead, CountTake]),
-            Drop => Classes::of(&[Drop, CountRead, CountTake, Upgrade]),
-            DropQuiet => Classes::of(&[CountRead, CountTake, Upgrade]),
-            CountRead => Classes::of(&[Retain, Drop, DropQuiet, CountTake, Upgrade]),
-            CountTake => Classes::of(&[Retain, Drop, DropQuiet, CountRead, CountTake, Upgrade]),
+            Retain | WeakRetain => Classes::of(&[CountRead, CountTake]),
+            Drop => Classes::of(&[Drop, DropQuiet, CountRead, CountTake, Upgrade, TooLate]),
+            DropQuiet => Classes::of(&[Drop, CountRead, CountTake, Upgrade, TooLate]),
+            CountRead => Classes::of(&[Retain, WeakRetain, Drop, DropQuiet, CountTake, Upgrade]),
+            CountTake => Classes::of(&[
+                Retain, WeakRetain, Drop, DropQuiet, CountRead, CountTake, Upgrade, TooLate,
+            ]),
             Upgrade => Classes::of(&[Drop, DropQuiet, CountRead, CountTake]),
+            // Once there is nothing left there never is again.
+            TooLate => Classes::of(&[Drop, DropQuiet, CountTake]),
             Exit => Classes::of(&[Exit, Join, Poll]),
             Join => Classes::of(&[Exit]),
             Poll => Classes::of(&[Exit]),
@@ -281,8 +291,8 @@ impl Class {
             | Class::SendFailed => 3,
             Class::CountRead | Class::WriteFailed | Class::Awake | Class::Received => 4,
             Class::Upgrade | Class::TimedOut | Class::RecvFailed => 5,
-            Class::RecvWait => 6,
-            Class::Taken => 7,
+            Class::RecvWait | Class::TooLate => 6,
+            Class::Taken | Class::WeakRetain => 7,
             Class::DropSender => 8,
             Class::DropReceiver => 9,
             Class::AddSender => 10,
@@ -403,12 +413,15 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::TryRead => Class::AcquireFailed,
         OpKind::UnlockRead => Class::ReadRelease,
         OpKind::Retain => Class::Retain,
-        OpKind::Release if nature == Nature::Observed => Class::Drop,
-        OpKind::Release => Class::DropQuiet,
+        OpKind::RetainWeak | OpKind::ReleaseWeak => Class::WeakRetain,
+        OpKind::Release { told } if *told || nature == Nature::Observed => Class::Drop,
+        OpKind::Release { .. } => Class::DropQuiet,
+        OpKind::FirstReference => Class::CountTake,
         OpKind::ReadCount => Class::CountRead,
         OpKind::TakeUnique if ok => Class::CountTake,
         OpKind::Upgrade if ok => Class::Upgrade,
-        OpKind::TakeUnique | OpKind::Upgrade => Class::CountRead,
+        OpKind::TakeUnique => Class::CountRead,
+        OpKind::Upgrade => Class::TooLate,
         OpKind::Spawn { .. } => Class::Spawn,
         OpKind::Exit => Class::Exit,
         OpKind::Join => Class::Join,
@@ -493,6 +506,7 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::Acquire
         | Class::Release
         | Class::Retain
+        | Class::WeakRetain
         | Class::Drop
         | Class::DropQuiet
         | Class::CountTake
@@ -516,6 +530,7 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         Class::Read
         | Class::AcquireFailed
         | Class::CountRead
+        | Class::TooLate
         | Class::Spawn
         | Class::Join
         | Class::Poll

@@ -208,33 +208,21 @@ pub(crate) enum OpKind {
     },
 
     // Reference counts.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "only abstract programs count references")
-    )]
     Retain,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "only abstract programs count references")
-    )]
-    Release,
-    /// Reads the count without changing it (`strong_count`, `get_mut`).
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "only abstract programs count references")
-    )]
+    /// Drops a reference. If `told`, the program learns whether it was the last one
+    /// (`Arc::into_inner`).
+    Release {
+        told: bool,
+    },
+    RetainWeak,
+    ReleaseWeak,
+    /// Makes the first reference to what only weak ones led to (`Arc::new_cyclic`).
+    FirstReference,
+    /// Reads both counts without changing them (`strong_count`, `get_mut`).
     ReadCount,
     /// Takes the last reference if there is only one (`try_unwrap`).
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "only abstract programs count references")
-    )]
     TakeUnique,
     /// Adds a reference unless there is none left (`Weak::upgrade`).
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "only abstract programs count references")
-    )]
     Upgrade,
 
     // Threads. The object of the first four is the thread's own one.
@@ -338,6 +326,20 @@ pub(crate) enum OpKind {
         set: u32,
         seen: u32,
     },
+}
+
+impl OpKind {
+    /// Whether it makes or drops a reference, as any use of an `Arc` does by the way.
+    pub(crate) const fn counts(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Retain
+                | OpKind::Release { .. }
+                | OpKind::RetainWeak
+                | OpKind::ReleaseWeak
+                | OpKind::Upgrade
+        )
+    }
 }
 
 /// What came of an operation.

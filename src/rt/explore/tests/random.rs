@@ -170,7 +170,7 @@ fn instruction(
             code.push(Ins::Store { var, value });
             code.push(Ins::Unlock(Val::Const(mutex as i64)));
         }
-        4..=6 if menu.count && *owned > 0 => match rng.below(6) {
+        4..=6 if menu.count && *owned > 0 => match rng.below(8) {
             0 => {
                 code.push(Ins::Retain(COUNT));
                 *owned += 1;
@@ -201,6 +201,21 @@ fn instruction(
                 });
                 code.push(Ins::Release(COUNT));
                 *owned -= 1;
+            }
+            4 => {
+                // Like `Arc::into_inner`.
+                code.push(Ins::Op {
+                    var: COUNT,
+                    kind: OpKind::Release { told: true },
+                    to,
+                });
+                *owned -= 1;
+            }
+            5 => {
+                for kind in [OpKind::RetainWeak, OpKind::ReleaseWeak] {
+                    let var = COUNT;
+                    code.push(Ins::Op { var, kind, to: 7 });
+                }
             }
             _ => {
                 code.push(Ins::Release(COUNT));

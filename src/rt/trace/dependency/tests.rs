@@ -55,7 +55,8 @@ fn table() -> String {
          A failed compare-exchange is a `Read`, any other read-modify-write a `Write`; a successful\n\
          `try_lock` and a write lock are an `Acquire`, a failed `try_read` is an `AcquireFailed`. Two `Drop`s conflict only if one of them is the last; which one\n\
          that is depends on the order, so a pending drop commutes with one that found at least three\n\
-         references. Two `Arrive`s conflict in the same way, and a `Leave` only with the last of its\n\
+         references. An object with `DropQuiet`s has a `Drop` only where the program asks whether it\n\
+         was the last (`Arc::into_inner`). Two `Arrive`s conflict in the same way, and a `Leave` only with the last of its\n\
          group. An `Awake` conflicts with the `Notify` that woke it, a `Received` with the `Sent` whose\n\
          message it takes and, in a bounded channel, with the one it makes room for. A `Wait` conflicts with whatever can change a location it has read. A `LetGo`\n\
          comes after everything that had happened when nothing else could run. Apart from objects, a\n\

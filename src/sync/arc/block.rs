@@ -1,0 +1,274 @@
+//! Where do the counts of an `Arc` live?
+//!
+//! In one heap block with the value, directly in front of it, so that they are found from a pointer
+//! to the value of whatever type, sized or not. How large the block is stands in it, because the last
+//! weak reference frees it when there is no value left to ask.
+
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem;
+use std::panic::Location;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize, fence};
+
+use crate::rt::{self, ObjectKind, OpKind, Target};
+
+/// What stands in front of the value.
+pub(super) struct Header {
+    pub(super) strong: AtomicUsize,
+    /// The weak references, and one more as long as the value is there or being dropped.
+    pub(super) weak: AtomicUsize,
+    /// Whether that one more is still in `weak`.
+    whole: AtomicBool,
+    /// Whether the program can see the value being dropped.
+    observed: bool,
+    /// Where the block was made. A reference that is dropped has no place of its own.
+    site: &'static Location<'static>,
+    block: Layout,
+}
+
+/// The block for a value of this layout, and where in it the value is.
+fn block_for(value: Layout) -> (Layout, usize) {
+    let header = Layout::new::<Header>();
+    let align = value.align().max(header.align());
+    // A multiple of both alignments that leaves room for the header. The header ends where the value
+    // begins; its size is a multiple of its own alignment, so it is aligned as well.
+    let offset = header.size().next_multiple_of(align);
+    let size = offset.checked_add(value.size());
+    match size.map(|size| Layout::from_size_align(size, align)) {
+        Some(Ok(block)) => (block, offset),
+        _ => panic!("capacity overflow"),
+    }
+}
+
+/// A block with room for a value of this layout, with so many references to it and one weak one.
+/// Gives the place of the value, which is zeroed if `zeroed`.
+#[track_caller]
+pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: bool) -> NonNull<u8> {
+    let (block, offset) = block_for(value);
+    // SAFETY: the block holds a header, so its size is not zero.
+    let start = unsafe {
+        if zeroed {
+            alloc_zeroed(block)
+        } else {
+            alloc(block)
+        }
+    };
+    if start.is_null() {
+        handle_alloc_error(block);
+    }
+    // SAFETY: the offset is at least the size of a header and at most that of the block, and
+    // `block_for` says why the header is aligned.
+    unsafe {
+        let value = start.add(offset);
+        value
+            .sub(size_of::<Header>())
+            .cast::<Header>()
+            .write(Header {
+                strong: AtomicUsize::new(strong),
+                weak: AtomicUsize::new(1),
+                whole: AtomicBool::new(true),
+                observed,
+                site: Location::caller(),
+                block,
+            });
+        NonNull::new_unchecked(value)
+    }
+}
+
+/// Moves the value at `from` into a block of its own, with one reference. The memory that it was in
+/// is the caller's to free, and nobody's to drop.
+///
+/// # Safety
+///
+/// `from` is valid for reads and its value is not used any more.
+#[track_caller]
+pub(super) unsafe fn adopt<T: ?Sized>(from: *mut T) -> NonNull<T> {
+    // SAFETY: the pointer is valid for reads, says the caller.
+    let layout = unsafe { Layout::for_value(&*from) };
+    let to = allocate(layout, 1, mem::needs_drop::<T>(), false);
+    // SAFETY: the block has room for a value of this layout; it is new, so they do not overlap.
+    unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.as_ptr(), layout.size()) };
+    let mut pointer = from;
+    // SAFETY: a pointer begins with its address, whatever metadata follows it. (The language has no
+    // stable way to put an address with its provenance and metadata together; the assertion below
+    // would notice another layout.)
+    unsafe { (&raw mut pointer).cast::<*mut u8>().write(to.as_ptr()) };
+    assert!(
+        pointer.cast::<u8>() == to.as_ptr(),
+        "dpor bug: a wide pointer does not begin with its address"
+    );
+    // SAFETY: the address is that of the block, which is not null.
+    unsafe { NonNull::new_unchecked(pointer) }
+}
+
+/// The header of a value's block.
+///
+/// # Safety
+///
+/// `value` points to the value of a block that was made here and that is not freed during `'a`.
+pub(super) unsafe fn header<'a, T: ?Sized>(value: NonNull<T>) -> &'a Header {
+    // SAFETY: the header is in front of the value in the same block, over which the pointer has
+    // provenance: every pointer to a value comes from the block's allocation.
+    unsafe {
+        let value = value.as_ptr().cast::<u8>();
+        &*value.sub(size_of::<Header>()).cast::<Header>()
+    }
+}
+
+impl Header {
+    /// Announces an operation on the counts.
+    #[track_caller]
+    pub(super) fn perform(&self, kind: OpKind) {
+        rt::perform(self.target(), kind);
+    }
+
+    /// Announces the end of a reference. It shows the place where the block was made.
+    pub(super) fn perform_drop(&self, kind: OpKind) {
+        rt::perform_at(self.target(), kind, self.site);
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            address: (&raw const self.strong).addr(),
+            kind: ObjectKind::Count {
+                observed: self.observed,
+            },
+            memory: self.strong.load(Relaxed) as u64 % rt::WEAK
+                + (self.weak_references() as u64 % rt::WEAK) * rt::WEAK,
+        }
+    }
+
+    /// How many weak references there are.
+    pub(super) fn weak_references(&self) -> usize {
+        match self.weak.load(Acquire) {
+            // Locked, which happens only while there is none.
+            usize::MAX => 0,
+            weak => weak.saturating_sub(self.whole.load(Relaxed) as usize),
+        }
+    }
+
+    /// Adds a reference that somebody has the right to add.
+    pub(super) fn retain(&self) {
+        bounded(self.strong.fetch_add(1, Relaxed));
+    }
+
+    pub(super) fn retain_weak(&self) {
+        bounded(self.weak.fetch_add(1, Relaxed));
+    }
+
+    /// Adds a reference unless there is none left.
+    pub(super) fn upgrade(&self) -> bool {
+        let more = |count: usize| {
+            (count > 0).then(|| {
+                bounded(count);
+                count + 1
+            })
+        };
+        self.strong.fetch_update(Acquire, Relaxed, more).is_ok()
+    }
+
+    /// Takes the value if there is only one reference to it.
+    pub(super) fn take_unique(&self) -> bool {
+        let taken = self.strong.compare_exchange(1, 0, Relaxed, Relaxed);
+        if taken.is_ok() {
+            fence(Acquire);
+        }
+        taken.is_ok()
+    }
+
+    /// Whether there is one reference, and no weak one. Whoever asks has a `&mut` to one.
+    pub(super) fn is_unique(&self) -> bool {
+        // While the number of weak references is locked, nobody can make one from the other
+        // references, so that the two numbers belong to one moment; `downgrade` waits.
+        let locked = self.weak.compare_exchange(1, usize::MAX, Acquire, Relaxed);
+        if locked.is_err() {
+            return false;
+        }
+        let unique = self.strong.load(Acquire) == 1;
+        self.weak.store(1, Release);
+        unique
+    }
+
+    /// Adds a weak reference, from one that is not.
+    pub(super) fn downgrade(&self) {
+        let more = |count: usize| {
+            (count != usize::MAX).then(|| {
+                bounded(count);
+                count + 1
+            })
+        };
+        while self.weak.fetch_update(Acquire, Relaxed, more).is_err() {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Drops a reference; true if it was the last one, whose owner then has the value.
+    pub(super) fn release(&self) -> bool {
+        if self.strong.fetch_sub(1, Release) != 1 {
+            return false;
+        }
+        fence(Acquire);
+        true
+    }
+}
+
+/// Drops a weak reference.
+///
+/// # Safety
+///
+/// The caller owns one to the block of `value`, and gives it up.
+pub(super) unsafe fn release_weak<T: ?Sized>(value: NonNull<T>) {
+    // SAFETY: the caller's reference keeps the block until the next line has counted it.
+    let header = unsafe { header(value) };
+    if header.weak.fetch_sub(1, Release) != 1 {
+        return;
+    }
+    fence(Acquire);
+    let block = header.block;
+    // SAFETY: that was the last reference of either kind, the block was allocated with this layout,
+    // and it ends with the value.
+    unsafe {
+        let value = value.as_ptr().cast::<u8>();
+        let start = value.sub(size_of::<Header>().next_multiple_of(block.align()));
+        dealloc(start, block);
+    }
+}
+
+/// Gives up the weak reference that stands for the value, when it is gone.
+///
+/// # Safety
+///
+/// The value of the block was dropped or moved out, and this is done once.
+pub(super) unsafe fn value_is_gone<T: ?Sized>(value: NonNull<T>) {
+    // SAFETY: the reference that this gives up keeps the block.
+    unsafe { header(value) }.whole.store(false, Relaxed);
+    // SAFETY: as above.
+    unsafe { release_weak(value) };
+}
+
+/// Drops the value of a block without any reference left, and then what stood for it.
+///
+/// # Safety
+///
+/// The caller has released the last reference, and this is done once.
+pub(super) unsafe fn drop_value<T: ?Sized>(value: NonNull<T>) {
+    struct Gone<T: ?Sized>(NonNull<T>);
+    impl<T: ?Sized> Drop for Gone<T> {
+        fn drop(&mut self) {
+            // SAFETY: the value has been dropped, if not to the end then up to a panic.
+            unsafe { value_is_gone(self.0) };
+        }
+    }
+    let _gone = Gone(value);
+    // SAFETY: nobody else can reach the value: there is no reference, and none can come back.
+    unsafe { ptr::drop_in_place(value.as_ptr()) };
+}
+
+/// Ends the process when a program has leaked so many references that their number no longer fits:
+/// going on would free the value too early.
+fn bounded(count: usize) {
+    if count > isize::MAX as usize {
+        std::process::abort();
+    }
+}
