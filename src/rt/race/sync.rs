@@ -127,15 +127,16 @@ impl Knowledge {
             OpKind::UnlockRead => self.tell_some(me, object),
             // Readers may follow at once; the writer that was keeps reading.
             OpKind::Downgrade => self.tell(me, object),
-            OpKind::Retain => {}
-            OpKind::Release => {
+            OpKind::Retain | OpKind::RetainWeak => {}
+            OpKind::ReleaseWeak | OpKind::FirstReference => self.tell(me, object),
+            OpKind::Release { .. } => {
                 self.tell(me, object);
                 if value == 1 {
                     self.learn(me, object);
                 }
             }
             // `get_mut` relies on finding one reference; `strong_count` promises nothing.
-            OpKind::ReadCount if value == 1 => self.learn(me, object),
+            OpKind::ReadCount if value as u32 == 1 => self.learn(me, object),
             OpKind::ReadCount => {}
             OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
             OpKind::TakeUnique | OpKind::Upgrade => {}
