@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::config::Builder;
 use crate::rt::exec::image::Image;
@@ -58,7 +59,7 @@ impl Checkpoint {
                     settings.expect_explicit_explore
                 ),
             ),
-            ("build", build()?),
+            ("build", BUILD.get_or_init(build).clone()?),
         ];
         Ok(Some(Checkpoint {
             file: file.clone(),
@@ -167,6 +168,9 @@ fn fnv(bytes: &[u8]) -> u64 {
     let step = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
+
+/// [`build`], found out once: the program has some megabytes.
+static BUILD: OnceLock<Result<String, String>> = OnceLock::new();
 
 /// What tells this program from another build of it: a hash of its file.
 fn build() -> Result<String, String> {

@@ -65,6 +65,7 @@ impl Report {
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
             place: site.to_string(),
             executions,
+            percent: (100 * executions / driver.hotspots.total()) as u32,
         };
         Report {
             executions: stats.complete,
@@ -87,11 +88,8 @@ impl Report {
             text.push_str(&format!("; about {estimate:.0} executions in all"));
         }
         if let (Verdict::Stopped(_), false) = (self.verdict, self.hotspots.is_empty()) {
-            let all = self.executions + self.pruned;
-            let places = self.hotspots.iter().map(|hotspot| {
-                let share = 100 * hotspot.executions / all.max(1);
-                format!("{} ({share} %)", hotspot.place)
-            });
+            let place = |hotspot: &Hotspot| format!("{} ({} %)", hotspot.place, hotspot.percent);
+            let places = self.hotspots.iter().map(place);
             let places = places.collect::<Vec<_>>().join(", ");
             text.push_str(&format!(
                 "\ndpor: most executions are due to races at {places}; fewer of them, or an \
@@ -127,8 +125,11 @@ impl fmt::Display for Report {
 pub struct Hotspot {
     /// The place, as `file:line:column`.
     pub place: String,
-    /// How many executions there were because the event at this place was to come later.
+    /// How many executions there were because the event at this place was to come later; those of a
+    /// checkpoint do not count.
     pub executions: u64,
+    /// How many that is of a hundred.
+    pub percent: u32,
 }
 
 /// Which part of a test's traces was explored.

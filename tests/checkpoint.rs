@@ -6,18 +6,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::{Algorithm, Builder, Limit, Report, Verdict, thread};
 
-/// A place for a checkpoint that is gone when the test is over.
-struct Scratch(PathBuf);
+/// A place for a checkpoint that is gone when the test is over. There is one at a time, because the
+/// tests share a static.
+struct Scratch(
+    PathBuf,
+    #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>,
+);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
         let name = format!("dpor-{}-{name}", std::process::id());
-        Scratch(std::env::temp_dir().join(name))
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Scratch(std::env::temp_dir().join(name), turn)
     }
 }
 
@@ -147,7 +153,8 @@ fn a_checkpoint_of_another_test_or_setting_is_refused() {
 fn an_algorithm_that_cannot_keep_a_checkpoint_says_so() {
     let mut builder = Builder::new();
     builder.algorithm = Algorithm::Source;
-    builder.checkpoint_file = Some(Scratch::new("source").0.clone());
+    let file = Scratch::new("source");
+    builder.checkpoint_file = Some(file.0.clone());
     builder.check(|| adders(drop));
 }
 

@@ -21,6 +21,11 @@ impl Hotspots {
         *self.counts.entry(site).or_default() += 1;
     }
 
+    /// How many executions have been booked.
+    pub(crate) fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
     /// The places with most executions, the most first.
     pub(crate) fn most(&self, places: usize) -> Vec<(Site, u64)> {
         let mut all: Vec<(Site, u64)> = self.counts.iter().map(|(&s, &n)| (s, n)).collect();
