@@ -12,7 +12,8 @@
 //! So every enabled thread is tried, and what is remembered is where the search has been: a prefix's
 //! trace together with the thread that could go on for free. Two prefixes that agree in both have the
 //! same continuations at the same prices. Because the search goes from few preemptions to many,
-//! the first visit is the cheapest one, and a second one is given up.
+//! the first visit is the cheapest one, and a second one is given up. Mostly it is not even begun: what
+//! trace a step leads to is known before it is executed, and looked up when the step's turn has come.
 //!
 //! Some definitions:
 //!
@@ -28,8 +29,9 @@ use std::collections::HashSet;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::key::TraceKey;
-use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::operation::{OpKind, Outcome, Step};
 use crate::rt::trace::verdict::Pruned;
+use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::driver::Plan;
 use super::{Choice, Coverage, Explorer, Finished, Point};
@@ -42,6 +44,9 @@ pub(crate) struct Bounded {
     round: usize,
     /// The points of the current execution.
     levels: Vec<Level>,
+    /// The events of the current execution up to its last point, with their clocks; steps are tried
+    /// on it.
+    shadow: Trace,
     clocks: HappensBefore,
     seen: HashSet<Visit>,
     /// Where executions branch off that have as many preemptions as the current ones, and those
@@ -63,7 +68,7 @@ struct Level {
     /// The thread that would go on without a preemption.
     last: ThreadId,
     /// What else can be tried without one.
-    todo: Vec<Step>,
+    todo: Vec<Candidate>,
     /// The node of the prefix, if it has one yet.
     node: Option<u32>,
 }
@@ -83,10 +88,17 @@ struct Node {
     step: Step,
 }
 
+/// A step, and the trace that it leads to, if that could be told.
+#[derive(Clone, Copy)]
+struct Candidate {
+    step: Step,
+    to: Option<TraceKey>,
+}
+
 #[derive(Clone, Copy)]
 struct Branch {
     node: u32,
-    step: Step,
+    candidate: Candidate,
 }
 
 impl Bounded {
@@ -96,6 +108,7 @@ impl Bounded {
             most,
             round: 0,
             levels: Vec::new(),
+            shadow: Trace::default(),
             clocks: HappensBefore::default(),
             seen: HashSet::new(),
             now: Vec::new(),
@@ -113,7 +126,10 @@ impl Bounded {
     /// Brings the points up to the current one, without its `todo`.
     fn arrive(&mut self, at: &Point<'_>) {
         let machine = at.machine;
-        self.clocks.extend(at.trace, &machine.sets);
+        for event in &at.trace.events()[self.shadow.len()..] {
+            self.shadow.push(*event);
+        }
+        self.clocks.extend(&self.shadow, &machine.sets);
         // The point of a choice is visited twice where waiting threads were let go.
         self.levels.truncate(at.trace.len());
         for depth in self.levels.len()..=at.trace.len() {
@@ -121,12 +137,12 @@ impl Bounded {
             if let Some(above) = depth.checked_sub(1) {
                 (key, last) = (self.levels[above].key, self.levels[above].last);
                 let position = above as u32;
-                let event = at.trace.at(position);
+                let event = self.shadow.at(position);
                 if event.operation.kind != OpKind::Start {
                     last = event.thread;
                 }
                 key.add(
-                    at.trace,
+                    &self.shadow,
                     &self.clocks,
                     &machine.names,
                     &machine.sets,
@@ -139,6 +155,47 @@ impl Bounded {
                 todo: Vec::new(),
                 node: self.followed.get(depth).copied(),
             });
+        }
+    }
+
+    /// Drops the events from this point on.
+    fn forget(&mut self, length: usize) {
+        self.clocks.truncate(length);
+        self.shadow.truncate(length);
+    }
+
+    /// Finds out which trace a step leads to. Waits are not tried: whether one has been let go is
+    /// not known here.
+    fn attempt(&mut self, at: &Point<'_>, step: Step) -> Candidate {
+        let machine = at.machine;
+        let pending = machine.pending(step.thread);
+        let pending = pending.filter(|p| !matches!(p.operation.kind, OpKind::Wait { .. }));
+        let (Some(pending), Some(label)) = (pending, machine.predict(step)) else {
+            return Candidate { step, to: None };
+        };
+        let depth = self.shadow.len();
+        self.shadow.push(Event {
+            thread: step.thread,
+            index: 0,
+            operation: pending.operation,
+            outcome: Outcome::Done,
+            label,
+            alternative: step.alternative,
+            alternatives: 1,
+            before: None,
+            previous: NOWHERE,
+            quiet_at: 0,
+            site: pending.site,
+        });
+        self.clocks.extend(&self.shadow, &machine.sets);
+        let mut key = self.levels[depth].key;
+        let position = depth as u32;
+        let (names, sets) = (&machine.names, &machine.sets);
+        key.add(&self.shadow, &self.clocks, names, sets, position);
+        self.forget(depth);
+        Candidate {
+            step,
+            to: Some(key),
         }
     }
 
@@ -160,7 +217,7 @@ impl Bounded {
 
     /// Plans the prefix of a branch, and its step.
     fn follow(&mut self, branch: Branch, plan: &mut Plan) {
-        self.clocks.truncate(0);
+        self.forget(0);
         self.followed.clear();
         let mut node = branch.node;
         while node != 0 {
@@ -172,8 +229,18 @@ impl Bounded {
         let prefix = self.followed[1..].iter();
         let steps = prefix.map(|&node| (self.nodes[node as usize].step, None));
         plan.steps.extend(steps);
-        plan.steps.push((branch.step, None));
+        plan.steps.push((branch.candidate.step, None));
     }
+}
+
+/// Whether all that can follow the step has been explored, or is being.
+fn visited(seen: &HashSet<Visit>, candidate: Candidate) -> bool {
+    candidate.to.is_some_and(|key| {
+        let last = candidate.step.thread;
+        [(None, true), (None, false), (Some(last), true)]
+            .into_iter()
+            .any(|(last, enabled)| seen.contains(&Visit { key, last, enabled }))
+    })
 }
 
 /// The steps that a thread can make.
@@ -196,26 +263,31 @@ impl Explorer for Bounded {
             return true;
         }
         while let Some(level) = self.levels.last_mut() {
-            if let Some(step) = level.todo.pop() {
+            if let Some(candidate) = level.todo.pop() {
+                if visited(&self.seen, candidate) {
+                    continue;
+                }
                 plan.kept = self.levels.len() - 1;
-                plan.steps.push((step, None));
-                self.clocks.truncate(plan.kept);
+                plan.steps.push((candidate.step, None));
+                self.forget(plan.kept);
                 self.followed.truncate(self.levels.len());
                 return true;
             }
             self.levels.pop();
         }
-        if self.now.is_empty() {
+        loop {
+            while let Some(branch) = self.now.pop() {
+                if !visited(&self.seen, branch.candidate) {
+                    self.follow(branch, plan);
+                    return true;
+                }
+            }
+            if self.later.is_empty() {
+                return false;
+            }
             std::mem::swap(&mut self.now, &mut self.later);
             self.now.reverse();
             self.round += 1;
-        }
-        match self.now.pop() {
-            Some(branch) => {
-                self.follow(branch, plan);
-                true
-            }
-            None => false,
         }
     }
 
@@ -237,23 +309,31 @@ impl Explorer for Bounded {
         if self.seen.contains(&visit(None)) || !self.seen.insert(free) {
             return Choice::Prune(Pruned::Asleep);
         }
-        let mut todo: Vec<Step> = Vec::new();
+        let mut todo: Vec<Candidate> = Vec::new();
         for thread in at.enabled() {
             if !goes_on || thread == last {
-                todo.extend(steps_of(at, thread));
+                todo.extend(steps_of(at, thread).map(|step| self.attempt(at, step)));
             } else if at.fixed {
                 // Not to be explored.
             } else if self.round == self.most {
                 self.cut = true;
             } else {
                 let node = self.node(at);
-                let branches = steps_of(at, thread).map(|step| Branch { node, step });
-                self.later.extend(branches);
+                for step in steps_of(at, thread) {
+                    let candidate = self.attempt(at, step);
+                    if !visited(&self.seen, candidate) {
+                        self.later.push(Branch { node, candidate });
+                    }
+                }
             }
         }
         todo.reverse();
-        let Some(step) = todo.pop() else {
+        if todo.is_empty() {
             return Choice::NothingEnabled;
+        }
+        todo.retain(|&candidate| !visited(&self.seen, candidate));
+        let Some(Candidate { step, .. }) = todo.pop() else {
+            return Choice::Prune(Pruned::Asleep);
         };
         if !at.fixed {
             self.levels[depth].todo = todo;

@@ -11,6 +11,7 @@ use super::rng::Rng;
 use super::sample::highest;
 use crate::rt::trace::dependency::commutes;
 use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::Step;
 
 /// The priorities of one execution.
 #[derive(Default, Debug)]
@@ -36,7 +37,7 @@ impl Pos {
                 *priority = 0;
             }
             for &thread in machine.live() {
-                let races = match machine.predict(thread) {
+                let races = match machine.predict(Step::of(thread)) {
                     Some(label) => !commutes(&machine.sets, label, event.label),
                     // What it waits for may have been taken by the event.
                     None => machine

@@ -347,12 +347,12 @@ impl Machine {
         }
     }
 
-    /// The label that the step of `thread` would have with its outcome 0, if it is enabled.
-    pub(crate) fn predict(&self, thread: ThreadId) -> Option<Label> {
-        if !self.enabled(thread) {
+    /// The label that this step would have, if its thread is enabled.
+    pub(crate) fn predict(&self, step: Step) -> Option<Label> {
+        if !self.enabled(step.thread) {
             return None;
         }
-        let operation = self.pending(thread)?.operation;
+        let operation = self.pending(step.thread)?.operation;
         if operation.object == ObjectId::NONE {
             let kind = &operation.kind;
             return Some(Label::new(
@@ -363,7 +363,7 @@ impl Machine {
             ));
         }
         let mut state = self.state(operation.object).clone();
-        let outcome = state.apply(thread, &operation.kind, 0);
+        let outcome = state.apply(step.thread, &operation.kind, step.alternative);
         Some(state.label(&operation, outcome))
     }
 
