@@ -82,6 +82,11 @@ pub struct Builder {
     /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1); `None` for
     /// a bar on a terminal, unless the test harness captures what tests print.
     pub progress: Option<bool>,
+    /// Whether standard error shows the schedule of each execution (`DPOR_LOG`: 0 or 1).
+    pub log: bool,
+    /// For users of loom (`DPOR_LOCATION`: 0 or 1): places cost nothing here, so reports have them
+    /// whatever this says.
+    pub location: bool,
     /// Whether nothing is explored before the test calls [`explore`](crate::explore).
     pub expect_explicit_explore: bool,
     /// Where an unfinished exploration is kept (`DPOR_CHECKPOINT_FILE`): if the file exists it is
@@ -160,6 +165,8 @@ impl Builder {
                 .size("DPOR_CHECKPOINT_INTERVAL", "executions")?
                 .unwrap_or(20_000),
             progress: env.switch("DPOR_PROGRESS")?,
+            log: env.switch("DPOR_LOG")?.unwrap_or(false),
+            location: env.switch("DPOR_LOCATION")?.unwrap_or(true),
             expect_explicit_explore: false,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
             seed: env.parse("DPOR_SEED", "a number below 2^64")?,
@@ -275,6 +282,8 @@ mod tests {
                 "expected a number of executions",
             ),
             ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
+            ("DPOR_LOG", "trace", "expected 0 or 1"),
+            ("DPOR_LOCATION", "on", "expected 0 or 1"),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (
                 "DPOR_PCT_DEPTH",

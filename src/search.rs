@@ -13,6 +13,7 @@ use crate::rt::explore::sample::{Sampler, Strategy};
 use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
 use crate::rt::trace::Site;
+use crate::rt::trace::schedule::Schedule;
 use crate::summary::Limit;
 
 impl Builder {
@@ -111,6 +112,11 @@ impl<'a> Watch<'a> {
     /// Whether another execution may begin.
     pub(crate) fn go_on(&mut self, driver: &Driver) -> bool {
         self.progress.tick(driver);
+        let begun = driver.stats.begun();
+        if self.settings.log && begun > self.before {
+            let schedule = Schedule::of(&driver.trace, &driver.machine.names);
+            eprintln!("dpor: execution {begun}: {schedule}");
+        }
         if driver.more() {
             self.stopped = self.limit(driver);
         }

@@ -183,3 +183,31 @@ fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
         assert!(hotspot.place.starts_with("tests/limits.rs:"), "{hotspot:?}");
     }
 }
+
+/// Not a test of its own: what [`a_log_has_the_schedule_of_each_execution`] runs.
+#[test]
+fn child_of_the_log_test() {
+    if std::env::var_os("DPOR_LOG").is_some() {
+        Builder::new().check(|| twice(1, || ()));
+    }
+}
+
+#[test]
+fn a_log_has_the_schedule_of_each_execution() {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_of_the_log_test", "--nocapture"])
+        .env("DPOR_LOG", "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(child.stderr).unwrap();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("dpor: "))
+        .collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    for (i, line) in lines.iter().enumerate() {
+        let start = format!("dpor: execution {}: v1 main", i + 1);
+        assert!(line.starts_with(&start), "{line}");
+    }
+    assert!((1..4).all(|i| lines[i][20..] != lines[0][20..]), "{text}");
+}
