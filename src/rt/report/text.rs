@@ -65,7 +65,11 @@ impl Names<'_> {
         let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
         let events = view.trace.events().iter().map(|e| (e.operation, e.site));
         let stuck = blocked(view.end).iter().map(|b| (b.operation, b.site));
-        for (operation, site) in events.chain(stuck) {
+        let differing: Vec<(Operation, Site)> = match view.end {
+            End::NotDeterministic(it) => it.expected.into_iter().chain(it.found).collect(),
+            _ => Vec::new(),
+        };
+        for (operation, site) in events.chain(stuck).chain(differing) {
             let object = operation.object;
             if object == ObjectId::NONE || objects.contains_key(&object) {
                 continue;
