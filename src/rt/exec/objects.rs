@@ -11,10 +11,10 @@
 //! middle of an operation. An object that is replaced by one of the same value may as well be the
 //! same one: all accesses to the two are ordered by the program.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::MaybeUninit;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use crate::rt::Memory;
 use crate::rt::object::machine::Machine;
@@ -27,7 +27,7 @@ type Undo = unsafe fn(*mut u8);
 /// The objects of an execution, by address.
 #[derive(Default)]
 pub(crate) struct Table {
-    entries: HashMap<usize, Entry, BuildHasherDefault<AddressHasher>>,
+    entries: FxHashMap<usize, Entry>,
     /// Memory that is older than the execution, with what it held when it was met.
     elsewhere: Vec<(usize, ObjectKind, u64)>,
     /// Copies of shims that are more than a value, by their addresses.
@@ -210,26 +210,5 @@ fn restore(address: usize, kind: ObjectKind, value: u64) {
             32 => AtomicU32::from_ptr(pointer.cast()).store(value as u32, Relaxed),
             _ => AtomicU64::from_ptr(pointer.cast()).store(value, Relaxed),
         }
-    }
-}
-
-/// Addresses are spread well enough by one multiplication.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_usize(byte as usize);
-        }
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        let mixed = (self.0 ^ value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
     }
 }

@@ -19,11 +19,12 @@
 
 use crate::rt::trace::Trace;
 use crate::rt::trace::dependency::{Label, commutes};
-use crate::rt::trace::operation::Step;
+use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::operation::{Operation, Step};
 
 use super::checkpoint::{SavedPoint, Unfinished};
 use super::driver::Plan;
-use super::reversal::{Reversal, pairs};
+use super::reversal::{Reversal, Second, pairs};
 use super::sleep::Sleeper;
 use super::wakeup_tree::{Arena, List};
 use super::{Choice, Explorer, Finished, Free, Point};
@@ -107,6 +108,24 @@ impl Optimal {
         }
     }
 
+    /// Whether a sleeping thread covers the sequence that reverses this pair, as far as that can be
+    /// told without making the sequence. It nearly always can.
+    fn is_covered(&self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
+        let (from, to) = self.levels[first as usize].sleep;
+        let sleepers = &self.sleepers[from as usize..to as usize];
+        sleepers.iter().any(|sleeper| {
+            let Some(next) = run.trace.next_of(sleeper.step.thread, first) else {
+                return false;
+            };
+            if next == second.position {
+                return sleeper.step == second.step && comes_first(run, first, second);
+            }
+            // If nothing from `first` on happens before the sleeping thread's next event, then it is
+            // in the sequence, because `first` does not, and it comes first in it.
+            !run.clocks.follows_any_from(next, first) && run.trace.at(next).step() == sleeper.step
+        })
+    }
+
     /// Plans the sequence in `reversal` at `depth`, unless it is covered.
     fn insert(&mut self, run: &Finished<'_>, depth: usize) {
         if run.fixed[depth] {
@@ -178,6 +197,31 @@ impl Optimal {
     }
 }
 
+/// Whether the reversed event comes first in the sequence without `first`, whatever its outcome will be
+/// there. It does if its thread has nothing else in the sequence, and nobody touches its object: after
+/// an event that conflicts with everything on the object, or before one, nobody can without happening
+/// after `first`.
+fn comes_first(run: &Finished<'_>, first: u32, second: &Second) -> bool {
+    let e = run.trace.at(first);
+    let Operation { object, .. } = second.operation;
+    if object == ObjectId::NONE
+        || object != e.operation.object
+        || second.predecessor.is_some_and(|p| p >= first)
+    {
+        return false;
+    }
+    if e.label.class.slot() == 0 {
+        return true;
+    }
+    let events = run.clocks.events_on(object);
+    let from = events.partition_point(|&p| p <= first);
+    run.trace.at(second.position).label.class.slot() == 0
+        && events[from..]
+            .iter()
+            .take_while(|&&p| p < second.position)
+            .all(|&p| run.clocks.before(run.trace, first, p))
+}
+
 impl Explorer for Optimal {
     fn begin(&mut self, plan: &mut Plan) -> bool {
         if !self.started {
@@ -223,6 +267,9 @@ impl Explorer for Optimal {
         self.extend(run);
         let mut reversal = std::mem::take(&mut self.reversal);
         pairs(run, |first, second| {
+            if self.is_covered(run, first, &second) {
+                return;
+            }
             if reversal.build(run, first, &second) {
                 std::mem::swap(&mut self.reversal, &mut reversal);
                 self.insert(run, first as usize);

@@ -40,6 +40,8 @@ pub(crate) struct Item {
 pub(crate) struct Second {
     pub(crate) step: Step,
     pub(crate) operation: Operation,
+    /// Its position in the execution; [`NOWHERE`] if it is still blocked at the end.
+    pub(crate) position: u32,
     /// The event directly before it: of its own thread, or the spawn.
     pub(crate) predecessor: Option<u32>,
 }
@@ -48,6 +50,9 @@ pub(crate) struct Second {
 #[derive(Default, Debug)]
 pub(crate) struct Reversal {
     pub(crate) items: Vec<Item>,
+    /// For each thread whether the rest of it is known to be outside of the sequence; the scratch of
+    /// one call.
+    done: Vec<bool>,
     /// The predecessor of the last item.
     predecessor: Option<u32>,
 }
@@ -64,11 +69,18 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
                 alternative,
             },
             operation: event.operation,
+            position,
             predecessor: trace.predecessor(position),
         }
     };
     // (a) Direct.
     for race in run.clocks.races() {
+        if enables(
+            trace.at(race.first).label.class,
+            &trace.at(race.second).operation.kind,
+        ) {
+            continue;
+        }
         for alternative in 0..outcomes(run, &trace.at(race.second).operation.kind) {
             found(race.first, executed(race.second, alternative));
         }
@@ -90,12 +102,29 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
         let second = Second {
             step: Step::of(blocked.thread),
             operation: blocked.operation,
+            position: NOWHERE,
             predecessor: trace.predecessor_of_next(blocked.thread),
         };
         let end = trace.len() as u32;
         shut_out(run, blocked.thread, blocked.operation, end, |first| {
             found(first, second);
         });
+    }
+}
+
+/// Whether an event of class `first` is what the operation had to wait for, so that the two cannot be
+/// reversed. Others are found out when the operation is put through the model; these are so frequent
+/// that they are told apart before.
+fn enables(first: Class, second: &OpKind) -> bool {
+    match second {
+        OpKind::Join => true,
+        OpKind::Lock | OpKind::ReadLock => first == Class::Release,
+        OpKind::WriteLock => matches!(first, Class::Release | Class::ReadRelease),
+        OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => first == Class::OnceEnd,
+        OpKind::Awake { timed: false } => first == Class::Notify,
+        OpKind::Leave { .. } => first == Class::Arrive,
+        OpKind::Taken { .. } => first == Class::Received,
+        _ => false,
     }
 }
 
@@ -180,15 +209,38 @@ impl Reversal {
         self.predecessor = second.predecessor;
         let e = trace.at(first);
         let mut counts = false;
-        for position in first + 1..trace.len() as u32 {
-            if clocks.clock(trace, position, e.thread) <= e.index {
-                let event = trace.at(position);
+        // A thread is done when it has no more events, or one that happens after `first`, because
+        // then all its later ones do too. When all are done the rest of the execution need not be
+        // looked at; long executions in which threads follow each other closely have this early.
+        let threads = trace.threads();
+        self.done.clear();
+        self.done.resize(threads, false);
+        let mut left = 0;
+        for thread in (0..threads as u32).map(ThreadId) {
+            let over = thread == e.thread || trace.last_of(thread).is_none_or(|p| p <= first);
+            self.done[thread.index()] = over;
+            left += !over as usize;
+        }
+        let mut position = first;
+        while left > 0 {
+            position += 1;
+            let event = trace.at(position);
+            let thread = event.thread;
+            if self.done[thread.index()] {
+                continue;
+            }
+            let outside = clocks.clock(trace, position, e.thread) > e.index;
+            if !outside {
                 counts |= carries_count(event.label.class);
                 self.items.push(Item {
                     step: event.step(),
                     label: event.label,
                     position,
                 });
+            }
+            if outside || trace.last_of(thread) == Some(position) {
+                self.done[thread.index()] = true;
+                left -= 1;
             }
         }
         if counts {

@@ -11,8 +11,9 @@
 mod clock;
 mod sync;
 
-use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
 
 use super::trace::Event;
 use super::trace::Site;
@@ -24,7 +25,7 @@ use sync::Knowledge;
 #[derive(Debug, Default)]
 pub(crate) struct Detector {
     knowledge: Knowledge,
-    cells: HashMap<usize, Cell>,
+    cells: FxHashMap<usize, Cell>,
     /// Whether any cell was ever accessed in this exploration; until then events are not followed.
     active: bool,
 }

@@ -9,8 +9,10 @@
 //! Operations that commute tell and learn the same in either order, or equal traces would not have
 //! equal races: a reader's unlock tells writers and not readers, a release of a count only tells.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
 
 use super::clock::Clock;
 use crate::rt::trace::Event;
@@ -21,8 +23,8 @@ use crate::rt::trace::operation::{OpKind, Outcome};
 #[derive(Debug, Default)]
 pub(super) struct Knowledge {
     threads: Vec<Thread>,
-    objects: HashMap<ObjectId, Object>,
-    ended: HashMap<ObjectId, Clock>,
+    objects: FxHashMap<ObjectId, Object>,
+    ended: FxHashMap<ObjectId, Clock>,
 }
 
 #[derive(Debug, Default)]

@@ -31,6 +31,8 @@ pub(crate) struct Race {
 pub(crate) struct HappensBefore {
     /// For each event where its row is.
     rows: Vec<Row>,
+    /// For each event the position behind the latest event that happens before it, or 0.
+    latest: Vec<u32>,
     /// The rows, one after the other.
     clocks: Vec<u32>,
     /// For each event how many accesses, races and object entries there were before it, to undo it.
@@ -99,6 +101,12 @@ impl HappensBefore {
         self.clock(trace, second, event.thread) > event.index
     }
 
+    /// Whether the event at `position` happens after some event from `first` on, itself not counted.
+    #[inline]
+    pub(crate) fn follows_any_from(&self, position: u32, first: u32) -> bool {
+        self.latest[position as usize] > first
+    }
+
     /// The races, in the order of their second events.
     pub(crate) fn races(&self) -> &[Race] {
         &self.races
@@ -129,6 +137,7 @@ impl HappensBefore {
         self.clocks.truncate(mark.clocks as usize);
         self.marks.truncate(length);
         self.rows.truncate(length);
+        self.latest.truncate(length);
     }
 
     /// Gives a clock to every event of `trace` that has none yet, and finds its races.
@@ -146,6 +155,7 @@ impl HappensBefore {
             clocks: self.clocks.len() as u32,
         });
         let predecessor = trace.predecessor(position);
+        self.latest.push(predecessor.map_or(0, |p| p + 1));
         let inherited = match predecessor {
             Some(p) => self.rows[p as usize],
             None => Row { start: 0, len: 0 },
@@ -257,6 +267,9 @@ impl HappensBefore {
 
     /// Joins the clock of the event at `position` into `scratch`.
     fn join(&mut self, trace: &Trace, position: u32) {
+        if let Some(latest) = self.latest.last_mut() {
+            *latest = (*latest).max(position + 1);
+        }
         let row = self.rows[position as usize];
         let event = trace.at(position);
         let own = event.thread.index();

@@ -11,8 +11,9 @@
 //! 32-bit indices. An index says nothing by itself: which index a name gets depends on when it was
 //! first met, and no decision may depend on it except to keep an order that is already fixed.
 
-use std::collections::HashMap;
 use std::fmt;
+
+use rustc_hash::FxHashMap as HashMap;
 
 /// A thread of the explored program, as an index into [`Names`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

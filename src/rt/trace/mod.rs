@@ -64,8 +64,8 @@ impl Event {
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Trace {
     events: Vec<Event>,
-    /// For each thread the position of its last event, or [`NOWHERE`].
-    last: Vec<u32>,
+    /// For each thread the positions of its events.
+    positions: Vec<Vec<u32>>,
     /// For each thread the position of the event that spawned it, or [`NOWHERE`].
     spawned: Vec<u32>,
 }
@@ -81,7 +81,7 @@ impl Trace {
 
     /// How many threads there are names for.
     pub(crate) fn threads(&self) -> usize {
-        self.last.len()
+        self.positions.len()
     }
 
     /// The event at `position`.
@@ -91,8 +91,15 @@ impl Trace {
 
     /// The position of the thread's last event.
     pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
-        let position = *self.last.get(thread.index())?;
-        (position != NOWHERE).then_some(position)
+        self.positions.get(thread.index())?.last().copied()
+    }
+
+    /// The position of the thread's first event behind `position`.
+    #[inline]
+    pub(crate) fn next_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
+        let positions = self.positions.get(thread.index())?;
+        let at = positions.partition_point(|&p| p <= position);
+        positions.get(at).copied()
     }
 
     /// The position of the event that comes directly before the thread's next one: its own last
@@ -119,19 +126,16 @@ impl Trace {
     pub(crate) fn push(&mut self, mut event: Event) {
         let position = self.events.len() as u32;
         let thread = event.thread.index();
-        if self.last.len() <= thread {
-            self.last.resize(thread + 1, NOWHERE);
+        if self.positions.len() <= thread {
+            self.positions.resize_with(thread + 1, Vec::new);
             self.spawned.resize(thread + 1, NOWHERE);
         }
-        event.previous = self.last[thread];
-        event.index = match event.previous {
-            NOWHERE => 0,
-            previous => self.at(previous).index + 1,
-        };
-        self.last[thread] = position;
+        event.previous = self.positions[thread].last().copied().unwrap_or(NOWHERE);
+        event.index = self.positions[thread].len() as u32;
+        self.positions[thread].push(position);
         if let operation::OpKind::Spawn { child } = event.operation.kind {
             if self.spawned.len() <= child.index() {
-                self.last.resize(child.index() + 1, NOWHERE);
+                self.positions.resize_with(child.index() + 1, Vec::new);
                 self.spawned.resize(child.index() + 1, NOWHERE);
             }
             self.spawned[child.index()] = position;
@@ -160,7 +164,7 @@ impl Trace {
             let Some(event) = self.events.pop() else {
                 return;
             };
-            self.last[event.thread.index()] = event.previous;
+            self.positions[event.thread.index()].pop();
             if let operation::OpKind::Spawn { child } = event.operation.kind {
                 self.spawned[child.index()] = NOWHERE;
             }
