@@ -134,20 +134,18 @@ impl Optimal {
         let sets = &run.machine.sets;
         let v = &self.reversal;
         let level = self.levels[depth];
+        self.gone.clear();
+        self.gone.resize(v.items.len(), false);
         for sleeper in &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize] {
             let thread = sleeper.step.thread;
             let covered = match v.items.iter().position(|item| item.step.thread == thread) {
-                Some(at) => {
-                    v.items[at].step == sleeper.step && (0..at).all(|j| !v.precedes(run, j, at))
-                }
+                Some(at) => v.items[at].step == sleeper.step && v.is_initial(run, at, &self.gone),
                 None => (v.items.iter()).all(|item| commutes(sets, sleeper.label, item.label)),
             };
             if covered {
                 return;
             }
         }
-        self.gone.clear();
-        self.gone.resize(v.items.len(), false);
         let mut parent = None;
         let mut children = level.pending;
         'descend: while !children.is_empty() {
@@ -159,10 +157,7 @@ impl Optimal {
                     .filter(left)
                     .find(|&i| v.items[i].step.thread == thread);
                 let matches = match found {
-                    Some(at) => {
-                        v.items[at].step == child.step
-                            && (0..at).filter(left).all(|j| !v.precedes(run, j, at))
-                    }
+                    Some(at) => v.items[at].step == child.step && v.is_initial(run, at, &self.gone),
                     None => (0..v.items.len())
                         .filter(left)
                         .all(|i| commutes(sets, child.label, v.items[i].label)),

@@ -368,6 +368,25 @@ impl Reversal {
         }
     }
 
+    /// Whether no other item happens before the one at `at`, those that are `gone` left out. What is
+    /// gone was first itself when it went, so only the direct predecessors have to be asked.
+    pub(crate) fn is_initial(&self, run: &Finished<'_>, at: usize, gone: &[bool]) -> bool {
+        let position = self.items[at].position;
+        if position == NOWHERE {
+            return (0..at).all(|j| gone[j] || !self.precedes(run, j, at));
+        }
+        let is_gone = |position: u32| {
+            let found = self.items[..at].binary_search_by_key(&position, |item| item.position);
+            // What is not an item stands before the first one.
+            found.is_ok_and(|j| gone[j]) || found == Err(0)
+        };
+        run.clocks
+            .races_of(position)
+            .iter()
+            .all(|race| is_gone(race.first))
+            && run.trace.predecessor(position).is_none_or(is_gone)
+    }
+
     /// Whether the item at `later` happens after the one at `earlier`.
     pub(crate) fn precedes(&self, run: &Finished<'_>, earlier: usize, later: usize) -> bool {
         let (a, b) = (&self.items[earlier], &self.items[later]);

@@ -112,6 +112,15 @@ impl HappensBefore {
         &self.races
     }
 
+    /// The races whose second event is the one at `position`.
+    #[inline]
+    pub(crate) fn races_of(&self, position: u32) -> &[Race] {
+        let at = position as usize;
+        let from = self.marks[at].races as usize;
+        let to = self.marks.get(at + 1).map(|mark| mark.races as usize);
+        &self.races[from..to.unwrap_or(self.races.len())]
+    }
+
     /// The positions of the events on `object`, in order.
     pub(crate) fn events_on(&self, object: ObjectId) -> &[u32] {
         self.objects
