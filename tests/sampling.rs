@@ -55,6 +55,31 @@ fn a_longer_sample_begins_with_the_shorter_one() {
 }
 
 #[test]
+fn an_execution_does_not_depend_on_how_much_chance_the_ones_before_have_used() {
+    for algorithm in [Algorithm::Random, Algorithm::Pos] {
+        let drawn = |extra: usize| {
+            let record = Arc::new(Mutex::new(Vec::new()));
+            let mine = record.clone();
+            let mut builder = builder(algorithm, 3);
+            builder.iterations = 20;
+            builder.check(move || {
+                let number = dpor::choose(1000);
+                let mut record = mine.lock().unwrap();
+                record.push(number);
+                if record.len() == 1 {
+                    drop(record);
+                    for _ in 0..extra {
+                        dpor::choose(7);
+                    }
+                }
+            });
+            record.lock().unwrap().clone()
+        };
+        assert_eq!(drawn(0), drawn(5), "{algorithm:?}");
+    }
+}
+
+#[test]
 fn every_order_of_three_and_three_is_drawn_by_a_walk_and_by_pos() {
     for algorithm in [Algorithm::Random, Algorithm::Pos] {
         let mut orders = seen(algorithm, 1, 600);

@@ -19,8 +19,8 @@ impl Statics for NoStatics {
 }
 
 /// Explores `program` and gives up the driver after each `every` executions, with nothing but the
-/// bytes of a checkpoint going on to the next one.
-fn interrupted(program: &Program, every: u64) -> Found {
+/// bytes of a checkpoint going on to the next one. There are to be `most` executions in all.
+fn interrupted(program: &Program, every: u64, most: u64) -> Found {
     let mut found = Found::default();
     let mut saved: Option<Vec<u8>> = None;
     loop {
@@ -34,6 +34,10 @@ fn interrupted(program: &Program, every: u64) -> Found {
             );
         }
         let start = driver.stats.begun();
+        assert!(
+            start <= most,
+            "more than the {most} executions of one piece: {program:#?}"
+        );
         let go_on = |driver: &Driver| driver.stats.begun() < start + every;
         if explore_on(program, &mut driver, true, &mut found, go_on) {
             return found;
@@ -57,7 +61,7 @@ fn interruptions_at_any_point_lose_nothing_and_repeat_nothing() {
             continue;
         };
         for every in [1, 2, 7] {
-            let parts = interrupted(&program, every);
+            let parts = interrupted(&program, every, whole.stats.begun());
             assert_eq!(parts, whole, "every {every}, seed {seed}: {program:#?}");
             interruptions += whole.stats.begun() / every;
         }
