@@ -96,6 +96,11 @@ pub struct Builder {
     /// After how many executions the file is written again (`DPOR_CHECKPOINT_INTERVAL`). It is also
     /// written when a limit stops the exploration.
     pub checkpoint_interval: usize,
+    /// How many failures to collect before the exploration ends, at least one
+    /// (`DPOR_MAX_FAILURES`). Two failures of one kind at one place in the program count once. An
+    /// execution that fails is not continued, so what its threads would have done afterwards is
+    /// not raced with: with more than one failure the search is not exhaustive.
+    pub max_failures: usize,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
@@ -160,6 +165,7 @@ impl Builder {
                 .map(Duration::from_secs),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
             preemption_bound: env.size("DPOR_MAX_PREEMPTIONS", "preemptions")?,
+            max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
             checkpoint_file: env.text("DPOR_CHECKPOINT_FILE")?.map(PathBuf::from),
             checkpoint_interval: env
                 .size("DPOR_CHECKPOINT_INTERVAL", "executions")?
@@ -282,6 +288,7 @@ mod tests {
                 "expected a number of executions",
             ),
             ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
+            ("DPOR_MAX_FAILURES", "all", "expected a number of failures"),
             ("DPOR_LOG", "trace", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
             ("DPOR_SEED", "x", "expected a number below 2^64"),

@@ -5,8 +5,10 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::config::Builder;
+use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, explore};
 use crate::rt::exec::{context, heap};
+use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::text;
@@ -45,12 +47,20 @@ pub struct Failure {
     schedule: String,
     text: String,
     payload: Option<std::sync::Mutex<Box<dyn std::any::Any + Send>>>,
+    /// Where it failed; two failures of one kind at one place are the same.
+    place: String,
+    others: Vec<Failure>,
 }
 
 impl Failure {
     /// What kind of failure this is.
     pub fn kind(&self) -> FailureKind {
         self.kind
+    }
+
+    /// The failures that were found after this one, with [`Builder::max_failures`] above 1.
+    pub fn others(&self) -> &[Failure] {
+        &self.others
     }
 
     /// The schedule that leads to it, for [`replay`] or `DPOR_REPLAY`.
@@ -62,7 +72,11 @@ impl Failure {
 /// The full report.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.text)?;
+        for (i, other) in self.others.iter().enumerate() {
+            write!(f, "\n\nfailure {}: {}", i + 2, other.text)?;
+        }
+        Ok(())
     }
 }
 
@@ -170,45 +184,64 @@ impl Builder {
             Ok(watch) => watch,
             Err(error) => panic!("{error}"),
         };
-        let explored = explore(
-            Arc::new(f),
-            driver,
-            self.stack_size,
-            self.patience,
-            site,
-            |driver| watch.go_on(driver),
-        );
+        let body = Arc::new(f);
+        let mut failures: Vec<Failure> = Vec::new();
+        let driver = loop {
+            let explored = explore(
+                body.clone(),
+                driver,
+                self.stack_size,
+                self.patience,
+                site,
+                |driver| watch.go_on(driver),
+            );
+            let found = match explored {
+                Explored::Passed(driver) => break driver,
+                Explored::Failed(found) => *found,
+            };
+            let (mut failure, end, rest) = failure(found);
+            if rest.coverage() == Coverage::Sampled {
+                failure.text.push_str(&format!(
+                    "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
+                    self.algorithm.name()
+                ));
+            }
+            let last = matches!(
+                failure.kind,
+                FailureKind::NotDeterministic | FailureKind::Schedule
+            );
+            let known =
+                |other: &Failure| (other.kind, &other.place) == (failure.kind, &failure.place);
+            if !failures.iter().any(known) {
+                failures.push(failure);
+            }
+            driver = rest;
+            driver.finish(&end);
+            if last || failures.len() >= self.max_failures {
+                break Box::new(driver);
+            }
+        };
         watch.end();
-        match explored {
-            Explored::Passed(driver) => {
-                // Start and end of the main thread are no visible operations of the test.
-                if driver.stats.longest <= 2 {
-                    eprintln!(
-                        "dpor: the model at {site} did nothing that can be seen: is the crate built \
-                         with `--cfg dpor`, and are its imports swapped?"
-                    );
-                }
-                let report = Report::new(&driver, watch.stopped, seed, watch.start.elapsed());
-                if report.complete {
-                    watch.complete();
-                }
-                if !report.complete && report.verdict != Verdict::Replayed {
-                    eprintln!("{}", report.cut_short(&site));
-                }
-                Ok(report)
-            }
-            Explored::Failed(found) => {
-                let sampled = found.driver.coverage() == Coverage::Sampled;
-                let mut failure = failure(*found);
-                if sampled {
-                    failure.text.push_str(&format!(
-                        "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
-                        self.algorithm.name()
-                    ));
-                }
-                Err(failure)
-            }
+        if !failures.is_empty() {
+            let mut first = failures.remove(0);
+            first.others = failures;
+            return Err(Box::new(first));
         }
+        // Start and end of the main thread are no visible operations of the test.
+        if driver.stats.longest <= 2 {
+            eprintln!(
+                "dpor: the model at {site} did nothing that can be seen: is the crate built \
+                         with `--cfg dpor`, and are its imports swapped?"
+            );
+        }
+        let report = Report::new(&driver, watch.stopped, seed, watch.start.elapsed());
+        if report.complete {
+            watch.complete();
+        }
+        if !report.complete && report.verdict != Verdict::Replayed {
+            eprintln!("{}", report.cut_short(&site));
+        }
+        Ok(report)
     }
 }
 
@@ -218,10 +251,13 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
         schedule: text.to_owned(),
         text: format!("the schedule to replay is malformed: {error}\n  schedule   {text}"),
         payload: None,
+        place: String::new(),
+        others: Vec::new(),
     })
 }
 
-fn failure(found: Found) -> Box<Failure> {
+/// The failure that was found, how its execution ended, and what explores on.
+fn failure(found: Found) -> (Failure, End, Driver) {
     let kind = match &found.end {
         End::Panicked { .. } => FailureKind::Panic,
         End::Deadlock(_) => FailureKind::Deadlock,
@@ -250,12 +286,33 @@ fn failure(found: Found) -> Box<Failure> {
         schedule: &schedule,
         test: std::thread::current().name().map(str::to_owned),
     };
-    Box::new(Failure {
+    let text = text::render(&view);
+    let failure = Failure {
         kind,
-        text: text::render(&view),
+        text,
         schedule,
         payload: found.payload.map(std::sync::Mutex::new),
-    })
+        place: place(&found.end, found.message.as_ref()),
+        others: Vec::new(),
+    };
+    (failure, found.end, found.driver)
+}
+
+/// Where an execution failed, to tell whether two failures are the same.
+fn place(end: &End, message: Option<&Message>) -> String {
+    if let Some(Some((file, line, column))) = message.map(|message| &message.location) {
+        return format!("{file}:{line}:{column}");
+    }
+    let mut places: Vec<String> = match end {
+        End::Deadlock(stuck) | End::Livelock { stuck, .. } => stuck
+            .iter()
+            .map(|blocked| blocked.site.to_string())
+            .collect(),
+        End::DataRace(race) => vec![race.first.site.to_string(), race.second.site.to_string()],
+        _ => Vec::new(),
+    };
+    places.sort();
+    places.join(", ")
 }
 
 /// A value below `options`; every one of them is explored. Outside a model it is 0.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::{Algorithm, Builder, Limit, Verdict, thread};
+use dpor::{Algorithm, Builder, FailureKind, Limit, Verdict, thread};
 
 /// Three threads that add one with a load and a store: 36 traces.
 fn lost_update() {
@@ -210,4 +210,62 @@ fn a_log_has_the_schedule_of_each_execution() {
         assert!(line.starts_with(&start), "{line}");
     }
     assert!((1..4).all(|i| lines[i][20..] != lines[0][20..]), "{text}");
+}
+
+#[test]
+fn distinct_failures_are_collected_and_each_can_be_replayed() {
+    let body = || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let handles: Vec<_> = (1..=3)
+            .map(|i| {
+                let x = x.clone();
+                thread::spawn(move || x.swap(i, SeqCst))
+            })
+            .collect();
+        let seen: Vec<_> = handles.into_iter().map(|h| h.join().unwrap()).collect();
+        assert_ne!(seen, [0, 1, 2], "one after the other");
+        assert_ne!(seen, [2, 3, 0], "the other way round");
+        if seen[1] == 0 && seen[0] == 3 {
+            thread::park();
+        }
+    };
+    let mut builder = Builder::new();
+    let first = builder.explore(body).expect_err("three ways to fail");
+    assert!(first.others().is_empty(), "one is enough by default");
+    builder.max_failures = 10;
+    let first = builder.explore(body).expect_err("three ways to fail");
+    let all: Vec<_> = std::iter::once(&*first).chain(first.others()).collect();
+    let count = |kind| all.iter().filter(|failure| failure.kind() == kind).count();
+    assert_eq!(count(FailureKind::Panic), 2);
+    assert_eq!(count(FailureKind::Deadlock), 1);
+    for failure in all {
+        let mut replay = Builder::new();
+        replay.replay = Some(failure.schedule().to_owned());
+        let again = replay.explore(body).expect_err("the same failure");
+        assert_eq!(again.kind(), failure.kind());
+    }
+}
+
+#[test]
+fn a_failure_in_the_middle_of_a_wakeup_sequence_does_not_end_the_search() {
+    // Every order of the two first steps fails somewhere, and somewhere a third thread is on its way.
+    let body = || {
+        let x = Arc::new(AtomicUsize::new(0));
+        for _ in 0..3 {
+            let x = x.clone();
+            thread::spawn(move || {
+                let before = x.fetch_add(1, SeqCst);
+                assert_ne!(before, 1, "second");
+                assert_ne!(x.fetch_add(10, SeqCst), 13, "late");
+                x.load(SeqCst);
+            });
+        }
+    };
+    for algorithm in EXHAUSTIVE {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        builder.max_failures = 5;
+        let failure = builder.explore(body).expect_err("fails");
+        assert_eq!(failure.kind(), FailureKind::Panic, "{algorithm:?}");
+    }
 }

@@ -441,8 +441,11 @@ impl Driver {
         self.clocks.extend(&self.trace, &self.machine.sets);
         let blocked: Vec<Blocked> = match end {
             End::Complete => Vec::new(),
-            // An execution that was given up in the middle also has enabled operations pending.
-            End::Pruned(Pruned::Asleep) => self
+            End::Deadlock(_) | End::Livelock { .. } | End::Pruned(Pruned::Assumed) => {
+                self.blocked()
+            }
+            // An execution that ended in the middle also has enabled operations pending.
+            _ => self
                 .machine
                 .live()
                 .iter()
@@ -455,7 +458,6 @@ impl Driver {
                     })
                 })
                 .collect(),
-            _ => self.blocked(),
         };
         self.explorer.finish(&Finished {
             trace: &self.trace,

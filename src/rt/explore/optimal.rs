@@ -259,6 +259,8 @@ impl Explorer for Optimal {
     }
 
     fn finish(&mut self, run: &Finished<'_>) {
+        // A failure may end an execution in the middle of its wakeup sequence.
+        self.levels.truncate(run.trace.len());
         self.extend(run);
         let mut reversal = std::mem::take(&mut self.reversal);
         pairs(run, |first, second| {
