@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
 use dpor::{Algorithm, Builder, FailureKind, Limit, Verdict, thread};
 
 /// Three threads that add one with a load and a store: 36 traces.
@@ -248,18 +248,24 @@ fn distinct_failures_are_collected_and_each_can_be_replayed() {
 
 #[test]
 fn a_failure_in_the_middle_of_a_wakeup_sequence_does_not_end_the_search() {
-    // Every order of the two first steps fails somewhere, and somewhere a third thread is on its way.
+    // The first execution fails while two threads wait for a lock. Both are to have it before its
+    // holder, after the store; but the store is where the executions fail.
     let body = || {
+        let lock = Arc::new(Mutex::new(()));
         let x = Arc::new(AtomicUsize::new(0));
-        for _ in 0..3 {
-            let x = x.clone();
-            thread::spawn(move || {
-                let before = x.fetch_add(1, SeqCst);
-                assert_ne!(before, 1, "second");
-                assert_ne!(x.fetch_add(10, SeqCst), 13, "late");
-                x.load(SeqCst);
-            });
+        let held = lock.clone();
+        thread::spawn(move || {
+            let _guard = held.lock().unwrap();
+            thread::park();
+        });
+        for _ in 0..2 {
+            let lock = lock.clone();
+            thread::spawn(move || drop(lock.lock().unwrap()));
         }
+        thread::spawn(move || {
+            x.store(1, SeqCst);
+            panic!("on purpose");
+        });
     };
     for algorithm in EXHAUSTIVE {
         let mut builder = Builder::new();
@@ -267,5 +273,6 @@ fn a_failure_in_the_middle_of_a_wakeup_sequence_does_not_end_the_search() {
         builder.max_failures = 5;
         let failure = builder.explore(body).expect_err("fails");
         assert_eq!(failure.kind(), FailureKind::Panic, "{algorithm:?}");
+        assert!(failure.to_string().contains("on purpose"), "{failure}");
     }
 }
