@@ -315,3 +315,32 @@ fn a_lock_in_a_static_that_was_filled_outside_of_a_model_is_refused_not_corrupte
     let text = failure.expect_err("it cannot be put back").to_string();
     assert!(text.contains("make it inside the closure"), "{text}");
 }
+
+#[test]
+fn explorations_in_parallel_that_share_statics_take_turns() {
+    static COUNT: AtomicUsize = AtomicUsize::new(3);
+    static LIST: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for _ in 0..20 {
+                    let traces = count(|| {
+                        assert!(LIST.lock().unwrap().is_empty());
+                        let add = || {
+                            let seen = COUNT.load(SeqCst);
+                            LIST.lock().unwrap().push(seen);
+                            COUNT.store(seen + 1, SeqCst);
+                        };
+                        thread::scope(|s| {
+                            s.spawn(add);
+                            add();
+                        });
+                        assert_eq!(LIST.lock().unwrap().len(), 2);
+                        assert!((4..=5).contains(&COUNT.load(SeqCst)));
+                    });
+                    assert_eq!(traces, 6);
+                }
+            });
+        }
+    });
+}

@@ -11,4 +11,5 @@ pub(crate) mod locals;
 pub(crate) mod objects;
 pub(crate) mod panics;
 pub(crate) mod run;
+mod statics;
 pub(crate) mod watchdog;

@@ -21,6 +21,8 @@ use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::operation::ObjectKind;
 
+use super::statics;
+
 /// What puts the shim at an address back.
 type Undo = unsafe fn(*mut u8);
 
@@ -36,6 +38,8 @@ pub(crate) struct Table {
     /// Memory older than the execution that got its contents during it: they are dropped with their
     /// owner and not put back.
     made: Vec<Range<usize>>,
+    /// The right to use the statics of the process, which is kept from the first one on.
+    turn: statics::Turn,
     /// Memory in statics that got its contents at run time, before the execution.
     filled: Vec<Range<usize>>,
 }
@@ -73,7 +77,12 @@ impl Table {
         }
         let region = locate(address);
         let made = |range: &Range<usize>| range.contains(&address);
+        let mut memory = memory;
         if matches!(region, Region::Elsewhere { .. }) && !self.made.iter().any(made) {
+            if self.turn.take(address) {
+                // Another exploration may have been in the middle of an execution until now.
+                memory = statics::at_rest(address, kind).unwrap_or(memory);
+            }
             self.elsewhere.push((address, kind, memory));
         }
         let place = Place {
@@ -124,6 +133,7 @@ impl Table {
         if self.made.iter().any(made) {
             return;
         }
+        self.turn.take(memory.start.addr());
         if memory.drop.is_none() || self.is_constant(memory.start) {
             self.keep(memory);
         }
@@ -148,7 +158,7 @@ impl Table {
     /// Whether what is at the address is in a static and has been there since the program began.
     pub(crate) fn is_constant(&self, address: *const u8) -> bool {
         let filled = |range: &Range<usize>| range.contains(&address.addr());
-        in_static(address) && !self.filled.iter().any(filled)
+        statics::contain(address) && !self.filled.iter().any(filled)
     }
 
     /// Ends the execution: memory that is older than it gets back what it held before.
@@ -175,40 +185,7 @@ impl Table {
             unsafe { undo(start) };
         }
         for (address, kind, value) in self.elsewhere.drain(..) {
-            restore(address, kind, value);
-        }
-    }
-}
-
-/// Whether the address is in the memory of a program or library, where statics are, and not on a heap
-/// or stack.
-#[cfg(unix)]
-fn in_static(address: *const u8) -> bool {
-    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: the function takes any address, and only writes to `info`.
-    unsafe { libc::dladdr(address.cast(), info.as_mut_ptr()) != 0 }
-}
-
-/// Nobody can tell here, so the answer is the safe one.
-#[cfg(not(unix))]
-fn in_static(_: *const u8) -> bool {
-    false
-}
-
-fn restore(address: usize, kind: ObjectKind, value: u64) {
-    use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
-    let ObjectKind::Atomic(ty) = kind else { return };
-    let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
-    // SAFETY: the address is that of an atomic of this width which the execution has used and which
-    // was neither on a stack of the model nor in a block that it allocated or freed: a static, or
-    // something the test's closure owns, which is alive as long as the closure. It is only ever
-    // accessed atomically.
-    unsafe {
-        match ty.bits() {
-            8 => AtomicU8::from_ptr(pointer).store(value as u8, Relaxed),
-            16 => AtomicU16::from_ptr(pointer.cast()).store(value as u16, Relaxed),
-            32 => AtomicU32::from_ptr(pointer.cast()).store(value as u32, Relaxed),
-            _ => AtomicU64::from_ptr(pointer.cast()).store(value, Relaxed),
+            statics::restore(address, kind, value);
         }
     }
 }

@@ -1,0 +1,88 @@
+//! How do explorations share the statics of one process?
+//!
+//! Tests run in parallel, and two of them may use the same static. Its memory is one, so they take
+//! turns: an exploration that meets its first static waits until no other one uses any, and keeps the
+//! right until it is over. It waits for nothing else meanwhile, so nobody waits in a circle.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::rt::trace::operation::ObjectKind;
+
+/// The right to use the statics of the process, if it has been taken.
+#[derive(Default)]
+pub(super) struct Turn(Option<MutexGuard<'static, ()>>);
+
+impl Turn {
+    /// Waits for the right if the address is in a static; true if it was taken just now.
+    pub(super) fn take(&mut self, address: usize) -> bool {
+        static TURN: Mutex<()> = Mutex::new(());
+        if self.0.is_some() || !contain(std::ptr::without_provenance(address)) {
+            return false;
+        }
+        self.0 = Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
+        true
+    }
+}
+
+/// Whether the address is in the memory of a program or library, where statics are, and not on a heap
+/// or stack.
+#[cfg(unix)]
+pub(super) fn contain(address: *const u8) -> bool {
+    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: the function takes any address, and only writes to `info`.
+    unsafe { libc::dladdr(address.cast(), info.as_mut_ptr()) != 0 }
+}
+
+/// Nobody can tell here, so the answer is the safe one.
+#[cfg(not(unix))]
+pub(super) fn contain(_: *const u8) -> bool {
+    false
+}
+
+/// Puts the value of an atomic back.
+pub(super) fn restore(address: usize, kind: ObjectKind, value: u64) {
+    let ObjectKind::Atomic(ty) = kind else { return };
+    let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
+    // SAFETY: the address is that of an atomic of this width which the execution has used and which
+    // was neither on a stack of the model nor in a block that it allocated or freed: a static, or
+    // something the test's closure owns, which is alive as long as the closure. It is only ever
+    // accessed atomically.
+    unsafe {
+        match ty.bits() {
+            8 => AtomicU8::from_ptr(pointer).store(value as u8, Relaxed),
+            16 => AtomicU16::from_ptr(pointer.cast()).store(value as u16, Relaxed),
+            32 => AtomicU32::from_ptr(pointer.cast()).store(value as u32, Relaxed),
+            _ => AtomicU64::from_ptr(pointer.cast()).store(value, Relaxed),
+        }
+    }
+}
+
+/// What the memory of a shim in a static holds between two executions, if that can differ from what
+/// its thread has seen before it got its turn.
+pub(super) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
+    let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
+    // SAFETY: the address is that of a shim of this kind, which is about to be used and lives in a
+    // static. An atomic has this width, the stage of an initialisation is a byte; both are only ever
+    // accessed atomically.
+    unsafe {
+        match kind {
+            ObjectKind::Atomic(ty) => Some(match ty.bits() {
+                8 => AtomicU8::from_ptr(pointer).load(Relaxed) as u64,
+                16 => AtomicU16::from_ptr(pointer.cast()).load(Relaxed) as u64,
+                32 => AtomicU32::from_ptr(pointer.cast()).load(Relaxed) as u64,
+                _ => AtomicU64::from_ptr(pointer.cast()).load(Relaxed),
+            }),
+            ObjectKind::Once => Some(AtomicU8::from_ptr(pointer).load(Relaxed) as u64),
+            // Nobody holds a lock between two executions.
+            ObjectKind::Mutex | ObjectKind::RwLock => Some(0),
+            ObjectKind::Count { .. }
+            | ObjectKind::Thread
+            | ObjectKind::Token
+            | ObjectKind::Condvar
+            | ObjectKind::Barrier
+            | ObjectKind::Channel => None,
+        }
+    }
+}
