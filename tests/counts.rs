@@ -90,7 +90,7 @@ fn readers_have_two_to_the_n_executions() {
 
 #[test]
 fn lastzero_has_the_published_number_of_executions() {
-    for (n, traces) in [(5, 64), (10, 3328)] {
+    for (n, traces) in [(5, 64), (10, 3328), (15, 147_456)] {
         let body = move || {
             let a: Arc<[AtomicUsize]> = (0..=n).map(|_| AtomicUsize::new(0)).collect();
             run(n + 1, move |i| match i {
@@ -162,7 +162,7 @@ fn a_spinning_thread_waits_for_the_change() {
 
 #[test]
 fn wakeup_stress_has_two_times_n_factorial_executions() {
-    for (n, traces) in [(4, 48), (5, 240)] {
+    for (n, traces) in [(4, 48), (5, 240), (6, 1440)] {
         let body = move || {
             let counters = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
             let add = |which: usize| {
@@ -189,7 +189,7 @@ fn wakeup_stress_has_two_times_n_factorial_executions() {
 
 #[test]
 fn filesystem_has_the_published_number_of_executions() {
-    for (n, traces) in [(14, 2), (16, 8), (18, 32)] {
+    for (n, traces) in [(14, 2), (16, 8), (18, 32), (19, 64)] {
         let body = move || {
             let inodes: Arc<Vec<Mutex<usize>>> = Arc::new((0..32).map(|_| Mutex::new(0)).collect());
             let busy: Arc<Vec<Mutex<bool>>> =
@@ -218,10 +218,10 @@ fn filesystem_has_the_published_number_of_executions() {
 
 #[test]
 fn indexer_has_the_published_number_of_executions() {
-    let body = || {
+    let body = |threads: usize| {
         let table: Arc<Vec<AtomicUsize>> =
             Arc::new((0..128).map(|_| AtomicUsize::new(0)).collect());
-        run(12, move |t| {
+        run(threads, move |t| {
             for m in 0..4 {
                 let key = (m + 1) * 11 + t;
                 let mut h = (key * 7) % 128;
@@ -231,7 +231,77 @@ fn indexer_has_the_published_number_of_executions() {
             }
         });
     };
-    assert_eq!(count(body), 8);
+    assert_eq!(count(move || body(12)), 8);
+    assert_eq!(count(move || body(15)), 4096);
+}
+
+/// One group of figure 10 of [SS]: what its threads share.
+#[derive(Default)]
+struct Group {
+    x: AtomicUsize,
+    y: AtomicUsize,
+    z: AtomicUsize,
+}
+
+fn spawn_group(group: &Arc<Group>) {
+    let (q, r, s) = (group.clone(), group.clone(), group.clone());
+    thread::spawn(move || q.y.store(1, SeqCst));
+    thread::spawn(move || {
+        if r.y.load(SeqCst) == 0 {
+            r.z.store(1, SeqCst);
+        }
+    });
+    thread::spawn(move || {
+        if s.z.load(SeqCst) == 1 && s.y.load(SeqCst) == 0 {
+            s.x.store(1, SeqCst);
+        }
+    });
+}
+
+#[test]
+fn figure_10_has_four_executions_more_for_each_group() {
+    for n in 1..=9 {
+        let body = move || {
+            let groups: Vec<_> = (0..n).map(|_| Arc::new(Group::default())).collect();
+            spawn_group(&groups[0]);
+            thread::spawn(move || {
+                for i in 0..n {
+                    if groups[i].x.load(SeqCst) == 0 {
+                        break;
+                    }
+                    if let Some(next) = groups.get(i + 1) {
+                        spawn_group(next);
+                    }
+                }
+            });
+        };
+        assert_eq!(count(body), 4 * n as u64 + 1, "{n} groups");
+    }
+}
+
+#[test]
+fn threads_that_spawn_in_either_order_keep_their_names() {
+    // Were the inner threads named in the order of their spawns, a sleeping one would be taken for the
+    // other as soon as the order changes.
+    let body = || {
+        let x = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let outer: Vec<_> = (1..=2)
+            .map(|i| {
+                let x = x.clone();
+                thread::spawn(move || {
+                    x.1.store(i, SeqCst);
+                    let y = x.clone();
+                    let inner = thread::spawn(move || y.0.store(i, SeqCst));
+                    inner.join().unwrap();
+                })
+            })
+            .collect();
+        for thread in outer {
+            thread.join().unwrap();
+        }
+    };
+    // Two orders of each pair of stores.
+    assert_eq!(count(body), 4);
 }
 
 #[test]
