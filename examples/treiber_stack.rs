@@ -16,16 +16,10 @@ struct Stack {
 }
 
 impl Stack {
-    fn new(tagged: bool) -> Stack {
-        let next = [0, 2, 0].map(AtomicUsize::new);
-        let head = AtomicUsize::new(1);
-        Stack { head, next, tagged }
-    }
-
     fn replace(&self, head: usize, node: usize) -> bool {
-        let tag = if self.tagged { (head & !15) + 16 } else { 0 };
+        let new = if self.tagged { (head & !15) + 16 } else { 0 } + node;
         self.head
-            .compare_exchange(head, tag + node, SeqCst, SeqCst)
+            .compare_exchange(head, new, SeqCst, SeqCst)
             .is_ok()
     }
 
@@ -55,24 +49,24 @@ impl Stack {
 }
 
 fn pop_and_push_back(tagged: bool) {
-    let stack = Arc::new(Stack::new(tagged));
+    let next = [0, 2, 0].map(AtomicUsize::new);
+    let head = AtomicUsize::new(1);
+    let stack = Arc::new(Stack { head, next, tagged });
     let shared = stack.clone();
     let other = thread::spawn(move || {
         // Takes both nodes and gives the first one back.
-        let (a, b) = (shared.pop(), shared.pop());
-        if let (Some(a), Some(_)) = (a, b) {
-            shared.push(a);
+        let taken = [shared.pop(), shared.pop()];
+        if let [Some(first), Some(_)] = taken {
+            shared.push(first);
         }
-        [a, b]
+        taken
     });
     let mine = stack.pop();
     let [a, b] = other.join().unwrap();
     let kept = if b.is_some() { b } else { a };
     let left = stack.pop();
-    assert!(
-        left.is_none() || (left != mine && left != kept),
-        "node {left:?} is owned twice"
-    );
+    let fine = left.is_none() || (left != mine && left != kept);
+    assert!(fine, "node {left:?} is owned twice");
 }
 
 fn main() {
