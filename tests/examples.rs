@@ -15,7 +15,7 @@ const EXAMPLES: &[(&str, u64)] = &[
 /// What the example prints, with this schedule to replay.
 fn run(name: &str, replay: Option<&str>) -> (bool, String) {
     // `cargo test` has built the examples, next to the folder of the tests.
-    let mut path = PathBuf::from(std::env::current_exe().expect("a test has a file"));
+    let mut path: PathBuf = std::env::current_exe().expect("a test has a file");
     path.pop();
     path.pop();
     path.push("examples");

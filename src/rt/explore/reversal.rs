@@ -85,7 +85,7 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
             found(race.first, executed(race.second, alternative));
         }
     }
-    for position in 0..trace.len() as u32 {
+    for &position in trace.notable() {
         let event = trace.at(position);
         // (b) Blocking.
         shut_out(run, event.thread, event.operation, position, |first| {
@@ -164,15 +164,7 @@ fn shut_out(
                 }
             }
         }
-        OpKind::Lock
-        | OpKind::TryLock
-        | OpKind::ReadLock
-        | OpKind::TryRead
-        | OpKind::WriteLock
-        | OpKind::TryWrite
-        | OpKind::CallOnce { .. }
-        | OpKind::Send
-        | OpKind::TrySend => {
+        kind if kind.may_have_waited() => {
             let wanted = classify(&operation.kind, Outcome::Success(0), Nature::Plain);
             for first in earlier(operation.object) {
                 let event = run.trace.at(first);

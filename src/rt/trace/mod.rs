@@ -66,6 +66,8 @@ pub(crate) struct Trace {
     events: Vec<Event>,
     /// For each thread the positions of its events.
     positions: Vec<Vec<u32>>,
+    /// The positions of the events that have something to be reversed besides their races.
+    notable: Vec<u32>,
     /// For each thread the position of the event that spawned it, or [`NOWHERE`].
     spawned: Vec<u32>,
 }
@@ -82,6 +84,11 @@ impl Trace {
     /// How many threads there are names for.
     pub(crate) fn threads(&self) -> usize {
         self.positions.len()
+    }
+
+    /// The positions of the events that had several outcomes, or may have had to wait for others.
+    pub(crate) fn notable(&self) -> &[u32] {
+        &self.notable
     }
 
     /// The event at `position`.
@@ -140,6 +147,9 @@ impl Trace {
             }
             self.spawned[child.index()] = position;
         }
+        if event.alternatives > 1 || event.operation.kind.may_have_waited() {
+            self.notable.push(position);
+        }
         self.events.push(event);
     }
 
@@ -165,6 +175,9 @@ impl Trace {
                 return;
             };
             self.positions[event.thread.index()].pop();
+            if self.notable.last() == Some(&(self.events.len() as u32)) {
+                self.notable.pop();
+            }
             if let operation::OpKind::Spawn { child } = event.operation.kind {
                 self.spawned[child.index()] = NOWHERE;
             }

@@ -329,6 +329,24 @@ pub(crate) enum OpKind {
 }
 
 impl OpKind {
+    /// Whether an acquisition by another thread, or a change of what it has read, may have shut the
+    /// operation out ([SS] 8.1).
+    pub(crate) const fn may_have_waited(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Lock
+                | OpKind::TryLock
+                | OpKind::ReadLock
+                | OpKind::TryRead
+                | OpKind::WriteLock
+                | OpKind::TryWrite
+                | OpKind::CallOnce { .. }
+                | OpKind::Send
+                | OpKind::TrySend
+                | OpKind::Wait { .. }
+        )
+    }
+
     /// Whether it makes or drops a reference, as any use of an `Arc` does by the way.
     pub(crate) const fn counts(&self) -> bool {
         matches!(
