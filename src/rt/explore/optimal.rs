@@ -137,10 +137,12 @@ impl Optimal {
         self.gone.clear();
         self.gone.resize(v.items.len(), false);
         for sleeper in &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize] {
-            let thread = sleeper.step.thread;
-            let covered = match v.items.iter().position(|item| item.step.thread == thread) {
+            let covered = match v.first_of(run, depth as u32, sleeper.step.thread) {
                 Some(at) => v.items[at].step == sleeper.step && v.is_initial(run, at, &self.gone),
-                None => (v.items.iter()).all(|item| commutes(sets, sleeper.label, item.label)),
+                // The last item is the one that is most often in the way.
+                None => {
+                    (v.items.iter().rev()).all(|item| commutes(sets, sleeper.label, item.label))
+                }
             };
             if covered {
                 return;
@@ -148,23 +150,24 @@ impl Optimal {
         }
         let mut parent = None;
         let mut children = level.pending;
+        if !children.is_empty() {
+            self.reversal.link(run.trace.threads());
+        }
         'descend: while !children.is_empty() {
             for id in self.arena.iter(children) {
                 let child = self.arena.node(id);
-                let thread = child.step.thread;
-                let left = |i: &usize| !self.gone[*i];
-                let found = (0..v.items.len())
-                    .filter(left)
-                    .find(|&i| v.items[i].step.thread == thread);
+                let v = &self.reversal;
+                let found = v.head(child.step.thread);
                 let matches = match found {
                     Some(at) => v.items[at].step == child.step && v.is_initial(run, at, &self.gone),
                     None => (0..v.items.len())
-                        .filter(left)
+                        .filter(|&i| !self.gone[i])
                         .all(|i| commutes(sets, child.label, v.items[i].label)),
                 };
                 if matches {
                     if let Some(at) = found {
                         self.gone[at] = true;
+                        self.reversal.advance(at);
                     }
                     parent = Some(id);
                     children = child.children;
