@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::config::Builder;
+pub use crate::config::Builder;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, explore};
 use crate::rt::exec::{context, heap};

@@ -5,6 +5,7 @@
 //! | `atomic` | modelled: every type and method that is stable |
 //! | `Mutex`, `RwLock`, `Condvar`, `Barrier` | modelled |
 //! | `Once`, `OnceLock`, `LazyLock` | modelled |
+//! | (loom's `Notify`) | modelled |
 //! | `mpsc` | modelled; its errors are std's own |
 //! | `PoisonError`, `TryLockError`, `LockResult`, `TryLockResult` | std's own |
 //! | `Arc`, `Weak` | modelled; no unsizing but through `From<Box<dyn Trait>>`, no `self: Arc<Self>`, no `Waker` |
@@ -16,6 +17,7 @@ mod condvar;
 mod lazy_lock;
 pub mod mpsc;
 mod mutex;
+mod notify;
 mod once;
 mod once_lock;
 mod poison;
@@ -26,6 +28,7 @@ pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use lazy_lock::LazyLock;
 pub use mutex::{Mutex, MutexGuard};
+pub use notify::Notify;
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -304,7 +304,7 @@ impl Class {
     pub(crate) const fn acquires(self) -> bool {
         matches!(
             self,
-            Class::Acquire | Class::ReadAcquire | Class::OnceBegin | Class::Sent
+            Class::Acquire | Class::ReadAcquire | Class::OnceBegin | Class::Sent | Class::Park
         )
     }
 }

@@ -343,6 +343,8 @@ impl OpKind {
                 | OpKind::CallOnce { .. }
                 | OpKind::Send
                 | OpKind::TrySend
+                | OpKind::Park
+                | OpKind::ParkTimeout
                 | OpKind::Wait { .. }
         )
     }

@@ -1,0 +1,49 @@
+//! Futures inside of a model.
+//!
+//! A task is a modelled thread that polls one future: [`block_on`] waits in between, on an object that
+//! the future's wakers notify, so a wake-up is a visible operation like any other and async code is
+//! explored like threads.
+
+mod atomic_waker;
+mod task;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+pub use atomic_waker::AtomicWaker;
+pub use task::{JoinHandle, spawn};
+
+use crate::sync::Notify;
+
+/// What wakes a thread that is in [`block_on`].
+struct Signal(Notify);
+
+impl Wake for Signal {
+    #[track_caller]
+    fn wake(self: Arc<Self>) {
+        self.0.notify();
+    }
+
+    #[track_caller]
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.notify();
+    }
+}
+
+/// Polls `future` on this thread until it is ready. A wake-up that comes before the thread waits is not
+/// lost; several are one.
+#[track_caller]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let signal = Arc::new(Signal(Notify::new()));
+    let waker = Waker::from(signal.clone());
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => signal.0.wait(),
+        }
+    }
+}

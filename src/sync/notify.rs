@@ -1,0 +1,62 @@
+//! One notification that is kept until somebody takes it, as `loom::sync::Notify`.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
+
+/// Holds at most one notification. `wait` takes it, and waits until there is one.
+#[derive(Debug, Default)]
+pub struct Notify {
+    available: AtomicBool,
+    /// For threads outside of a model.
+    lock: Mutex<()>,
+    condvar: Condvar,
+}
+
+impl Notify {
+    /// Without a notification.
+    pub const fn new() -> Notify {
+        Notify {
+            available: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            condvar: Condvar::new(),
+        }
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            address: self.available.as_ptr().addr(),
+            kind: ObjectKind::Token,
+            memory: self.available.load(SeqCst) as u64,
+        }
+    }
+
+    /// Leaves a notification. One that is there already is enough.
+    #[track_caller]
+    pub fn notify(&self) {
+        let answer = rt::perform(self.target(), OpKind::Unpark);
+        if let Answer::Outside = answer {
+            let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            self.available.store(true, SeqCst);
+            self.condvar.notify_one();
+        } else {
+            self.available.store(true, SeqCst);
+        }
+    }
+
+    /// Waits for a notification and takes it. If several threads wait, any one of them may get it.
+    #[track_caller]
+    pub fn wait(&self) {
+        let answer = rt::perform(self.target(), OpKind::Park);
+        if let Answer::Outside = answer {
+            let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            while !self.available.swap(false, SeqCst) {
+                let waited = self.condvar.wait(guard);
+                guard = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+        } else {
+            self.available.store(false, SeqCst);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Are wake-ups explored, and lost ones found?
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::Mutex as StdMutex;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::Poll;
+
+use dpor::future::{AtomicWaker, block_on, spawn};
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::sync::{Arc, Notify};
+use dpor::{Builder, FailureKind, thread};
+
+/// A flag that a task waits for.
+#[derive(Default)]
+struct Flag {
+    set: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Flag {
+    fn raise(&self) {
+        self.set.store(true, SeqCst);
+        self.waker.wake();
+    }
+
+    /// Waits for the flag; `careful` looks again after the registration.
+    async fn wait(&self, careful: bool) {
+        poll_fn(|context| {
+            if self.set.load(SeqCst) {
+                return Poll::Ready(());
+            }
+            self.waker.register_by_ref(context.waker());
+            if careful && self.set.load(SeqCst) {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+fn flag(careful: bool) {
+    let flag = Arc::new(Flag::default());
+    let theirs = flag.clone();
+    let other = thread::spawn(move || theirs.raise());
+    block_on(flag.wait(careful));
+    other.join().unwrap();
+}
+
+#[test]
+fn a_task_that_registers_and_looks_again_is_always_woken() {
+    let report = Builder::new().check(|| flag(true));
+    assert!(report.complete);
+    assert!(report.executions > 2);
+}
+
+#[test]
+fn a_task_that_looks_and_then_registers_can_sleep_for_ever() {
+    let failure = Builder::new().explore(|| flag(false));
+    let failure = failure.expect_err("the flag can be raised in between");
+    assert_eq!(failure.kind(), FailureKind::Deadlock);
+}
+
+#[test]
+fn tasks_are_awaited_and_joined() {
+    let seen = std::sync::Arc::new(StdMutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let report = Builder::new().check(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let add = |n: usize| {
+            let x = x.clone();
+            spawn(async move { x.fetch_add(n, SeqCst) })
+        };
+        let (a, b) = (add(1), add(10));
+        let a = block_on(a);
+        let b = b.join().unwrap();
+        assert_eq!(x.load(SeqCst), 11);
+        all.lock().unwrap().insert((a, b));
+    });
+    assert!(report.complete);
+    let seen: Vec<_> = seen.lock().unwrap().iter().copied().collect();
+    assert_eq!(seen, [(0, 1), (10, 0)]);
+}
+
+#[test]
+fn one_notification_is_taken_by_either_of_two_threads() {
+    let failure = Builder::new().explore(|| {
+        let notify = Notify::new();
+        thread::scope(|s| {
+            s.spawn(|| notify.wait());
+            s.spawn(|| notify.wait());
+            notify.notify();
+        });
+    });
+    assert_eq!(
+        failure.expect_err("one hangs").kind(),
+        FailureKind::Deadlock
+    );
+    let seen = std::sync::Arc::new(StdMutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let report = Builder::new().check(move || {
+        let (notify, first) = (Notify::new(), AtomicUsize::new(0));
+        thread::scope(|s| {
+            for me in 1..=2 {
+                let (notify, first) = (&notify, &first);
+                s.spawn(move || {
+                    notify.wait();
+                    first.compare_exchange(0, me, SeqCst, SeqCst).ok();
+                    notify.notify();
+                });
+            }
+            notify.notify();
+        });
+        all.lock().unwrap().insert(first.load(SeqCst));
+    });
+    assert!(report.complete);
+    assert_eq!(*seen.lock().unwrap(), BTreeSet::from([1, 2]));
+}
+
+#[test]
+fn outside_of_a_model_futures_run_on_real_threads() {
+    let flag = std::sync::Arc::new(Flag::default());
+    let theirs = flag.clone();
+    let other = std::thread::spawn(move || theirs.raise());
+    block_on(flag.wait(true));
+    other.join().unwrap();
+    let task = spawn(async { 5 });
+    assert_eq!(task.join().unwrap(), 5);
+}
