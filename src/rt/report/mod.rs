@@ -2,3 +2,4 @@
 
 pub(crate) mod source;
 pub(crate) mod text;
+pub(crate) mod words;

@@ -1,0 +1,312 @@
+//! How are threads, objects, values and operations called?
+//!
+//! A thread has the name that the program gave it, otherwise its path; an object has the receiver of
+//! its first access, otherwise its kind, with a number if several are alike. An operation is worded
+//! twice: as announced, before it happens, and as it happened, with its values.
+
+use std::collections::BTreeMap;
+
+use super::source::Sources;
+use crate::rt::object::machine::Machine;
+use crate::rt::object::{State, count};
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
+use crate::rt::trace::verdict::{Blocked, End};
+use crate::rt::trace::{Event, Site, Trace};
+
+/// What threads and objects are called.
+pub(super) struct Names<'a> {
+    machine: &'a Machine,
+    /// Names that the program gave to threads.
+    given: &'a [(ThreadId, String)],
+    objects: BTreeMap<ObjectId, String>,
+}
+
+impl<'a> Names<'a> {
+    /// Names for all that the events and the end of an execution speak of.
+    pub(super) fn new(
+        end: &End,
+        trace: &Trace,
+        machine: &'a Machine,
+        given: &'a [(ThreadId, String)],
+    ) -> Names<'a> {
+        let mut sources = Sources::default();
+        let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
+        let events = trace.events().iter().map(|e| (e.operation, e.site));
+        let stuck = blocked(end).iter().map(|b| (b.operation, b.site));
+        let differing: Vec<(Operation, Site)> = match end {
+            End::NotDeterministic(it) => it.expected.into_iter().chain(it.found).collect(),
+            _ => Vec::new(),
+        };
+        for (operation, site) in events.chain(stuck).chain(differing) {
+            let object = operation.object;
+            if object == ObjectId::NONE || objects.contains_key(&object) {
+                continue;
+            }
+            let region = machine.names.place(object).region;
+            if matches!(region, Region::Thread(_) | Region::Token(_)) {
+                continue;
+            }
+            let kind = machine.state(object).kind();
+            let base = match (sources.receiver(site), kind) {
+                // The name alone is what the program calls the value.
+                (Some(name), ObjectKind::Count { .. }) => format!("arc {name}"),
+                (Some(name), _) => name,
+                (None, kind) => kind_name(kind).to_lowercase(),
+            };
+            let alike = objects.values().filter(|name| {
+                name.as_str() == base
+                    || name.strip_prefix(&base).is_some_and(|s| s.starts_with('#'))
+            });
+            let name = match alike.count() {
+                0 => base,
+                others => format!("{base}#{}", others + 1),
+            };
+            objects.insert(object, name);
+        }
+        Names {
+            machine,
+            given,
+            objects,
+        }
+    }
+
+    /// The name that the program gave to a thread, otherwise its path.
+    pub(super) fn thread(&self, thread: ThreadId) -> String {
+        let given = self.given.iter().rev().find(|(t, _)| *t == thread);
+        match given {
+            Some((_, name)) => name.clone(),
+            None => self.machine.names.path(thread),
+        }
+    }
+
+    fn object(&self, object: ObjectId) -> String {
+        match self.objects.get(&object) {
+            Some(name) => name.clone(),
+            None => "?".to_owned(),
+        }
+    }
+
+    /// The thread whose end or token an object stands for.
+    fn whose(&self, object: ObjectId) -> String {
+        match self.machine.names.place(object).region {
+            Region::Thread(thread) | Region::Token(thread) => self.thread(thread),
+            _ => self.object(object),
+        }
+    }
+
+    fn value(&self, object: ObjectId, bits: u64) -> String {
+        match self.machine.state(object).kind() {
+            ObjectKind::Atomic(AtomicType::Bool) => (bits != 0).to_string(),
+            ObjectKind::Atomic(AtomicType::Ptr) if bits == 0 => "null".to_owned(),
+            ObjectKind::Atomic(AtomicType::Ptr) => format!("{bits:#x}"),
+            ObjectKind::Atomic(ty) => ty.widen(bits).to_string(),
+            _ => bits.to_string(),
+        }
+    }
+
+    /// What an operation is about, before it happens.
+    pub(super) fn announced(&self, operation: &Operation) -> String {
+        let object = operation.object;
+        match operation.kind {
+            OpKind::Load { .. } => format!("load {}", self.object(object)),
+            OpKind::Store { .. } => format!("store to {}", self.object(object)),
+            OpKind::Rmw { rmw, .. } => format!("{} on {}", rmw.name(), self.object(object)),
+            OpKind::CompareExchange { .. } => {
+                format!("compare-exchange on {}", self.object(object))
+            }
+            OpKind::Fence { .. } => "fence".to_owned(),
+            OpKind::Lock => format!("lock {}", self.object(object)),
+            OpKind::TryLock => format!("try_lock {}", self.object(object)),
+            OpKind::Unlock { .. } => format!("unlock {}", self.object(object)),
+            OpKind::Retain => format!("clone {}", self.object(object)),
+            OpKind::Release { told: false } => format!("drop {}", self.object(object)),
+            OpKind::Release { told: true } => format!("into_inner {}", self.object(object)),
+            OpKind::RetainWeak => format!("clone a weak {}", self.object(object)),
+            OpKind::ReleaseWeak => format!("drop a weak {}", self.object(object)),
+            OpKind::FirstReference => format!("first reference to {}", self.object(object)),
+            OpKind::ReadCount => format!("count of {}", self.object(object)),
+            OpKind::TakeUnique => format!("take {} if unique", self.object(object)),
+            OpKind::Upgrade => format!("upgrade {}", self.object(object)),
+            OpKind::Spawn { child } => format!("spawn {}", self.thread(child)),
+            OpKind::Exit => "end".to_owned(),
+            OpKind::Join => format!("join {}", self.whose(object)),
+            OpKind::IsFinished => format!("is_finished of {}", self.whose(object)),
+            OpKind::Park => "park".to_owned(),
+            OpKind::ParkTimeout => "park_timeout".to_owned(),
+            OpKind::Unpark => format!("unpark {}", self.whose(object)),
+            OpKind::ReadLock => format!("read-lock {}", self.object(object)),
+            OpKind::TryRead => format!("try_read {}", self.object(object)),
+            OpKind::UnlockRead => format!("read-unlock {}", self.object(object)),
+            OpKind::WriteLock => format!("write-lock {}", self.object(object)),
+            OpKind::TryWrite => format!("try_write {}", self.object(object)),
+            OpKind::UnlockWrite { .. } => format!("write-unlock {}", self.object(object)),
+            OpKind::Downgrade => format!("downgrade {}", self.object(object)),
+            OpKind::Enqueue { .. } => format!("wait on {}", self.object(object)),
+            OpKind::Awake { timed: false } => format!("be notified by {}", self.object(object)),
+            OpKind::Awake { timed: true } => format!("wake up from {}", self.object(object)),
+            OpKind::NotifyOne => format!("notify_one {}", self.object(object)),
+            OpKind::NotifyAll => format!("notify_all {}", self.object(object)),
+            OpKind::Arrive => format!("arrive at {}", self.object(object)),
+            OpKind::Leave { .. } => format!("leave {}", self.object(object)),
+            OpKind::CallOnce { .. } => format!("initialise {}", self.object(object)),
+            OpKind::EndOnce { poison: false } => format!("{} is initialised", self.object(object)),
+            OpKind::EndOnce { poison: true } => format!("poison {}", self.object(object)),
+            OpKind::CheckOnce => format!("look at {}", self.object(object)),
+            OpKind::WaitOnce { .. } => format!("wait until {} is done", self.object(object)),
+            OpKind::Send => format!("send to {}", self.object(object)),
+            OpKind::TrySend => format!("try_send to {}", self.object(object)),
+            OpKind::Taken { index } => {
+                format!("hand over message {index} of {}", self.object(object))
+            }
+            OpKind::RecvWait => format!("wait at {}", self.object(object)),
+            OpKind::Recv { timed: false } => format!("receive from {}", self.object(object)),
+            OpKind::Recv { timed: true } => format!("recv_timeout from {}", self.object(object)),
+            OpKind::TryRecv => format!("try_recv from {}", self.object(object)),
+            OpKind::AddSender => format!("clone a sender of {}", self.object(object)),
+            OpKind::DropSender => format!("drop a sender of {}", self.object(object)),
+            OpKind::DropReceiver => format!("drop the receiver of {}", self.object(object)),
+            OpKind::Choose { options } => format!("choose({options})"),
+            OpKind::GiveUp => "assume(false)".to_owned(),
+            OpKind::Start => "start".to_owned(),
+            OpKind::Wait { set, .. } => {
+                let set = self.machine.sets.get(set);
+                let names: Vec<String> = set.iter().map(|&o| self.whose(o)).collect();
+                format!("spin until {} changes", names.join(" or "))
+            }
+        }
+    }
+
+    /// What an operation did, with its values.
+    pub(super) fn happened(&self, event: &Event) -> String {
+        let object = event.operation.object;
+        let name = || self.object(object);
+        let value = |bits| self.value(object, bits);
+        let found = event.outcome.value().unwrap_or_default();
+        match event.operation.kind {
+            OpKind::Load { .. } => format!("{} = {}", name(), value(found)),
+            OpKind::Store { value: new, .. } => match event.before {
+                Some(before) => format!("{} := {} (was {})", name(), value(new), value(before)),
+                None => format!("{} := {}", name(), value(new)),
+            },
+            OpKind::Rmw { rmw, operand, .. } => {
+                let State::Atomic { ty, .. } = *self.machine.state(object) else {
+                    return self.announced(&event.operation);
+                };
+                let new = rmw.apply(ty, found, operand);
+                format!(
+                    "{} {}: {} -> {}",
+                    name(),
+                    rmw.name(),
+                    value(found),
+                    value(new)
+                )
+            }
+            OpKind::CompareExchange { expected, new, .. } => match event.outcome {
+                Outcome::Success(_) => {
+                    format!("{} cas: {} -> {}", name(), value(expected), value(new))
+                }
+                _ if found == expected => format!("{} cas failed for no reason", name()),
+                _ => format!(
+                    "{} cas failed: {}, not {}",
+                    name(),
+                    value(found),
+                    value(expected)
+                ),
+            },
+            OpKind::TryLock if !event.outcome.succeeded() => {
+                format!("try_lock {}: held", name())
+            }
+            OpKind::ReadCount => format!("{}: {}", self.announced(&event.operation), counts(found)),
+            OpKind::TakeUnique if !event.outcome.succeeded() => {
+                format!("{}: {}", self.announced(&event.operation), counts(found))
+            }
+            OpKind::Upgrade if !event.outcome.succeeded() => {
+                format!("{}: nothing left", self.announced(&event.operation))
+            }
+            OpKind::Release { .. } if found == 1 => {
+                format!("{}, the last one", self.announced(&event.operation))
+            }
+            OpKind::IsFinished => format!("{}: {}", self.announced(&event.operation), found != 0),
+            OpKind::TryRead | OpKind::TryWrite if !event.outcome.succeeded() => {
+                format!("{}: held", self.announced(&event.operation))
+            }
+            OpKind::NotifyOne | OpKind::NotifyAll => {
+                let announced = self.announced(&event.operation);
+                match u32::try_from(found) {
+                    Ok(0) => format!("{announced}: nobody waits"),
+                    Ok(thread) => {
+                        format!("{announced}: wakes {}", self.thread(ThreadId(thread - 1)))
+                    }
+                    Err(_) => format!("{announced}: wakes several"),
+                }
+            }
+            OpKind::Awake { .. } if !event.outcome.succeeded() => {
+                format!("wait on {} ends without a notification", name())
+            }
+            OpKind::Awake { .. } => format!("woken by {}", name()),
+            OpKind::Arrive => format!(
+                "{}, {} missing",
+                self.announced(&event.operation),
+                found as u32 - 1
+            ),
+            OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } if !event.outcome.succeeded() => {
+                match found {
+                    2 => format!("{}: done already", name()),
+                    _ => format!("{}: poisoned", name()),
+                }
+            }
+            OpKind::CheckOnce => format!(
+                "{}: {}",
+                name(),
+                if found != 0 { "done" } else { "not done" }
+            ),
+            OpKind::Send | OpKind::TrySend => match event.outcome {
+                Outcome::Success(_) => format!("send message {found} to {}", name()),
+                _ if found == 0 => format!("{}: full", self.announced(&event.operation)),
+                _ => format!("{}: no receiver", self.announced(&event.operation)),
+            },
+            OpKind::Recv { .. } | OpKind::TryRecv => match event.outcome {
+                Outcome::Success(_) => format!("receive message {found} from {}", name()),
+                _ if found == 0 => format!("{}: empty", self.announced(&event.operation)),
+                _ => format!("{}: no sender", self.announced(&event.operation)),
+            },
+            OpKind::Choose { options } => format!("choose({options}) = {found}"),
+            OpKind::Wait { .. } if event.outcome == Outcome::LetGo => {
+                "spin: nothing else can run".to_owned()
+            }
+            _ => self.announced(&event.operation),
+        }
+    }
+}
+
+/// How many references there were, from the word that holds both counts.
+fn counts(word: u64) -> String {
+    match (word % count::WEAK, word / count::WEAK) {
+        (strong, 0) => format!("{strong}"),
+        (strong, weak) => format!("{strong}, and {weak} weak"),
+    }
+}
+
+fn kind_name(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Atomic(ty) => ty.name(),
+        ObjectKind::Mutex => "Mutex",
+        ObjectKind::Count { .. } => "Arc",
+        ObjectKind::Thread => "thread",
+        ObjectKind::Token => "token",
+        ObjectKind::RwLock => "RwLock",
+        ObjectKind::Condvar => "Condvar",
+        ObjectKind::Barrier => "Barrier",
+        ObjectKind::Once => "Once",
+        ObjectKind::Channel => "channel",
+    }
+}
+
+/// The threads that wait for ever.
+pub(super) fn blocked(end: &End) -> &[Blocked] {
+    match end {
+        End::Deadlock(stuck) | End::Livelock { stuck, .. } => stuck,
+        _ => &[],
+    }
+}
