@@ -110,6 +110,9 @@ fn a_deadlock_names_what_each_thread_waits_for_and_who_holds_it() {
     assert!(text.contains("held by main.1 since event"), "{text}");
     assert!(text.contains("main.1     waits to lock locks.0"), "{text}");
     assert!(text.contains("held by main since event"), "{text}");
+    let circle =
+        "main holds locks.0 and waits for shared.1, main.1 holds shared.1 and waits for locks.0";
+    assert!(text.contains(circle), "{text}");
 }
 
 #[test]
@@ -121,6 +124,8 @@ fn a_thread_that_locks_a_mutex_twice_waits_for_itself() {
     });
     assert_eq!(found.kind(), FailureKind::Deadlock);
     assert!(found.to_string().contains("held by main"), "{found}");
+    let circle = "main holds lock and waits for it itself";
+    assert!(found.to_string().contains(circle), "{found}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What do people read when a test has failed?
 
+pub(crate) mod cycle;
 pub(crate) mod source;
 pub(crate) mod text;
 pub(crate) mod words;

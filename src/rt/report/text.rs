@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
+use super::cycle;
 use super::source::Sources;
 use super::words::{Names, blocked};
 use crate::rt::object::State;
@@ -155,6 +156,9 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             names.announced(&stuck.operation),
             place(stuck.site),
         );
+    }
+    if let Some(cycle) = cycle::sentence(blocked(view.end), view.machine, names) {
+        let _ = writeln!(out, "  in a circle: {cycle}");
     }
 }
 

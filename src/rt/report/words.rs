@@ -80,7 +80,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn object(&self, object: ObjectId) -> String {
+    /// The name of an object.
+    pub(super) fn object(&self, object: ObjectId) -> String {
         match self.objects.get(&object) {
             Some(name) => name.clone(),
             None => "?".to_owned(),
