@@ -125,8 +125,6 @@ fn enables(first: Class, second: &OpKind) -> bool {
         OpKind::Lock | OpKind::ReadLock => first == Class::Release,
         OpKind::WriteLock => matches!(first, Class::Release | Class::ReadRelease),
         OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => first == Class::OnceEnd,
-        OpKind::Awake { timed: false } => first == Class::Notify,
-        OpKind::Leave { .. } => first == Class::Arrive,
         OpKind::Taken { .. } => first == Class::Received,
         _ => false,
     }
@@ -169,7 +167,11 @@ fn shut_out(
             }
         }
         kind if kind.may_have_waited() => {
-            let wanted = classify(&operation.kind, Outcome::Success(0), Nature::Plain);
+            let wanted = match kind {
+                // It may have come while the initialisation was poisoned.
+                OpKind::WaitOnce { .. } => Class::OnceFailed,
+                _ => classify(&kind, Outcome::Success(0), Nature::Plain),
+            };
             for first in earlier(operation.object) {
                 let event = run.trace.at(first);
                 if event.label.shuts_out(wanted) {

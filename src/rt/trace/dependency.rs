@@ -51,6 +51,8 @@ pub(crate) enum Class {
     Poll,
     // Park tokens.
     Park,
+    /// A timed wait for the token that ended without it.
+    ParkFailed,
     Unpark,
     // Reader-writer locks, besides `Acquire`, `Release` and `AcquireFailed`.
     ReadAcquire,
@@ -103,7 +105,7 @@ pub(crate) enum Class {
 }
 
 /// Every class, in the order of the table in `docs/DEPENDENCY.md`.
-pub(crate) const ALL: [Class; 46] = [
+pub(crate) const ALL: [Class; 47] = [
     Class::Read,
     Class::Write,
     Class::Acquire,
@@ -122,6 +124,7 @@ pub(crate) const ALL: [Class; 46] = [
     Class::Join,
     Class::Poll,
     Class::Park,
+    Class::ParkFailed,
     Class::Unpark,
     Class::ReadAcquire,
     Class::ReadRelease,
@@ -203,8 +206,9 @@ impl Class {
             Exit => Classes::of(&[Exit, Join, Poll]),
             Join => Classes::of(&[Exit]),
             Poll => Classes::of(&[Exit]),
-            Park => Classes::of(&[Park, Unpark]),
-            Unpark => Classes::of(&[Park]),
+            Park => Classes::of(&[Park, ParkFailed, Unpark]),
+            ParkFailed => Classes::of(&[Park, Unpark]),
+            Unpark => Classes::of(&[Park, ParkFailed]),
             ReadAcquire | ReadRelease => Classes::of(&[Acquire, Release, WriteFailed]),
             WriteFailed => Classes::of(&[Acquire, Release, ReadAcquire, ReadRelease]),
             Enqueue => Classes::of(&[Notify, NotifyNone]),
@@ -278,6 +282,7 @@ impl Class {
             | Class::LetGo => 1,
             Class::Drop
             | Class::Join
+            | Class::ParkFailed
             | Class::ReadAcquire
             | Class::Notify
             | Class::Leave
@@ -426,7 +431,9 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Exit => Class::Exit,
         OpKind::Join => Class::Join,
         OpKind::IsFinished => Class::Poll,
-        OpKind::Park | OpKind::ParkTimeout => Class::Park,
+        OpKind::Park => Class::Park,
+        OpKind::ParkTimeout if ok => Class::Park,
+        OpKind::ParkTimeout => Class::ParkFailed,
         OpKind::Unpark => Class::Unpark,
         OpKind::Enqueue { .. } => Class::Enqueue,
         OpKind::NotifyOne | OpKind::NotifyAll => match outcome.value() {
@@ -541,6 +548,7 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::Leave
         | Class::Peek
         | Class::OnceFailed
+        | Class::ParkFailed
         | Class::SendFailed
         | Class::RecvFailed
         | Class::Taken

@@ -341,6 +341,7 @@ impl OpKind {
                 | OpKind::WriteLock
                 | OpKind::TryWrite
                 | OpKind::CallOnce { .. }
+                | OpKind::WaitOnce { .. }
                 | OpKind::Send
                 | OpKind::TrySend
                 | OpKind::Park

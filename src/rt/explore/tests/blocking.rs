@@ -11,6 +11,8 @@ pub(super) enum Blocking {
     Condvar,
     Barrier,
     Once,
+    /// A token that any thread may take.
+    Notify,
     /// A channel, with its capacity plus one, or 0 for any number of messages. The first thread has
     /// the receiver, the others have a sender each.
     Channel(u64),
@@ -37,7 +39,8 @@ fn if_ok(then: &[Ins]) -> Vec<Ins> {
 
 impl Blocking {
     pub(super) fn any(rng: &mut Rng) -> Blocking {
-        match rng.below(6) {
+        match rng.below(7) {
+            6 => Blocking::Notify,
             0 => Blocking::RwLock,
             1 => Blocking::Condvar,
             2 => Blocking::Barrier,
@@ -136,7 +139,10 @@ impl Blocking {
                 });
             }
             Blocking::Once => {
-                if rng.one_in(3) {
+                if rng.one_in(6) {
+                    let force = rng.one_in(2);
+                    code.push(op(OpKind::WaitOnce { force }));
+                } else if rng.one_in(3) {
                     code.push(op(OpKind::CheckOnce));
                 } else {
                     let force = rng.one_in(2);
@@ -149,6 +155,11 @@ impl Blocking {
                     code.extend(if_ok(&then));
                 }
             }
+            Blocking::Notify => code.push(op(match rng.below(5) {
+                0 | 1 => OpKind::Unpark,
+                2 => OpKind::ParkTimeout,
+                _ => OpKind::Park,
+            })),
             Blocking::Channel(capacity) if me == 1 => match rng.below(4) {
                 0 => code.push(op(OpKind::TryRecv)),
                 which => {
@@ -204,6 +215,7 @@ impl Blocking {
             Blocking::Condvar => (ObjectKind::Condvar, 0),
             Blocking::Barrier => (ObjectKind::Barrier, 1 + rng.below(threads as u64)),
             Blocking::Once => (ObjectKind::Once, 0),
+            Blocking::Notify => (ObjectKind::Token, 0),
             Blocking::Channel(capacity) => {
                 // One sender is there from the start.
                 for _ in 2..threads {
