@@ -31,6 +31,8 @@ pub enum FailureKind {
     /// Two threads access the same plain memory, at least one of them writes, and nothing orders the
     /// two.
     DataRace,
+    /// A [`Track`](crate::alloc::Track) was not dropped when every thread had finished.
+    Leak,
     /// An execution has more events, or more threads, than a limit allows.
     Limit,
     /// A thread used more stack than it has.
@@ -267,6 +269,7 @@ fn failure(found: Found) -> (Failure, End, Driver) {
         End::NotDeterministic(_) => FailureKind::NotDeterministic,
         End::Stale { .. } => FailureKind::Schedule,
         End::DataRace(_) => FailureKind::DataRace,
+        End::Leaked(_) => FailureKind::Leak,
         End::Complete | End::Pruned(_) => unreachable!("dpor bug: no failure"),
     };
     let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string();

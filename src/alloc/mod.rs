@@ -17,6 +17,8 @@
 //! static GLOBAL: Tracking<System> = Tracking::new(System);
 //! ```
 
+mod track;
 mod tracking;
 
+pub use track::{Layout, Track, alloc, alloc_zeroed, dealloc, realloc};
 pub use tracking::Tracking;

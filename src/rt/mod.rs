@@ -105,6 +105,22 @@ impl Drop for Accessing {
     }
 }
 
+/// A value that must be gone when the execution ends.
+#[derive(Debug)]
+pub(crate) struct Tracked(u64);
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        context::untrack(self.0);
+    }
+}
+
+/// Tracks a value that is made here; `None` where no model runs.
+#[track_caller]
+pub(crate) fn track() -> Option<Tracked> {
+    context::track(context::here()).map(Tracked)
+}
+
 /// Begins an access to plain memory; the test fails if it is not ordered with the others. `None` where
 /// nothing is watched.
 #[track_caller]

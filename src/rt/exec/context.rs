@@ -43,6 +43,10 @@ pub(crate) struct Runtime {
     /// The threads that are unwinding from a panic.
     pub(crate) unwinding: RefCell<Vec<ThreadId>>,
     pub(crate) locals: RefCell<Locals>,
+    /// The values that must be gone when the execution ends, with the places where they were made.
+    pub(crate) tracked: RefCell<Vec<(u64, Site)>>,
+    /// The number of the next of them.
+    pub(crate) next_tracked: Cell<u64>,
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
     /// What the panic hook kept of the last panic.
@@ -138,6 +142,26 @@ pub(crate) fn announce(
     match done {
         Ok(outcome) => Answer::Done(outcome),
         Err(answer) => answer,
+    }
+}
+
+/// Tracks a value that is made at `site`.
+pub(crate) fn track(site: Site) -> Option<u64> {
+    with(|runtime| {
+        let number = runtime.next_tracked.get();
+        runtime.next_tracked.set(number + 1);
+        runtime.tracked.borrow_mut().push((number, site));
+        number
+    })
+    .ok()
+}
+
+/// The value with this number is gone.
+pub(crate) fn untrack(number: u64) {
+    if RUNTIME.is_set() {
+        RUNTIME.with(|runtime| {
+            runtime.tracked.borrow_mut().retain(|&(n, _)| n != number);
+        });
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) fn explore(
         catches_panics,
         unwinding: RefCell::new(Vec::new()),
         locals: RefCell::default(),
+        tracked: RefCell::default(),
+        next_tracked: Cell::new(0),
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
     };
@@ -95,6 +97,13 @@ pub(crate) fn explore(
                 _ => None,
             };
             tear_down(&runtime, &mut pool, failed, &mut panicked);
+            let left = runtime.tracked.take();
+            let end = match end {
+                End::Complete if !left.is_empty() => {
+                    End::Leaked(left.into_iter().map(|(_, site)| site).collect())
+                }
+                end => end,
+            };
             (end, message, panicked)
         });
         let mut inner = runtime.inner.borrow_mut();

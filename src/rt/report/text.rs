@@ -131,6 +131,14 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             );
         }
         End::NotDeterministic(divergence) => divergent(out, names, divergence),
+        End::Leaked(sites) => {
+            let places: Vec<String> = sites.iter().map(|&site| place(site)).collect();
+            let _ = writeln!(
+                out,
+                "leak: a tracked value was not dropped when every thread had finished {when}\n  made at {}",
+                places.join(", ")
+            );
+        }
         End::DataRace(race) => data_race(out, names, race, &when),
         End::Complete | End::Pruned(_) => {}
     }

@@ -46,6 +46,8 @@ pub(crate) enum End {
     NotDeterministic(Box<Divergence>),
     /// Two accesses to plain memory are not ordered.
     DataRace(Box<DataRace>),
+    /// Every thread finished, and values that were made at these places were not dropped.
+    Leaked(Vec<Site>),
     /// Given up.
     Pruned(Pruned),
 }

@@ -1,0 +1,81 @@
+//! Is a value dropped in every execution?
+
+use std::alloc::{self as std_alloc};
+
+use crate::rt::{self, Tracked};
+
+pub use std::alloc::Layout;
+
+/// A value that must be dropped, or taken out, before the execution ends; otherwise the test fails, with
+/// the place where it was made. As `loom::alloc::Track`.
+#[derive(Debug)]
+pub struct Track<T> {
+    value: T,
+    _tracked: Option<Tracked>,
+}
+
+impl<T> Track<T> {
+    /// Tracks `value` from here on.
+    #[track_caller]
+    pub fn new(value: T) -> Track<T> {
+        Track {
+            value,
+            _tracked: rt::track(),
+        }
+    }
+
+    /// The value.
+    pub fn get_ref(&self) -> &T {
+        &self.value
+    }
+
+    /// The value.
+    pub fn get_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+
+    /// The value, which is not tracked any more.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+}
+
+/// Allocates memory, as `std::alloc::alloc`.
+///
+/// # Safety
+///
+/// As `std::alloc::alloc`.
+pub unsafe fn alloc(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's contract is the same.
+    unsafe { std_alloc::alloc(layout) }
+}
+
+/// Allocates zeroed memory, as `std::alloc::alloc_zeroed`.
+///
+/// # Safety
+///
+/// As `std::alloc::alloc_zeroed`.
+pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's contract is the same.
+    unsafe { std_alloc::alloc_zeroed(layout) }
+}
+
+/// Frees memory, as `std::alloc::dealloc`.
+///
+/// # Safety
+///
+/// As `std::alloc::dealloc`.
+pub unsafe fn dealloc(pointer: *mut u8, layout: Layout) {
+    // SAFETY: the caller's contract is the same.
+    unsafe { std_alloc::dealloc(pointer, layout) }
+}
+
+/// Makes a block larger or smaller, as `std::alloc::realloc`.
+///
+/// # Safety
+///
+/// As `std::alloc::realloc`.
+pub unsafe fn realloc(pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+    // SAFETY: the caller's contract is the same.
+    unsafe { std_alloc::realloc(pointer, layout, size) }
+}
