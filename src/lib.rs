@@ -1,7 +1,7 @@
 //! Shows concurrent code to be right, or prints the exact schedule that breaks it.
 //!
 //! A test swaps the imports of `std::sync` and `std::thread` for those of this crate and wraps its
-//! body in [`model`]. The body then runs once for every Mazurkiewicz trace of its visible operations:
+//! body in [`model()`]. The body then runs once for every Mazurkiewicz trace of its visible operations:
 //! every order in which it makes a difference, and no order twice (Optimal-DPOR: Abdulla, Aronsson,
 //! Jonsson, Sagonas, *Source Sets: A Foundation for Optimal Dynamic Partial Order Reduction*, J.ACM
 //! 64:4, 2017).

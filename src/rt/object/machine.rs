@@ -443,9 +443,12 @@ impl Machine {
                 executed.outcome = object.state.apply(thread, kind, step.alternative);
                 executed.label = object.state.label(&operation, executed.outcome);
                 let looks = only_looks(kind) && (executed.outcome.succeeded());
-                let changed = !looks && object.state.polled() != shown;
+                // A dropped sender is a change even if it is not the last one: which one is the last
+                // depends on the order.
+                let changed =
+                    !looks && object.state.polled() != shown || matches!(kind, OpKind::DropSender);
                 let entry = &mut self.threads[thread.index()];
-                if changed && kind.counts() {
+                if changed && kind.counts() || is_silent(kind, executed.outcome) {
                     // A loop that clones an `Arc` and drops it again is as idle as one that does not.
                 } else if changed {
                     entry.spin.change();
@@ -492,6 +495,17 @@ fn only_looks(kind: &OpKind) -> bool {
             | OpKind::TryWrite
             | OpKind::UnlockWrite { changed: false }
     )
+}
+
+/// Whether the operation counts neither as a change nor as a look. It commutes with others that change
+/// what it would have seen, so what it saw must not decide when a loop waits.
+fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
+    match kind {
+        OpKind::Unpark | OpKind::Taken { .. } => true,
+        OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
+        OpKind::Awake { .. } => !outcome.succeeded(),
+        _ => false,
+    }
 }
 
 /// Whether the operation waits only for a time.
