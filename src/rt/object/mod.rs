@@ -21,7 +21,7 @@ pub(crate) mod spin;
 pub(crate) mod thread;
 
 #[cfg(test)]
-mod obligations;
+pub(crate) mod obligations;
 
 use super::trace::dependency::{Label, Nature};
 use super::trace::id::ThreadId;

@@ -17,17 +17,17 @@ use crate::rt::trace::dependency::{ReadSets, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Rmw};
 
-const P: ThreadId = ThreadId(1);
-const Q: ThreadId = ThreadId(2);
+pub(crate) const P: ThreadId = ThreadId(1);
+pub(crate) const Q: ThreadId = ThreadId(2);
 
 /// Small states of a kind, and its operations; `owns` says whether the thread may do it there.
-struct Kind {
-    states: Vec<State>,
-    operations: Vec<OpKind>,
-    owns: fn(&State, ThreadId, &OpKind) -> bool,
+pub(crate) struct Kind {
+    pub(crate) states: Vec<State>,
+    pub(crate) operations: Vec<OpKind>,
+    pub(crate) owns: fn(&State, ThreadId, &OpKind) -> bool,
 }
 
-fn kinds() -> Vec<Kind> {
+pub(crate) fn kinds() -> Vec<Kind> {
     let exchange = |expected, new| OpKind::CompareExchange {
         success: SeqCst,
         failure: SeqCst,

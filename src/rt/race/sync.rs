@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::clock::Clock;
 use crate::rt::trace::Event;
+use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome};
 
@@ -68,6 +69,14 @@ impl Knowledge {
     /// What `thread` knows of itself and others.
     pub(super) fn of(&mut self, thread: ThreadId) -> &Clock {
         &self.thread(thread).clock
+    }
+
+    /// All that is known and all that can be learnt, to be compared.
+    #[cfg(test)]
+    pub(super) fn summary(&self) -> String {
+        let mut objects: Vec<String> = self.objects.values().map(|o| format!("{o:?}")).collect();
+        objects.sort();
+        format!("{:?} {objects:?}", self.threads)
     }
 
     pub(super) fn reset(&mut self) {
@@ -130,15 +139,18 @@ impl Knowledge {
             // Readers may follow at once; the writer that was keeps reading.
             OpKind::Downgrade => self.tell(me, object),
             OpKind::Retain | OpKind::RetainWeak => {}
-            OpKind::ReleaseWeak | OpKind::FirstReference => self.tell(me, object),
+            OpKind::FirstReference => self.tell(me, object),
+            // Only `get_mut` asks for weak references.
+            OpKind::ReleaseWeak => self.tell_some(me, object),
             OpKind::Release { .. } => {
                 self.tell(me, object);
-                if value == 1 {
+                // Where nobody sees which release is the last, nothing can rely on being it.
+                if value == 1 && event.label.class == Class::Drop {
                     self.learn(me, object);
                 }
             }
             // `get_mut` relies on finding one reference; `strong_count` promises nothing.
-            OpKind::ReadCount if value as u32 == 1 => self.learn(me, object),
+            OpKind::ReadCount if value as u32 == 1 => self.learn_all(me, object),
             OpKind::ReadCount => {}
             OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
             OpKind::TakeUnique | OpKind::Upgrade => {}

@@ -196,3 +196,61 @@ fn what_a_thread_does_after_it_told_is_not_known() {
     detector.observe(&load(Q, Acquire));
     assert!(detector.begin(64, access(Q, true)).is_err());
 }
+
+#[test]
+fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
+    use crate::rt::object::State;
+    use crate::rt::object::obligations::{self, kinds};
+    use crate::rt::trace::dependency::{ReadSets, commutes};
+
+    let sets = ReadSets::default();
+    let step = |state: &mut State, (thread, kind, alternative): (ThreadId, OpKind, u32)| {
+        if !state.enabled(thread, &kind) || alternative >= state.alternatives(&kind) {
+            return None;
+        }
+        let outcome = state.apply(thread, &kind, alternative);
+        let mut event = event(thread, 0, kind, outcome);
+        event.label = state.label(&event.operation, outcome);
+        Some(event)
+    };
+    let after = |state: &State, first, second| {
+        let mut state = state.clone();
+        let mut knowledge = Knowledge::default();
+        // Everybody has done something, and the object has been told something.
+        for thread in [R, obligations::P, obligations::Q] {
+            knowledge.observe(&fence(thread, SeqCst));
+        }
+        for kind in [OpKind::Unlock { changed: true }, OpKind::UnlockRead] {
+            knowledge.observe(&event(R, 0, kind, Outcome::Done));
+        }
+        let sent = event(R, 0, OpKind::Send, Outcome::Success(4));
+        knowledge.observe(&sent);
+        knowledge.observe(&step(&mut state, first)?);
+        knowledge.observe(&step(&mut state, second)?);
+        Some(knowledge.summary())
+    };
+    let mut pairs = 0;
+    for kind in kinds() {
+        for state in &kind.states {
+            let of = |thread| {
+                let mine = kind.operations.iter().copied();
+                mine.filter(move |op| (kind.owns)(state, thread, op))
+                    .flat_map(move |op| (0..3).map(move |a| (thread, op, a)))
+            };
+            for p in of(obligations::P) {
+                for q in of(obligations::Q) {
+                    let alone = |next| step(&mut state.clone(), next).map(|event| event.label);
+                    let (Some(a), Some(b)) = (alone(p), alone(q)) else {
+                        continue;
+                    };
+                    if commutes(&sets, a, b) {
+                        pairs += 1;
+                        let (one, other) = (after(state, p, q), after(state, q, p));
+                        assert_eq!(one, other, "{p:?} and {q:?} in {state:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(pairs >= 100, "{pairs}");
+}
