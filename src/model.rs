@@ -52,9 +52,27 @@ pub struct Failure {
     /// Where it failed; two failures of one kind at one place are the same.
     place: String,
     others: Vec<Failure>,
+    events: Vec<Event>,
+}
+
+/// An event of a failed execution, as the report shows it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Event {
+    /// The thread's given name, or its path of births.
+    pub thread: String,
+    /// What it did, with the values.
+    pub what: String,
+    /// Where in the program.
+    pub place: &'static Location<'static>,
 }
 
 impl Failure {
+    /// The events of the execution, in their order.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> FailureKind {
         self.kind
@@ -249,6 +267,7 @@ impl Builder {
 
 fn malformed(text: &str, error: &str) -> Box<Failure> {
     Box::new(Failure {
+        events: Vec::new(),
         kind: FailureKind::Schedule,
         schedule: text.to_owned(),
         text: format!("the schedule to replay is malformed: {error}\n  schedule   {text}"),
@@ -290,7 +309,14 @@ fn failure(found: Found) -> (Failure, End, Driver) {
         test: std::thread::current().name().map(str::to_owned),
     };
     let text = text::render(&view);
+    let told = text::events(&view).into_iter();
+    let events = told.map(|(thread, what, place)| Event {
+        thread,
+        what,
+        place,
+    });
     let failure = Failure {
+        events: events.collect(),
         kind,
         text,
         schedule,

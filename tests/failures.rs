@@ -43,6 +43,19 @@ fn a_panic_is_told_with_its_text_first_and_its_schedule_replays_to_it() {
         "{text}"
     );
 
+    let events = first.events();
+    assert!(
+        events
+            .iter()
+            .all(|event| text.contains(&event.what) || event.what == "start")
+    );
+    let last = events.last().expect("it has events");
+    assert_eq!(
+        (last.thread.as_str(), last.what.as_str()),
+        ("main", "counter = 1")
+    );
+    assert!(last.place.file().ends_with("failures.rs"));
+
     let mut builder = Builder::new();
     builder.replay = Some(first.schedule().to_owned());
     let again = builder

@@ -39,6 +39,21 @@ pub(crate) type Panic<'a> = (&'a str, Option<(&'a str, u32, u32)>);
 /// The most rows of the table; of a longer execution the last ones are shown.
 const ROWS_MAX: usize = 60;
 
+/// The events: whose each is, what it did, and where.
+pub(crate) fn events(view: &View<'_>) -> Vec<(String, String, Site)> {
+    let names = Names::new(view.end, view.trace, view.machine, view.given);
+    let events = view.trace.events().iter();
+    events
+        .map(|event| {
+            (
+                names.thread(event.thread),
+                names.happened(event),
+                event.site,
+            )
+        })
+        .collect()
+}
+
 /// The report.
 pub(crate) fn render(view: &View<'_>) -> String {
     let names = Names::new(view.end, view.trace, view.machine, view.given);
