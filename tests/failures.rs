@@ -44,15 +44,12 @@ fn a_panic_is_told_with_its_text_first_and_its_schedule_replays_to_it() {
     );
 
     let events = first.events();
-    assert!(
-        events
-            .iter()
-            .all(|event| text.contains(&event.what) || event.what == "start")
-    );
+    let shown = |what: &str| text.contains(what) || ["start", "end"].contains(&what);
+    assert!(events.iter().all(|event| shown(&event.what)));
     let last = events.last().expect("it has events");
     assert_eq!(
         (last.thread.as_str(), last.what.as_str()),
-        ("main", "counter = 1")
+        ("main", "x = 1")
     );
     assert!(last.place.file().ends_with("failures.rs"));
 
