@@ -50,7 +50,7 @@ fn classes_of_one_object_that_are_not_total_have_slots_of_their_own() {
 fn table() -> String {
     let mut out = String::from(
         "# The dependency relation\n\n\
-         Which events on one object may not be swapped. Generated from `src/rt/trace/dependency.rs` by\n\
+         Which events on one object may not be swapped. Generated from `src/rt/trace/dependency` by\n\
          a test (`DPOR_BLESS=1 cargo test --lib dependency` writes it anew).\n\n\
          A failed compare-exchange is a `Read`, any other read-modify-write a `Write`; a successful\n\
          `try_lock` and a write lock are an `Acquire`, a failed `try_read` is an `AcquireFailed`. Two `Drop`s conflict only if one of them is the last; which one\n\
