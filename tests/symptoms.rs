@@ -1,0 +1,172 @@
+//! What other checkers are known to get wrong, by symptom.
+
+use std::collections::BTreeSet;
+use std::sync::Arc as StdArc;
+use std::sync::Mutex as StdMutex;
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::atomic::{AtomicUsize, Ordering};
+use dpor::sync::{Condvar, Mutex, RwLock};
+use dpor::{Builder, FailureKind, thread};
+
+/// The outcomes of `f` in all executions.
+fn outcomes<T: Ord + Send + 'static>(
+    f: impl Fn() -> T + Send + Sync + 'static,
+) -> (BTreeSet<T>, u64) {
+    let seen = StdArc::new(StdMutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let report = Builder::new().check(move || {
+        let outcome = f();
+        all.lock().unwrap().insert(outcome);
+    });
+    assert!(report.complete);
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    (seen, report.executions)
+}
+
+#[test]
+fn a_store_that_depends_on_a_load_comes_before_an_assertion_too() {
+    let failure = Builder::new().explore(|| {
+        let flag = AtomicUsize::new(0);
+        thread::scope(|s| {
+            s.spawn(|| {
+                if flag.load(SeqCst) == 0 {
+                    flag.store(1, SeqCst);
+                }
+            });
+            assert_eq!(flag.load(SeqCst), 0);
+        });
+    });
+    assert_eq!(failure.expect_err("it fails").kind(), FailureKind::Panic);
+}
+
+#[test]
+fn sequentially_consistent_store_buffering_never_shows_two_zeros() {
+    let (seen, executions) = outcomes(|| {
+        let (x, y) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|s| {
+            let other = s.spawn(|| {
+                x.store(1, SeqCst);
+                y.load(SeqCst)
+            });
+            y.store(1, SeqCst);
+            (x.load(SeqCst), other.join().unwrap())
+        })
+    });
+    assert_eq!(seen, BTreeSet::from([(0, 1), (1, 0), (1, 1)]));
+    assert_eq!(executions, 3);
+}
+
+#[test]
+fn a_swap_and_a_store_give_only_the_pairs_that_are_possible() {
+    let (seen, _) = outcomes(|| {
+        let x = AtomicUsize::new(7);
+        thread::scope(|s| {
+            s.spawn(|| x.store(1, SeqCst));
+            let old = x.swap(0, Ordering::AcqRel);
+            (old, x.load(SeqCst))
+        })
+    });
+    // The last load may come before the store.
+    assert_eq!(seen, BTreeSet::from([(1, 0), (7, 0), (7, 1)]));
+}
+
+#[test]
+fn a_limit_that_ends_an_exploration_is_no_pass() {
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(2);
+    let report = builder.check(|| {
+        let x = AtomicUsize::new(0);
+        thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| x.fetch_add(1, SeqCst));
+            }
+        });
+    });
+    assert!(!report.complete);
+    assert!(report.to_string().contains("max_permutations"), "{report}");
+}
+
+#[test]
+fn unparking_a_thread_that_joins_does_not_end_the_join() {
+    let (seen, executions) = outcomes(|| {
+        let x = AtomicUsize::new(0);
+        let main = thread::current();
+        thread::scope(|s| {
+            let worker = s.spawn(|| x.store(1, SeqCst));
+            let other = s.spawn(move || main.unpark());
+            worker.join().unwrap();
+            assert_eq!(x.load(SeqCst), 1);
+            other.join().unwrap();
+        });
+        // The token is still there.
+        thread::park();
+    });
+    assert_eq!((seen.len(), executions), (1, 1));
+}
+
+#[test]
+fn a_park_token_does_not_wake_a_waiter_of_a_condvar() {
+    let failure = Builder::new().explore(|| {
+        let pair = (Mutex::new(()), Condvar::new());
+        let main = thread::current();
+        thread::scope(|s| {
+            s.spawn(move || main.unpark());
+            let guard = pair.0.lock().unwrap();
+            drop(pair.1.wait(guard).unwrap());
+        });
+    });
+    assert_eq!(failure.expect_err("it hangs").kind(), FailureKind::Deadlock);
+}
+
+#[test]
+fn trying_a_lock_is_no_deadlock() {
+    let (seen, _) = outcomes(|| {
+        let (a, b) = (Mutex::new(()), Mutex::new(()));
+        thread::scope(|s| {
+            let other = s.spawn(|| {
+                let _b = b.lock().unwrap();
+                a.try_lock().is_ok()
+            });
+            let mine = {
+                let _a = a.lock().unwrap();
+                b.try_lock().is_ok()
+            };
+            (mine, other.join().unwrap())
+        })
+    });
+    let all = [(false, false), (false, true), (true, false), (true, true)];
+    assert_eq!(seen, BTreeSet::from(all));
+}
+
+#[test]
+fn a_writer_never_gets_in_beside_readers() {
+    let (_, executions) = outcomes(|| {
+        let (lock, inside) = (RwLock::new(()), AtomicUsize::new(0));
+        thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    let _guard = lock.read().unwrap();
+                    inside.fetch_add(1, SeqCst);
+                    inside.fetch_sub(1, SeqCst);
+                });
+            }
+            let _guard = lock.write().unwrap();
+            assert_eq!(inside.load(SeqCst), 0);
+        });
+    });
+    assert!(executions > 4);
+}
+
+#[test]
+fn there_may_be_more_than_five_threads() {
+    let (seen, executions) = outcomes(|| {
+        let x = AtomicUsize::new(0);
+        thread::scope(|s| {
+            for _ in 0..12 {
+                s.spawn(|| assert_eq!(x.load(SeqCst), 0));
+            }
+        });
+    });
+    assert_eq!((seen.len(), executions), (1, 1));
+}
