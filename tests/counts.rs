@@ -321,3 +321,26 @@ fn every_algorithm_finds_the_same_traces_of_a_live_closure() {
         assert!(report.complete);
     }
 }
+
+#[test]
+fn objects_on_the_stacks_of_two_threads_are_two_even_if_a_stack_is_used_again() {
+    // The second thread begins when the first has ended, and gets its stack.
+    let body = || {
+        for _ in 0..2 {
+            let local = || {
+                let x = AtomicUsize::new(0);
+                x.store(1, SeqCst);
+                x.load(SeqCst)
+            };
+            assert_eq!(thread::spawn(local).join().unwrap(), 1);
+        }
+    };
+    assert_eq!(count(body), 1);
+    let body = || {
+        run(3, |_| {
+            let x = AtomicUsize::new(0);
+            x.store(0, SeqCst);
+        });
+    };
+    assert_eq!(count(body), 1);
+}

@@ -733,3 +733,18 @@ fn memory_that_is_used_again_is_not_confused_with_what_was_there() {
         },
     );
 }
+
+#[test]
+fn cells_on_a_stack_that_is_used_again_are_others() {
+    let local = || {
+        let cell = Plain::default();
+        cell.set(1);
+        assert_eq!(cell.get(), 1);
+    };
+    check("locals", "each thread has its own cell", false, move || {
+        let threads = [thread::spawn(local), thread::spawn(local)];
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}

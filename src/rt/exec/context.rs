@@ -465,6 +465,14 @@ impl Runtime {
         });
     }
 
+    /// Forgets what was on the stack of a thread that has ended.
+    pub(crate) fn forget_stack(&self, (bottom, top): (usize, usize)) {
+        let mut inner = self.inner.borrow_mut();
+        let Inner { table, races, .. } = &mut *inner;
+        table.forget(bottom, top - bottom);
+        races.forget(bottom, top - bottom);
+    }
+
     /// Where an address is, in words that are the same in every execution with the same history.
     fn locate(&self, threads: &[Option<Running>], address: usize) -> Region {
         for (index, running) in threads.iter().enumerate() {

@@ -169,6 +169,8 @@ fn execute(
         match resume(runtime, thread, &mut coroutine) {
             Resumed::Suspended => put_back(runtime, thread, coroutine),
             Resumed::Finished(Ok(())) => {
+                // The next thread may get this stack, and its variables are others.
+                runtime.forget_stack(coroutine.stack());
                 pool.recycle(coroutine);
                 runtime.inner.borrow_mut().threads[thread.index()] = None;
             }
