@@ -748,3 +748,27 @@ fn cells_on_a_stack_that_is_used_again_are_others() {
         }
     });
 }
+
+#[test]
+fn being_alone_is_known_from_get_mut_and_not_from_a_count() {
+    let program = |alone: fn(&mut Arc<Plain>) -> bool| {
+        move || {
+            let mut shared = Arc::new(Plain::default());
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                theirs.set(1);
+                drop(theirs);
+            });
+            if alone(&mut shared) {
+                assert_eq!(shared.get(), 1);
+            }
+            other.join().unwrap();
+        }
+    };
+    let counted = program(|shared| Arc::strong_count(shared) == 1);
+    let why = "std promises no synchronisation of `strong_count`, which is a relaxed load";
+    check("strong_count", why, true, counted);
+    let got = program(|shared| Arc::get_mut(shared).is_some());
+    let why = "`get_mut` acquires what the last drop released";
+    check("get_mut", why, false, got);
+}

@@ -289,7 +289,7 @@ impl Code {
                 Ins::Unlock(mutex) => (index(mutex), OpKind::Unlock { changed: true }),
                 Ins::Retain(count) => (count, OpKind::Retain),
                 Ins::Release(count) => (count, OpKind::Release { told: false }),
-                Ins::ReadCount { count, .. } => (count, OpKind::ReadCount),
+                Ins::ReadCount { count, .. } => (count, OpKind::ReadCount { unique: true }),
                 Ins::TakeUnique { count, .. } => (count, OpKind::TakeUnique),
                 Ins::Upgrade { count, .. } => (count, OpKind::Upgrade),
                 Ins::Op { var, kind, .. } => (var, kind),

@@ -21,7 +21,7 @@ pub(crate) fn apply(counts: u64, kind: &OpKind) -> (u64, Outcome) {
         OpKind::RetainWeak => (counts.wrapping_add(WEAK), Outcome::Done),
         OpKind::ReleaseWeak => (counts.checked_sub(WEAK).unwrap_or(counts), Outcome::Done),
         OpKind::FirstReference => (counts - strong + 1, Outcome::Done),
-        OpKind::ReadCount => (counts, Outcome::Value(counts)),
+        OpKind::ReadCount { .. } => (counts, Outcome::Value(counts)),
         OpKind::TakeUnique if strong == 1 => (counts - 1, Outcome::Success(1)),
         OpKind::TakeUnique => (counts, Outcome::Failure(counts)),
         OpKind::Upgrade if strong > 0 => (counts + 1, Outcome::Success(strong)),

@@ -272,7 +272,7 @@ impl Machine {
             | OpKind::TryLock
             | OpKind::TryRead
             | OpKind::TryWrite
-            | OpKind::ReadCount
+            | OpKind::ReadCount { .. }
             | OpKind::IsFinished
             | OpKind::CheckOnce
             | OpKind::TrySend

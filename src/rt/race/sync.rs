@@ -149,9 +149,8 @@ impl Knowledge {
                     self.learn(me, object);
                 }
             }
-            // `get_mut` relies on finding one reference; `strong_count` promises nothing.
-            OpKind::ReadCount if value as u32 == 1 => self.learn_all(me, object),
-            OpKind::ReadCount => {}
+            OpKind::ReadCount { unique: true } if value as u32 == 1 => self.learn_all(me, object),
+            OpKind::ReadCount { .. } => {}
             OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
             OpKind::TakeUnique | OpKind::Upgrade => {}
             OpKind::Spawn { child } => {

@@ -126,7 +126,7 @@ impl<'a> Names<'a> {
             OpKind::RetainWeak => format!("clone a weak {}", self.object(object)),
             OpKind::ReleaseWeak => format!("drop a weak {}", self.object(object)),
             OpKind::FirstReference => format!("first reference to {}", self.object(object)),
-            OpKind::ReadCount => format!("count of {}", self.object(object)),
+            OpKind::ReadCount { .. } => format!("count of {}", self.object(object)),
             OpKind::TakeUnique => format!("take {} if unique", self.object(object)),
             OpKind::Upgrade => format!("upgrade {}", self.object(object)),
             OpKind::Spawn { child } => format!("spawn {}", self.thread(child)),
@@ -218,7 +218,7 @@ impl<'a> Names<'a> {
             OpKind::TryLock if !event.outcome.succeeded() => {
                 format!("try_lock {}: held", name())
             }
-            OpKind::ReadCount => format!("{}: {}", self.announced(&event.operation), counts(found)),
+            OpKind::ReadCount { .. } => format!("{}: {}", self.announced(&event.operation), counts(found)),
             OpKind::TakeUnique if !event.outcome.succeeded() => {
                 format!("{}: {}", self.announced(&event.operation), counts(found))
             }

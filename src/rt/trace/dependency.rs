@@ -127,7 +127,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Release { told } if *told || nature == Nature::Observed => Class::Drop,
         OpKind::Release { .. } => Class::DropQuiet,
         OpKind::FirstReference => Class::CountTake,
-        OpKind::ReadCount => Class::CountRead,
+        OpKind::ReadCount { .. } => Class::CountRead,
         OpKind::TakeUnique if ok => Class::CountTake,
         OpKind::Upgrade if ok => Class::Upgrade,
         OpKind::TakeUnique => Class::CountRead,

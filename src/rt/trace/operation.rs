@@ -218,8 +218,12 @@ pub(crate) enum OpKind {
     ReleaseWeak,
     /// Makes the first reference to what only weak ones led to (`Arc::new_cyclic`).
     FirstReference,
-    /// Reads both counts without changing them (`strong_count`, `get_mut`).
-    ReadCount,
+    /// Reads both counts without changing them. If it is for being `unique` (`get_mut`), one
+    /// reference means that the others are gone for good; a mere number (`strong_count`) promises
+    /// nothing.
+    ReadCount {
+        unique: bool,
+    },
     /// Takes the last reference if there is only one (`try_unwrap`).
     TakeUnique,
     /// Adds a reference unless there is none left (`Weak::upgrade`).

@@ -357,14 +357,14 @@ impl<T: ?Sized> Arc<T> {
     /// How many weak references there are.
     #[track_caller]
     pub fn weak_count(this: &Arc<T>) -> usize {
-        this.header().perform(OpKind::ReadCount);
+        this.header().perform(OpKind::ReadCount { unique: false });
         this.header().weak_references()
     }
 
     /// How many references there are.
     #[track_caller]
     pub fn strong_count(this: &Arc<T>) -> usize {
-        this.header().perform(OpKind::ReadCount);
+        this.header().perform(OpKind::ReadCount { unique: false });
         this.header().strong.load(Acquire)
     }
 
@@ -376,7 +376,7 @@ impl<T: ?Sized> Arc<T> {
     /// The value, if this is the only reference and there are no weak ones.
     #[track_caller]
     pub fn get_mut(this: &mut Arc<T>) -> Option<&mut T> {
-        this.header().perform(OpKind::ReadCount);
+        this.header().perform(OpKind::ReadCount { unique: true });
         if this.header().is_unique() {
             // SAFETY: there is no other reference, none can be made while this one is borrowed, and
             // there is no weak one that could become one.

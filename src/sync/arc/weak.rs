@@ -69,7 +69,7 @@ impl<T: ?Sized> Weak<T> {
     #[track_caller]
     pub fn strong_count(&self) -> usize {
         self.header().map_or(0, |header| {
-            header.perform(OpKind::ReadCount);
+            header.perform(OpKind::ReadCount { unique: false });
             header.strong.load(Acquire)
         })
     }
@@ -78,7 +78,7 @@ impl<T: ?Sized> Weak<T> {
     #[track_caller]
     pub fn weak_count(&self) -> usize {
         self.header().map_or(0, |header| {
-            header.perform(OpKind::ReadCount);
+            header.perform(OpKind::ReadCount { unique: false });
             match header.strong.load(Acquire) {
                 0 => 0,
                 _ => header.weak_references(),
