@@ -17,9 +17,11 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::rt::Memory;
+use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::operation::ObjectKind;
+use crate::rt::trace::verdict::Gone;
 
 use super::statics;
 
@@ -60,12 +62,12 @@ impl Table {
         address: usize,
         kind: ObjectKind,
         memory: u64,
-        locate: impl FnOnce(usize) -> Region,
-    ) -> ObjectId {
+        locate: impl FnOnce(usize) -> Result<Region, Gone>,
+    ) -> Result<ObjectId, Gone> {
         if let Some(&Entry { object, place }) = self.entries.get(&address) {
             let state = machine.state(object);
             if state.kind() == kind && state.agrees(memory) {
-                return object;
+                return Ok(object);
             }
             let place = Place {
                 generation: place.generation + 1,
@@ -73,9 +75,9 @@ impl Table {
             };
             let object = machine.object_at(place, kind, memory);
             self.entries.insert(address, Entry { object, place });
-            return object;
+            return Ok(object);
         }
-        let region = locate(address);
+        let region = locate(address)?;
         let made = |range: &Range<usize>| range.contains(&address);
         let mut memory = memory;
         if matches!(region, Region::Elsewhere { .. }) && !self.made.iter().any(made) {
@@ -91,7 +93,36 @@ impl Table {
         };
         let object = machine.object_at(place, kind, memory);
         self.entries.insert(address, Entry { object, place });
-        object
+        Ok(object)
+    }
+
+    /// The object at this address, if the execution has met it.
+    pub(crate) fn known(&self, address: usize) -> Option<ObjectId> {
+        self.entries.get(&address).map(|entry| entry.object)
+    }
+
+    /// The objects in a block.
+    pub(crate) fn inside(&self, start: usize, length: usize) -> Vec<ObjectId> {
+        let block = start..start + length;
+        if length <= 8 * self.entries.len() {
+            block.filter_map(|address| self.known(address)).collect()
+        } else {
+            let entries = self.entries.iter();
+            let inside = entries.filter(|(address, _)| block.contains(address));
+            inside.map(|(_, entry)| entry.object).collect()
+        }
+    }
+
+    /// The values that atomics older than the execution have now.
+    pub(crate) fn values_elsewhere<'a>(
+        &'a self,
+        machine: &'a Machine,
+    ) -> impl Iterator<Item = u64> + 'a {
+        let entries = self.elsewhere.iter().filter_map(|(at, ..)| self.known(*at));
+        entries.filter_map(|object| match machine.state(object) {
+            State::Atomic { value, .. } => Some(*value),
+            _ => None,
+        })
     }
 
     /// Forgets the objects in a block that was freed.
