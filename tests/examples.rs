@@ -10,6 +10,7 @@ const EXAMPLES: &[(&str, u64)] = &[
     ("spinlock", 8),
     ("static_counter", 2),
     ("treiber_stack", 22),
+    ("rwlock_cache", 4),
 ];
 
 /// What the example prints, with this schedule to replay.
