@@ -11,6 +11,7 @@ const EXAMPLES: &[(&str, u64)] = &[
     ("static_counter", 2),
     ("treiber_stack", 22),
     ("rwlock_cache", 4),
+    ("mpsc_workers", 12),
 ];
 
 /// What the example prints, with this schedule to replay.
