@@ -12,6 +12,7 @@ const EXAMPLES: &[(&str, u64)] = &[
     ("treiber_stack", 22),
     ("rwlock_cache", 4),
     ("mpsc_workers", 12),
+    ("once_init", 2),
 ];
 
 /// What the example prints, with this schedule to replay.
