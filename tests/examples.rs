@@ -13,6 +13,7 @@ const EXAMPLES: &[(&str, u64)] = &[
     ("rwlock_cache", 4),
     ("mpsc_workers", 12),
     ("once_init", 2),
+    ("atomic_waker", 4),
 ];
 
 /// What the example prints, with this schedule to replay.
