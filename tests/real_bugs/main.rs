@@ -4,6 +4,7 @@
 //! and a fixed version. Every named step is one visible operation, so that the numbers of executions
 //! can be derived by hand.
 
+mod last_message;
 mod spin_rwlock;
 mod strategies;
 #[path = "../support/mod.rs"]

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::{Algorithm, Builder, Verdict};
 
-use super::spin_rwlock;
 use super::support::bugs::{BUGS, Bug};
+use super::{last_message, spin_rwlock};
 
 /// The real ones of this folder that are also found by chance and with bounds.
-const REAL: [Bug; 2] = [
+const REAL: [Bug; 3] = [
     ("spin rwlock, 1 reader", spin_rwlock::one_reader),
     ("spin rwlock, 2 readers", spin_rwlock::two_readers),
+    ("last message lost", last_message::buggy),
 ];
 
 /// For each bound from 0 on whether the bug is found within it, up to the first that does.
@@ -45,6 +46,7 @@ fn the_planted_bugs_are_missed_below_their_number_of_preemptions_and_found_with_
         ("needle among 4 threads", 0),
         ("spin rwlock, 1 reader", 2),
         ("spin rwlock, 2 readers", 2),
+        ("last message lost", 1),
     ];
     assert_eq!(found, expected);
 }
