@@ -5,6 +5,7 @@
 //! can be derived by hand.
 
 mod last_message;
+mod oneshot;
 mod pool;
 mod spin_rwlock;
 mod strategies;

@@ -7,14 +7,15 @@ use std::sync::atomic::Ordering::SeqCst;
 use dpor::{Algorithm, Builder, Verdict};
 
 use super::support::bugs::{BUGS, Bug};
-use super::{last_message, pool, spin_rwlock};
+use super::{last_message, oneshot, pool, spin_rwlock};
 
 /// The real ones of this folder that are also found by chance and with bounds.
-const REAL: [Bug; 4] = [
+const REAL: [Bug; 5] = [
     ("spin rwlock, 1 reader", spin_rwlock::one_reader),
     ("spin rwlock, 2 readers", spin_rwlock::two_readers),
     ("last message lost", last_message::buggy),
     ("pool check-then-act", pool::buggy),
+    ("oneshot taken twice", oneshot::buggy),
 ];
 
 /// For each bound from 0 on whether the bug is found within it, up to the first that does.
@@ -49,6 +50,7 @@ fn the_planted_bugs_are_missed_below_their_number_of_preemptions_and_found_with_
         ("spin rwlock, 2 readers", 2),
         ("last message lost", 1),
         ("pool check-then-act", 1),
+        ("oneshot taken twice", 1),
     ];
     assert_eq!(found, expected);
 }
