@@ -69,8 +69,8 @@ fn a_message_between_the_two_looks_is_lost() {
     assert_eq!(census(buggy), (3, 1));
 }
 
-/// The sender comes before the first look; between the first and the last, with or without leaving in time for
-/// the second; or after all of them.
+/// The sender comes before the first look; between the first and the last, with or without leaving
+/// in time for the second; or after all of them.
 #[test]
 fn a_last_look_at_the_queue_finds_the_message() {
     passes(|| one_message(true), 4);

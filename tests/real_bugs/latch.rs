@@ -1,8 +1,8 @@
 //! Is it found that a latch is used after its waiter has freed it (rayon, issues 739 and 929)?
 //!
-//! The latch lives on the stack of the thread that waits for it. Whoever sets it then wakes that thread through a
-//! field of the latch; but the waiter may have seen the latch set, returned, and freed it. The fix
-//! takes out of the latch what is needed before it is set.
+//! The latch lives on the stack of the thread that waits for it. Whoever sets it then wakes that
+//! thread through a field of the latch; but the waiter may have seen the latch set, returned, and
+//! freed it. The fix takes out of the latch what is needed before it is set.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 

@@ -1,9 +1,10 @@
 //! Are bugs that were found in public projects found here, and do their fixes pass?
 //!
-//! Each file is one bug, written anew from its description and reduced to the steps that matter: a buggy
-//! and a fixed version. Every named step is one visible operation, so that the numbers of executions
-//! can be derived by hand.
+//! Each file is one bug, written anew from its description and reduced to the steps that matter: a
+//! buggy and a fixed version. Every named step is one visible operation, so that the numbers of
+//! executions can be derived by hand.
 
+mod broadcast;
 mod last_message;
 mod latch;
 mod oneshot;
@@ -49,8 +50,8 @@ fn passes(fixed: fn(), executions: u64) {
 /// How many executions a buggy version has, and how many of them fail; those that `wait_until` gives up
 /// do not count.
 ///
-/// An execution is not continued after its failure; so these numbers are those of all traces only if the
-/// failure is a deadlock, or an assertion after the last `join`.
+/// An execution is not continued after its failure; so these numbers are those of all traces only
+/// if the failure is a deadlock, or an assertion after the last `join`.
 fn census(buggy: fn()) -> (u64, u64) {
     TOO_EARLY.set(0);
     let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
@@ -73,9 +74,9 @@ thread_local! {
     static TOO_EARLY: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A loop that waits for `condition`, as one event: an execution that looks too early is given up, because
-/// its next look is that of another execution. A spin loop has as many executions more as it has
-/// idle rounds for free; `tests/counts.rs` has such a loop alone.
+/// A loop that waits for `condition`, as one event: an execution that looks too early is given up,
+/// because its next look is that of another execution. A spin loop has as many executions more as
+/// it has idle rounds for free; `tests/counts.rs` has such a loop alone.
 fn wait_until(condition: bool) {
     if !condition {
         TOO_EARLY.set(TOO_EARLY.get() + 1);

@@ -1,8 +1,9 @@
 //! Is the reader found whose count a writer wipes out (mycelium, pull request 560)?
 //!
-//! The lowest bit of the state is the writer, the others count the readers. A reader adds itself first,
-//! looks whether there was a writer, and if so takes itself out again. The writer's unlock stores 0 instead of clearing its bit: a
-//! reader that has added itself in the meantime takes itself out of a count that does not have it any more.
+//! The lowest bit of the state is the writer, the others count the readers. A reader adds itself
+//! first, looks whether there was a writer, and if so takes itself out again. The writer's unlock
+//! stores 0 instead of clearing its bit: a reader that has added itself in the meantime takes
+//! itself out of a count that does not have it any more.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 

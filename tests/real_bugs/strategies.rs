@@ -7,15 +7,16 @@ use std::sync::atomic::Ordering::SeqCst;
 use dpor::{Algorithm, Builder, Verdict};
 
 use super::support::bugs::{BUGS, Bug};
-use super::{last_message, oneshot, pool, spin_rwlock};
+use super::{broadcast, last_message, oneshot, pool, spin_rwlock};
 
 /// The real ones of this folder that are also found by chance and with bounds.
-const REAL: [Bug; 5] = [
+const REAL: [Bug; 6] = [
     ("spin rwlock, 1 reader", spin_rwlock::one_reader),
     ("spin rwlock, 2 readers", spin_rwlock::two_readers),
     ("last message lost", last_message::buggy),
     ("pool check-then-act", pool::buggy),
     ("oneshot taken twice", oneshot::buggy),
+    ("broadcast without the lock", broadcast::buggy),
 ];
 
 /// For each bound from 0 on whether the bug is found within it, up to the first that does.
@@ -51,6 +52,7 @@ fn the_planted_bugs_are_missed_below_their_number_of_preemptions_and_found_with_
         ("last message lost", 1),
         ("pool check-then-act", 1),
         ("oneshot taken twice", 1),
+        ("broadcast without the lock", 2),
     ];
     assert_eq!(found, expected);
 }
@@ -74,7 +76,8 @@ fn first_failure(bug: fn(), algorithm: Algorithm, seed: u64) -> u64 {
     count.load(SeqCst)
 }
 
-/// The table of `docs/BIG_STATE_SPACES.md`; `cargo test --test real_bugs planted -- --nocapture` prints it.
+/// The table of `docs/BIG_STATE_SPACES.md`; `cargo test --test real_bugs planted -- --nocapture`
+/// prints it.
 #[test]
 fn every_planted_bug_is_found_by_every_strategy() {
     println!("| bug | optimal | random | pct, depth 3 | pos |\n|---|---|---|---|---|");
