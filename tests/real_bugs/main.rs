@@ -7,6 +7,7 @@
 mod broadcast;
 mod last_message;
 mod latch;
+mod list_channel;
 mod oneshot;
 mod pool;
 mod spin_rwlock;
