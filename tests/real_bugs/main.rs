@@ -10,6 +10,7 @@ mod latch;
 mod list_channel;
 mod oneshot;
 mod pool;
+mod shared_notify;
 mod spin_rwlock;
 mod strategies;
 #[path = "../support/mod.rs"]

@@ -7,16 +7,17 @@ use std::sync::atomic::Ordering::SeqCst;
 use dpor::{Algorithm, Builder, Verdict};
 
 use super::support::bugs::{BUGS, Bug};
-use super::{broadcast, last_message, oneshot, pool, spin_rwlock};
+use super::{broadcast, last_message, oneshot, pool, shared_notify, spin_rwlock};
 
 /// The real ones of this folder that are also found by chance and with bounds.
-const REAL: [Bug; 6] = [
+const REAL: [Bug; 7] = [
     ("spin rwlock, 1 reader", spin_rwlock::one_reader),
     ("spin rwlock, 2 readers", spin_rwlock::two_readers),
     ("last message lost", last_message::buggy),
     ("pool check-then-act", pool::buggy),
     ("oneshot taken twice", oneshot::buggy),
     ("broadcast without the lock", broadcast::buggy),
+    ("shared notification", shared_notify::buggy),
 ];
 
 /// For each bound from 0 on whether the bug is found within it, up to the first that does.
@@ -53,6 +54,7 @@ fn the_planted_bugs_are_missed_below_their_number_of_preemptions_and_found_with_
         ("pool check-then-act", 1),
         ("oneshot taken twice", 1),
         ("broadcast without the lock", 2),
+        ("shared notification", 0),
     ];
     assert_eq!(found, expected);
 }
