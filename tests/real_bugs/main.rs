@@ -5,8 +5,10 @@
 //! executions can be derived by hand.
 
 mod broadcast;
+mod futex_wait;
 mod last_message;
 mod latch;
+mod lazy_cell;
 mod list_channel;
 mod oneshot;
 mod pool;

@@ -7,10 +7,12 @@ use std::sync::atomic::Ordering::SeqCst;
 use dpor::{Algorithm, Builder, Verdict};
 
 use super::support::bugs::{BUGS, Bug};
-use super::{broadcast, last_message, oneshot, pool, shared_notify, spin_rwlock};
+use super::{
+    broadcast, futex_wait, last_message, lazy_cell, oneshot, pool, shared_notify, spin_rwlock,
+};
 
 /// The real ones of this folder that are also found by chance and with bounds.
-const REAL: [Bug; 7] = [
+const REAL: [Bug; 9] = [
     ("spin rwlock, 1 reader", spin_rwlock::one_reader),
     ("spin rwlock, 2 readers", spin_rwlock::two_readers),
     ("last message lost", last_message::buggy),
@@ -18,6 +20,8 @@ const REAL: [Bug; 7] = [
     ("oneshot taken twice", oneshot::buggy),
     ("broadcast without the lock", broadcast::buggy),
     ("shared notification", shared_notify::buggy),
+    ("futex looks too early", futex_wait::buggy),
+    ("lazy cell half filled", lazy_cell::buggy),
 ];
 
 /// For each bound from 0 on whether the bug is found within it, up to the first that does.
@@ -55,6 +59,8 @@ fn the_planted_bugs_are_missed_below_their_number_of_preemptions_and_found_with_
         ("oneshot taken twice", 1),
         ("broadcast without the lock", 2),
         ("shared notification", 0),
+        ("futex looks too early", 1),
+        ("lazy cell half filled", 1),
     ];
     assert_eq!(found, expected);
 }
