@@ -51,7 +51,7 @@ fn one_waiter(set: fn(&Latch) -> bool) {
     assert!(alive, "the latch is used after it was freed");
 }
 
-fn buggy() {
+pub fn buggy() {
     one_waiter(Latch::set_buggy);
 }
 

@@ -94,7 +94,7 @@ pub fn two_readers() {
 
 /// What the wrong count leads to: a reader takes itself out of a count that does not have it and tries
 /// again; its second attempt brings the count to 0, so that a writer finds the lock free.
-fn reader_and_writer_inside(fixed: bool) {
+fn writers_and_a_reader(fixed: bool) {
     let lock = RwLock::new(fixed);
     let write = || {
         if lock.try_write() {
@@ -119,6 +119,10 @@ fn reader_and_writer_inside(fixed: bool) {
     });
 }
 
+fn both_inside() {
+    writers_and_a_reader(false);
+}
+
 #[test]
 fn a_wiped_out_reader_leaves_a_lock_that_is_not_free() {
     let text = "nobody has the lock, and it is not free";
@@ -132,7 +136,7 @@ fn a_wiped_out_reader_leaves_a_lock_that_is_not_free() {
 fn an_unlock_that_clears_its_own_bit_is_right() {
     passes(|| one_writer(1, true), 5);
     passes(|| one_writer(2, true), 58);
-    passes(|| reader_and_writer_inside(true), 79);
+    passes(|| writers_and_a_reader(true), 79);
 }
 
 /// The wrong count itself needs two preemptions: in the middle of the writer, and in the middle of the
@@ -140,13 +144,12 @@ fn an_unlock_that_clears_its_own_bit_is_right() {
 /// project's own tests looked for that, with a bound of two.
 #[test]
 fn reader_and_writer_inside_hide_from_a_bound_of_two_preemptions() {
-    let buggy = || reader_and_writer_inside(false);
-    finds(buggy, FailureKind::DataRace, "data race");
+    finds(both_inside, FailureKind::DataRace, "data race");
     let mut builder = Builder::new();
     builder.preemption_bound = Some(2);
-    let report = builder.check(buggy);
+    let report = builder.check(both_inside);
     assert_eq!(report.verdict, Verdict::Bounded { preemptions: 2 });
     builder.preemption_bound = Some(3);
-    let found = builder.explore(buggy).expect_err("it takes three");
+    let found = builder.explore(both_inside).expect_err("it takes three");
     assert_eq!(found.kind(), FailureKind::DataRace, "{found}");
 }

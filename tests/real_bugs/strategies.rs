@@ -8,19 +8,23 @@ use dpor::{Algorithm, Builder, Verdict};
 
 use super::support::bugs::{BUGS, Bug};
 use super::{
-    broadcast, futex_wait, last_message, lazy_cell, oneshot, pool, shared_notify, spin_rwlock,
+    broadcast, futex_wait, last_message, latch, lazy_cell, list_channel, oneshot, pool,
+    shared_notify, spin_rwlock,
 };
 
-/// The real ones of this folder that are also found by chance and with bounds.
-const REAL: [Bug; 9] = [
+/// The real ones of this folder, as far as two preemptions show them.
+const REAL: [Bug; 12] = [
     ("spin rwlock, 1 reader", spin_rwlock::one_reader),
     ("spin rwlock, 2 readers", spin_rwlock::two_readers),
     ("last message lost", last_message::buggy),
+    ("latch freed after set", latch::buggy),
     ("pool check-then-act", pool::buggy),
     ("oneshot taken twice", oneshot::buggy),
-    ("broadcast without the lock", broadcast::buggy),
     ("shared notification", shared_notify::buggy),
+    ("broadcast without lock", broadcast::buggy),
     ("futex looks too early", futex_wait::buggy),
+    ("channel, null pointer", list_channel::null_dereference),
+    ("channel, double free", list_channel::double_free),
     ("lazy cell half filled", lazy_cell::buggy),
 ];
 
@@ -55,11 +59,14 @@ fn the_planted_bugs_are_missed_below_their_number_of_preemptions_and_found_with_
         ("spin rwlock, 1 reader", 2),
         ("spin rwlock, 2 readers", 2),
         ("last message lost", 1),
+        ("latch freed after set", 1),
         ("pool check-then-act", 1),
         ("oneshot taken twice", 1),
-        ("broadcast without the lock", 2),
         ("shared notification", 0),
+        ("broadcast without lock", 2),
         ("futex looks too early", 1),
+        ("channel, null pointer", 1),
+        ("channel, double free", 2),
         ("lazy cell half filled", 1),
     ];
     assert_eq!(found, expected);
