@@ -11,6 +11,7 @@ mod latch;
 mod lazy_cell;
 mod list_channel;
 mod oneshot;
+mod page;
 mod pool;
 mod shared_notify;
 mod spin_rwlock;
@@ -24,6 +25,46 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::{Algorithm, Builder, FailureKind};
+
+/// A version with a bug.
+struct Real {
+    name: &'static str,
+    /// The file of this folder that has it, and what is in it.
+    file: &'static str,
+    source: &'static str,
+    run: fn(),
+    /// How many preemptions it takes to see the bug.
+    preemptions: usize,
+}
+
+macro_rules! real {
+    ($($name:literal, $file:ident::$run:ident, $preemptions:literal;)*) => {
+        [$(Real {
+            name: $name,
+            file: concat!(stringify!($file), ".rs"),
+            source: include_str!(concat!(stringify!($file), ".rs")),
+            run: $file::$run,
+            preemptions: $preemptions,
+        }),*]
+    };
+}
+
+/// All of them.
+const REAL: [Real; 13] = real! {
+    "spin rwlock, 1 reader", spin_rwlock::one_reader, 2;
+    "spin rwlock, 2 readers", spin_rwlock::two_readers, 2;
+    "spin rwlock, both inside", spin_rwlock::both_inside, 3;
+    "last message lost", last_message::buggy, 1;
+    "latch freed after set", latch::buggy, 1;
+    "pool check-then-act", pool::buggy, 1;
+    "oneshot taken twice", oneshot::buggy, 1;
+    "shared notification", shared_notify::buggy, 0;
+    "broadcast without lock", broadcast::buggy, 2;
+    "futex looks too early", futex_wait::buggy, 1;
+    "channel, null pointer", list_channel::null_dereference, 1;
+    "channel, double free", list_channel::double_free, 2;
+    "lazy cell half filled", lazy_cell::buggy, 1;
+};
 
 /// Explores a buggy version: it fails in this way, and its schedule leads there again.
 fn finds(buggy: fn(), kind: FailureKind, text: &str) {

@@ -119,7 +119,7 @@ fn writers_and_a_reader(fixed: bool) {
     });
 }
 
-fn both_inside() {
+pub fn both_inside() {
     writers_and_a_reader(false);
 }
 

@@ -9,15 +9,15 @@ use dpor::sync::Mutex;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::thread;
 
-/// A named program that fails in some executions.
-pub type Bug = (&'static str, fn());
+/// A named program that fails in some executions, and how many preemptions that takes.
+pub type Bug = (&'static str, fn(), usize);
 
 /// All of them.
 pub const BUGS: [Bug; 4] = [
-    ("lost update, 3 threads", || lost_update(3)),
-    ("philosophers(3) deadlock", || philosophers(3)),
-    ("late reset", late_reset),
-    ("needle among 4 threads", needle),
+    ("lost update, 3 threads", || lost_update(3), 1),
+    ("philosophers(3) deadlock", || philosophers(3), 1),
+    ("late reset", late_reset, 1),
+    ("needle among 4 threads", needle, 0),
 ];
 
 fn join_all(handles: Vec<thread::JoinHandle<()>>) {
