@@ -50,12 +50,13 @@ macro_rules! real {
 }
 
 /// All of them.
-const REAL: [Real; 13] = real! {
+const REAL: [Real; 14] = real! {
     "spin rwlock, 1 reader", spin_rwlock::one_reader, 2;
     "spin rwlock, 2 readers", spin_rwlock::two_readers, 2;
     "spin rwlock, both inside", spin_rwlock::both_inside, 3;
     "last message lost", last_message::buggy, 1;
     "latch freed after set", latch::buggy, 1;
+    "latch on the heap", latch::buggy_on_the_heap, 0;
     "pool check-then-act", pool::buggy, 1;
     "oneshot taken twice", oneshot::buggy, 1;
     "shared notification", shared_notify::buggy, 0;
