@@ -129,6 +129,10 @@ pub struct Builder {
     /// `AtomicPtr` has led to. Other blocks may belong to what the test collects. See
     /// [`may_leak`](crate::alloc::may_leak) for a single one.
     pub check_leaks: bool,
+    /// How many more executions may be run after a failure to find a simpler one of the same
+    /// (`DPOR_SIMPLIFY`). With 0 the execution that failed is shown as it was, and no pair of
+    /// operations is tried the other way round.
+    pub simplify: u64,
     /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`).
     pub stack_size: usize,
     /// After how long a step that does not come back is told on standard error
@@ -189,6 +193,7 @@ impl Builder {
             spurious_wakeups: 0,
             timeout_bound: 2,
             catch_panics: false,
+            simplify: env.number("DPOR_SIMPLIFY", "executions")?.unwrap_or(200),
             check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(true),
             stack_size: env.size("DPOR_STACK_SIZE", "bytes")?.unwrap_or(256 * 1024),
             patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),

@@ -39,6 +39,7 @@ mod progress;
 mod regions;
 mod rt;
 mod search;
+mod shown;
 mod summary;
 pub mod sync;
 pub mod thread;

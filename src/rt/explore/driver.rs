@@ -438,8 +438,41 @@ impl Driver {
             End::Pruned(Pruned::Assumed) => self.stats.assumed += 1,
             _ => self.stats.complete += 1,
         }
+        self.measure();
+        let blocked = self.pending(end);
+        self.explorer.finish(&Finished {
+            trace: &self.trace,
+            clocks: &self.clocks,
+            machine: &self.machine,
+            blocked: &blocked,
+            fixed: self.regions.fixed(),
+            first_new: self.plan.kept + self.plan.repeated,
+            planned: self.plan.steps.len() - self.plan.repeated,
+        });
+    }
+
+    /// Gives a clock to every event.
+    pub(crate) fn measure(&mut self) {
         self.clocks.extend(&self.trace, &self.machine.sets);
-        let blocked: Vec<Blocked> = match end {
+    }
+
+    /// Looks at an execution that has ended, without anything being learnt from it.
+    pub(crate) fn ended<R>(&mut self, end: &End, look: impl FnOnce(&Finished<'_>) -> R) -> R {
+        self.measure();
+        look(&Finished {
+            trace: &self.trace,
+            clocks: &self.clocks,
+            machine: &self.machine,
+            blocked: &self.pending(end),
+            fixed: self.regions.fixed(),
+            first_new: 0,
+            planned: 0,
+        })
+    }
+
+    /// The operations that threads have announced and not performed when an execution ended.
+    fn pending(&self, end: &End) -> Vec<Blocked> {
+        match end {
             End::Complete => Vec::new(),
             End::Deadlock(_) | End::Livelock { .. } | End::Pruned(Pruned::Assumed) => {
                 self.blocked()
@@ -458,16 +491,7 @@ impl Driver {
                     })
                 })
                 .collect(),
-        };
-        self.explorer.finish(&Finished {
-            trace: &self.trace,
-            clocks: &self.clocks,
-            machine: &self.machine,
-            blocked: &blocked,
-            fixed: self.regions.fixed(),
-            first_new: self.plan.kept + self.plan.repeated,
-            planned: self.plan.steps.len() - self.plan.repeated,
-        });
+        }
     }
 }
 

@@ -4,5 +4,6 @@ pub(crate) mod cycle;
 mod memory;
 pub(crate) mod places;
 pub(crate) mod source;
+mod table;
 pub(crate) mod text;
 pub(crate) mod words;

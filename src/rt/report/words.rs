@@ -20,6 +20,9 @@ pub(super) struct Names<'a> {
     /// Names that the program gave to threads.
     given: &'a [(ThreadId, String)],
     objects: BTreeMap<ObjectId, String>,
+    /// The pointers that the events speak of, in their order: an address says nothing, and is another
+    /// one each time.
+    pointers: Vec<u64>,
 }
 
 impl<'a> Names<'a> {
@@ -68,10 +71,25 @@ impl<'a> Names<'a> {
             };
             objects.insert(object, name);
         }
+        let mut pointers = Vec::new();
+        for event in trace.events() {
+            let pointer = ObjectKind::Atomic(AtomicType::Ptr);
+            if event.operation.object == ObjectId::NONE
+                || machine.state(event.operation.object).kind() != pointer
+            {
+                continue;
+            }
+            for value in values(event) {
+                if value != 0 && !pointers.contains(&value) {
+                    pointers.push(value);
+                }
+            }
+        }
         Names {
             machine,
             given,
             objects,
+            pointers,
         }
     }
 
@@ -111,7 +129,12 @@ impl<'a> Names<'a> {
         match self.machine.state(object).kind() {
             ObjectKind::Atomic(AtomicType::Bool) => (bits != 0).to_string(),
             ObjectKind::Atomic(AtomicType::Ptr) if bits == 0 => "null".to_owned(),
-            ObjectKind::Atomic(AtomicType::Ptr) => format!("{bits:#x}"),
+            ObjectKind::Atomic(AtomicType::Ptr) => {
+                match self.pointers.iter().position(|&known| known == bits) {
+                    Some(number) => format!("ptr{}", number + 1),
+                    None => format!("{bits:#x}"),
+                }
+            }
             ObjectKind::Atomic(ty) => ty.widen(bits).to_string(),
             _ => bits.to_string(),
         }
@@ -292,6 +315,18 @@ impl<'a> Names<'a> {
             _ => self.announced(&event.operation),
         }
     }
+}
+
+/// The values that an event on an atomic has found and left.
+fn values(event: &Event) -> impl Iterator<Item = u64> {
+    let written = match event.operation.kind {
+        OpKind::Store { value, .. } => Some(value),
+        OpKind::Rmw { operand, .. } => Some(operand),
+        OpKind::CompareExchange { new, .. } => Some(new),
+        _ => None,
+    };
+    let found = event.outcome.value();
+    event.before.into_iter().chain(found).chain(written)
 }
 
 /// How many references there were, from the word that holds both counts.
