@@ -267,7 +267,7 @@ fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
 fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
     let side = |it: &Option<(Operation, Site)>| match it {
         Some((operation, site)) => {
-            format!("\"{}\" {}", names.announced(operation), at(*site))
+            format!("\"{}\" {}", names.announced(operation), at(site))
         }
         None => "nothing, or an operation that cannot happen yet".to_owned(),
     };

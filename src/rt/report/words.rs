@@ -135,7 +135,7 @@ impl<'a> Names<'a> {
                     None => format!("{bits:#x}"),
                 }
             }
-            ObjectKind::Atomic(ty) => ty.widen(bits).to_string(),
+            ObjectKind::Atomic(ty) => number(ty, bits),
             _ => bits.to_string(),
         }
     }
@@ -327,6 +327,19 @@ fn values(event: &Event) -> impl Iterator<Item = u64> {
     };
     let found = event.outcome.value();
     event.before.into_iter().chain(found).chain(written)
+}
+
+/// A number; one that has run below 0 in an unsigned type is told by its distance.
+fn number(ty: AtomicType, bits: u64) -> String {
+    let (unsigned, below) = match ty {
+        AtomicType::U32 => (true, (1 << 32) - bits as i128),
+        AtomicType::U64 | AtomicType::Usize => (true, (1 << 64) - i128::from(bits)),
+        _ => (false, 0),
+    };
+    match below {
+        1..=0xFFFF if unsigned => format!("2^{}-{below}", ty.bits()),
+        _ => ty.widen(bits).to_string(),
+    }
 }
 
 /// How many references there were, from the word that holds both counts.
