@@ -120,7 +120,7 @@ fn outside_of_a_model_scopes_and_locals_are_real_ones() {
     });
     let text = caught.expect_err("the scope tells");
     let text = text.downcast_ref::<&str>().expect("a text");
-    assert_eq!(*text, "a thread of the scope has panicked");
+    assert_eq!(*text, "a scoped thread panicked");
     dpor::thread_local! { static LOCAL: Cell<u32> = const { Cell::new(1) }; }
     LOCAL.set(2);
     let other = thread::spawn(|| LOCAL.get()).join().unwrap();
@@ -220,9 +220,7 @@ fn a_scope_tells_of_a_caught_panic_that_nobody_asked_for() {
     });
     let failure = failure.expect_err("the scope panics");
     assert!(
-        failure
-            .to_string()
-            .contains("a thread of the scope has panicked"),
+        failure.to_string().contains("a scoped thread panicked"),
         "{failure}"
     );
 }

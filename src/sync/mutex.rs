@@ -33,6 +33,10 @@ pub struct MutexGuard<'a, T: ?Sized> {
     changed: bool,
 }
 
+// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
+// said by its owner, who cannot have come from another thread.
+unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
+
 impl<T: ?Sized> UnwindSafe for Mutex<T> {}
 impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
 
@@ -194,7 +198,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
         let mut out = f.debug_struct("Mutex");
         match self.try_real() {
             Some(guard) => out.field("data", &&*guard),
-            None => out.field("data", &"<locked>"),
+            None => out.field("data", &format_args!("<locked>")),
         };
         out.field("poisoned", &self.is_poisoned());
         out.finish_non_exhaustive()

@@ -33,6 +33,13 @@ impl Drop for Attempt<'_> {
     }
 }
 
+/// Refuses to go on after a panic, in std's words.
+#[track_caller]
+fn poisoned(name: Option<&str>) -> ! {
+    let name = name.unwrap_or("Once");
+    panic!("{name} instance has previously been poisoned")
+}
+
 impl Stage {
     pub(super) const fn new() -> Stage {
         Stage {
@@ -109,13 +116,20 @@ impl Stage {
     }
 
     /// Runs `body` unless somebody has, or waits until that is done. `begun` is called where a model
-    /// has granted the initialisation, before `body`.
+    /// has granted the initialisation, before `body`. `refuses` is the name of the type if it does not
+    /// go on after a panic.
     ///
     /// # Panics
     ///
-    /// If it is poisoned, unless `force`.
+    /// If it is poisoned and the type refuses that.
     #[track_caller]
-    pub(super) fn call(&self, force: bool, begun: impl FnOnce(), body: impl FnOnce(bool)) {
+    pub(super) fn call(
+        &self,
+        refuses: Option<&str>,
+        begun: impl FnOnce(),
+        body: impl FnOnce(bool),
+    ) {
+        let force = refuses.is_none();
         match rt::perform(self.target(), OpKind::CallOnce { force }) {
             Answer::Done(Outcome::Success(found)) => {
                 self.state.store(RUNNING, Ordering::Relaxed);
@@ -124,11 +138,14 @@ impl Stage {
             }
             Answer::Done(outcome) => {
                 if outcome == Outcome::Failure(POISONED as u64) {
-                    panic!("the initialisation is poisoned: an earlier one has panicked");
+                    poisoned(refuses);
                 }
             }
             Answer::Outside if self.is_done() => {}
             Answer::Outside => {
+                if !force && self.state.load(Ordering::Acquire) == POISONED {
+                    poisoned(refuses);
+                }
                 let attempt = |poisoned| {
                     // A model may have come further than std's `Once` knows.
                     if !self.is_done() {
@@ -173,7 +190,7 @@ impl Stage {
     pub(super) fn wait(&self, force: bool) {
         match rt::perform(self.target(), OpKind::WaitOnce { force }) {
             Answer::Done(Outcome::Failure(found)) if found == POISONED as u64 && !force => {
-                panic!("the initialisation is poisoned: an earlier one has panicked");
+                poisoned(Some("Once"));
             }
             Answer::Done(_) => {}
             Answer::Outside if self.is_done() => {}
@@ -191,6 +208,14 @@ impl Stage {
 /// Drop-in replacement for `std::sync::Once`. In a `static` every execution starts before the first
 /// call.
 pub struct Once(Stage);
+
+/// A `Once` that has not been called.
+#[deprecated(note = "std has deprecated it; use `Once::new()`")]
+#[allow(
+    clippy::declare_interior_mutable_const,
+    reason = "std's is the same; each use is a new one"
+)]
+pub const ONCE_INIT: Once = Once::new();
 
 impl UnwindSafe for Once {}
 impl RefUnwindSafe for Once {}
@@ -229,6 +254,7 @@ unsafe fn undo_once(once: *mut u8) {
 impl Once {
     /// A `Once` that has not been called.
     #[allow(clippy::new_without_default, reason = "std's has no default either")]
+    #[must_use]
     pub const fn new() -> Once {
         Once(Stage::new())
     }
@@ -248,7 +274,7 @@ impl Once {
     where
         F: FnOnce(),
     {
-        self.0.call(false, || self.begun(), |_| f());
+        self.0.call(Some("Once"), || self.begun(), |_| f());
     }
 
     /// As [`Once::call_once`], but calls `f` also after a call that has panicked.
@@ -258,7 +284,7 @@ impl Once {
         F: FnOnce(&OnceState),
     {
         let call = |poisoned| f(&OnceState { poisoned });
-        self.0.call(true, || self.begun(), call);
+        self.0.call(None, || self.begun(), call);
     }
 
     /// Whether a call has come to its end.

@@ -46,6 +46,12 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
     changed: bool,
 }
 
+// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
+// said by its owner, who cannot have come from another thread.
+unsafe impl<T: ?Sized + Sync> Sync for RwLockReadGuard<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Sync> Sync for RwLockWriteGuard<'_, T> {}
+
 impl<T: ?Sized> UnwindSafe for RwLock<T> {}
 impl<T: ?Sized> RefUnwindSafe for RwLock<T> {}
 
