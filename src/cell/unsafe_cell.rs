@@ -19,9 +19,17 @@ pub struct UnsafeCell<T: ?Sized>(std_cell::UnsafeCell<T>);
 /// # Safety
 ///
 /// A `T` is there, and nobody uses it again.
-unsafe fn drop_data<T>(data: *mut u8) {
+unsafe fn drop_data<T: ?Sized>(data: *mut u8) {
+    assert!(is_thin::<T>(), "dpor bug: an address is no pointer to this");
+    // SAFETY: a pointer to a `T` is an address and nothing else, so the two have the same layout.
+    let data: *mut T = unsafe { transmute_copy(&data) };
     // SAFETY: the caller says so.
-    unsafe { std::ptr::drop_in_place(data.cast::<T>()) };
+    unsafe { std::ptr::drop_in_place(data) };
+}
+
+/// Whether a pointer to a `T` is its address alone.
+const fn is_thin<T: ?Sized>() -> bool {
+    size_of::<*const T>() == size_of::<*const ()>()
 }
 
 /// The value of a cell. In a `const fn` it cannot be moved out of its field, because the compiler does
@@ -49,7 +57,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-impl<T> UnsafeCell<T> {
+impl<T: ?Sized> UnsafeCell<T> {
     /// Calls `f` with a pointer to the value, which it may read from until it returns.
     #[track_caller]
     pub fn with<F, R>(&self, f: F) -> R
@@ -92,8 +100,9 @@ impl<T> UnsafeCell<T> {
     fn access(&self, write: bool) -> Option<Accessing> {
         let memory = Memory {
             start: self.0.get().cast(),
-            size: size_of::<T>(),
-            drop: if needs_drop::<T>() {
+            size: size_of_val(&self.0),
+            // A value whose type is not known where it ends is never in a static itself.
+            drop: if needs_drop::<T>() && is_thin::<T>() {
                 Some(drop_data::<T>)
             } else {
                 None

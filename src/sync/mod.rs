@@ -9,6 +9,8 @@
 //! | `mpsc` | modelled; its errors are std's own |
 //! | `PoisonError`, `TryLockError`, `LockResult`, `TryLockResult` | std's own |
 //! | `Arc`, `Weak` | modelled; no unsizing but through `From<Box<dyn Trait>>`, no `self: Arc<Self>`, no `Waker` |
+//!
+//! `docs/SURFACE.md` lists every item.
 
 mod arc;
 pub mod atomic;
