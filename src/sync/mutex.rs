@@ -198,7 +198,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
         let mut out = f.debug_struct("Mutex");
         match self.try_real() {
             Some(guard) => out.field("data", &&*guard),
-            None => out.field("data", &format_args!("<locked>")),
+            None => out.field("data", &"<locked>"),
         };
         out.field("poisoned", &self.is_poisoned());
         out.finish_non_exhaustive()

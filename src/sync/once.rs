@@ -3,7 +3,9 @@
 //! [`Stage`] is the part that the model knows: how far the initialisation has come. `Once`, `OnceLock`
 //! and `LazyLock` add the data. Outside of a model std's `Once` makes threads wait for each other.
 
+use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync as std_sync;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -223,6 +225,8 @@ impl RefUnwindSafe for Once {}
 /// What a closure learns that is called by [`Once::call_once_force`].
 pub struct OnceState {
     poisoned: bool,
+    /// Std's can be written to from inside, so it is not shared.
+    alone: PhantomData<Cell<()>>,
 }
 
 impl OnceState {
@@ -283,7 +287,12 @@ impl Once {
     where
         F: FnOnce(&OnceState),
     {
-        let call = |poisoned| f(&OnceState { poisoned });
+        let call = |poisoned| {
+            f(&OnceState {
+                poisoned,
+                alone: PhantomData,
+            })
+        };
         self.0.call(None, || self.begun(), call);
     }
 
