@@ -40,6 +40,8 @@ macro_rules! tests {
 }
 
 tests! {
+    atomics:
+        orderings_that_do_not_exist_are_refused;
     locks:
         a_poisoned_mutex_gives_its_data_all_the_same
         a_mutex_in_a_static_counts_for_all_threads

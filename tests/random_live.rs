@@ -96,7 +96,10 @@ fn verdict(program: &Program) -> Option<Result<(), String>> {
         if pruned != 0 {
             return Some(Err(format!("{pruned} executions begun in vain")));
         }
-        for algorithm in [Algorithm::Source, Algorithm::Classic, Algorithm::SleepSets] {
+        // The last two begin nearly as many executions as there are interleavings.
+        let all = [Algorithm::Source, Algorithm::Classic, Algorithm::SleepSets];
+        let few = if naive.begun > 200 { 1 } else { all.len() };
+        for &algorithm in &all[..few] {
             let other = explore(program, algorithm)?;
             if other.counts.map(|(executions, _)| executions) != Some(executions) {
                 return Some(Err(format!(

@@ -2,6 +2,7 @@
 
 pub use std::{cell, hint, sync, thread, thread_local};
 
+pub mod atomics;
 pub mod cells;
 pub mod locks;
 pub mod once;
