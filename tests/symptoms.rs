@@ -320,3 +320,28 @@ fn three_threads_at_a_barrier_for_two_leave_one_behind() {
     // Any of the three may be the one; the main thread then waits at the barrier or for another.
     assert_eq!(1 + failure.others().len(), 3, "{failure}");
 }
+
+#[test]
+fn a_lock_is_seen_before_and_after_it_is_poisoned() {
+    let seen = StdArc::new(StdMutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let report = builder.check(move || {
+        let (mutex, lock) = (Mutex::new(()), RwLock::new(()));
+        thread::scope(|s| {
+            let other = s.spawn(|| {
+                let _guards = (mutex.lock(), lock.write());
+                panic!("while the locks are held");
+            });
+            let outcome = (mutex.is_poisoned(), lock.is_poisoned());
+            all.lock().unwrap().insert(outcome);
+            assert!(other.join().is_err());
+        });
+    });
+    assert!(report.complete);
+    // The locks are given up one after the other, in the order of the tuple's fields.
+    let all = [(false, false), (false, true), (true, false), (true, true)];
+    assert_eq!(*seen.lock().unwrap(), BTreeSet::from(all));
+    assert_eq!(report.executions, 4);
+}

@@ -429,3 +429,26 @@ fn a_panic_that_is_caught_although_it_fails_the_test_may_not_unlock() {
     assert!(text.contains("was caught by `catch_unwind`"), "{text}");
     assert!(text.contains("Builder::catch_panics"), "{text}");
 }
+
+#[test]
+fn a_lock_in_a_static_is_not_poisoned_when_an_execution_begins() {
+    static LOCK: Mutex<u8> = Mutex::new(0);
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    for _ in 0..2 {
+        let report = builder.check(|| {
+            assert!(!LOCK.is_poisoned());
+            let other = thread::spawn(|| {
+                let _guard = LOCK.lock();
+                panic!("while the lock is held");
+            });
+            let before = LOCK.lock().is_err();
+            assert!(other.join().is_err());
+            assert!(LOCK.lock().is_err());
+            LOCK.clear_poison();
+            assert_eq!(*LOCK.lock().unwrap(), 0, "{before}");
+        });
+        assert_eq!(report.executions, 2);
+        assert!(!LOCK.is_poisoned());
+    }
+}

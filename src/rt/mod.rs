@@ -230,6 +230,11 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T>
     unwinding::catch_panic(body)
 }
 
+/// Whether the panic of a thread is only its own end in the model that runs here, if one does.
+pub(crate) fn catches_panics() -> bool {
+    unwinding::catches_panics()
+}
+
 /// Whether the thread that runs here is unwinding from a panic.
 pub(crate) fn panicking() -> bool {
     unwinding::panicking()

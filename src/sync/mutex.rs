@@ -70,7 +70,7 @@ impl<T> Mutex<T> {
     pub fn into_inner(self) -> LockResult<T> {
         let data = self.inner.into_inner();
         self.poison
-            .check(data.unwrap_or_else(PoisonError::into_inner))
+            .mark(data.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -159,11 +159,13 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// Whether a thread panicked while it held the mutex.
+    #[track_caller]
     pub fn is_poisoned(&self) -> bool {
-        self.poison.get()
+        self.poison.look()
     }
 
     /// Forgets that a thread panicked while it held the mutex.
+    #[track_caller]
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
@@ -176,7 +178,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.poison.check(data)
+        self.poison.mark(data)
     }
 }
 
@@ -200,7 +202,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
             Some(guard) => out.field("data", &&*guard),
             None => out.field("data", &"<locked>"),
         };
-        out.field("poisoned", &self.is_poisoned());
+        out.field("poisoned", &self.poison.get());
         out.finish_non_exhaustive()
     }
 }
@@ -233,6 +235,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     }
 
     /// The guard, marked if the mutex is poisoned.
+    #[track_caller]
     pub(super) fn checked(self) -> LockResult<MutexGuard<'a, T>> {
         self.mutex.poison.check(self)
     }

@@ -91,10 +91,14 @@ pub(crate) fn note_panic() {
     }
 }
 
+/// Whether panics of threads are only their own ends.
+pub(crate) fn catches_panics() -> bool {
+    RUNTIME.is_set() && RUNTIME.with(|runtime| runtime.catches_panics)
+}
+
 /// Runs the body of a thread whose panics are caught, where that is what the model wants.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    let catches = RUNTIME.is_set() && RUNTIME.with(|runtime| runtime.catches_panics);
-    if !catches {
+    if !catches_panics() {
         return Ok(body());
     }
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
