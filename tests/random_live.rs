@@ -12,8 +12,11 @@ use dpor::{Algorithm, Builder, FailureKind, Verdict};
 
 #[path = "random_live/program.rs"]
 mod program;
+#[path = "random_live/run.rs"]
+mod run;
 
-use program::{Op, Outcome, Program};
+use program::{Op, Program};
+use run::Outcome;
 
 /// More interleavings than this are too many for a test that has thousands of programs.
 const INTERLEAVINGS_MAX: usize = 1_500;
@@ -36,13 +39,14 @@ fn explore(program: &Program, algorithm: Algorithm) -> Option<Explored> {
     builder.max_failures = usize::MAX;
     builder.spurious_failures = program.spurious;
     builder.spurious_wakeups = program.spurious.into();
+    builder.catch_panics = program.panics();
     builder.progress = Some(false);
     let outcomes = Arc::new(Mutex::new(BTreeSet::new()));
     let begun = Arc::new(AtomicUsize::new(0));
     let (all, runs, body) = (outcomes.clone(), begun.clone(), program.clone());
     let result = builder.explore(move || {
         runs.fetch_add(1, Relaxed);
-        program::run(&body, |outcome| {
+        run::run(&body, |outcome| {
             all.lock().unwrap().insert(outcome);
         });
     });
