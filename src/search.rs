@@ -130,7 +130,7 @@ impl<'a> Watch<'a> {
     fn limit(&self, driver: &Driver) -> Option<Limit> {
         let settings = self.settings;
         if let Some(most) = settings.max_permutations
-            && driver.stats.begun() - self.before >= most
+            && driver.stats.begun() - self.before >= most as u64
         {
             return Some(Limit::Permutations(most));
         }

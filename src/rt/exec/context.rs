@@ -24,9 +24,10 @@ use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::panics::Message;
+use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
 
-scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
+scoped_tls::scoped_thread_local!(pub(super) static RUNTIME: Runtime);
 
 /// The payload with which a thread of a given-up execution unwinds.
 pub(crate) struct Stop;
@@ -41,8 +42,7 @@ pub(crate) struct Runtime {
     pub(crate) stopping: Cell<bool>,
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
     pub(crate) catches_panics: bool,
-    /// The threads that are unwinding from a panic.
-    pub(crate) unwinding: RefCell<Vec<ThreadId>>,
+    pub(crate) unwinding: Unwinding,
     pub(crate) locals: RefCell<Locals>,
     /// The values that must be gone when the execution ends, with the places where they were made.
     pub(crate) tracked: RefCell<Vec<(u64, Site)>>,
@@ -129,7 +129,7 @@ pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(answer) => answer,
+        Err(answer) => missed(answer),
     }
 }
 
@@ -148,8 +148,18 @@ pub(crate) fn announce(
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(answer) => answer,
+        Err(answer) => missed(answer),
     }
+}
+
+/// An operation that was not performed; if that is because its thread unwinds, the model no longer knows
+/// the object.
+#[cold]
+fn missed(answer: Answer) -> Answer {
+    if let Answer::Inert = answer {
+        RUNTIME.with(|runtime| runtime.unwinding.miss());
+    }
+    answer
 }
 
 /// Tracks a value that is made at `site`.
@@ -417,64 +427,28 @@ pub(crate) fn yield_to_teardown() {
     suspend();
 }
 
-/// Whether the thread that runs here is unwinding from a panic. The OS thread's own count would not
-/// do: where panics are caught, a thread that unwinds may have to wait for others.
-pub(crate) fn panicking() -> bool {
-    if !RUNTIME.is_set() {
-        return std::thread::panicking();
-    }
-    RUNTIME.with(|runtime| match runtime.catches_panics {
-        true => runtime.is_unwinding(),
-        false => std::thread::panicking(),
-    })
-}
-
-/// A panic has begun here.
-pub(crate) fn note_panic() {
-    if RUNTIME.is_set() {
-        RUNTIME.with(|runtime| {
-            if let Ok(mut unwinding) = runtime.unwinding.try_borrow_mut() {
-                unwinding.push(runtime.current.get());
-            }
-        });
-    }
-}
-
-/// Runs the body of a thread whose panics are caught, where that is what the model wants.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    let catches = RUNTIME.is_set() && RUNTIME.with(|runtime| runtime.catches_panics);
-    if !catches {
-        return Ok(body());
-    }
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
-        Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
-        Err(payload) => {
-            RUNTIME.with(|runtime| {
-                let me = runtime.current.get();
-                runtime.unwinding.borrow_mut().retain(|&t| t != me);
-                runtime.message.set(None);
-                super::panics::take();
-            });
-            Err(payload)
-        }
-        ok => ok,
-    }
-}
-
 impl Runtime {
-    fn is_unwinding(&self) -> bool {
-        self.unwinding.borrow().contains(&self.current.get())
+    pub(super) fn is_unwinding(&self) -> bool {
+        self.unwinding.is(self.current.get())
+    }
+
+    /// The last panic was caught and is no failure.
+    pub(super) fn forget_message(&self) {
+        self.message.set(None);
+        super::panics::take();
     }
 
     /// Whether the thread that runs unwinds from a panic that is a failure, so that nothing it does
     /// matters any more.
     #[inline]
     fn is_lost(&self) -> bool {
-        if self.catches_panics {
-            self.current.get() == ThreadId::MAIN && self.is_unwinding()
-        } else {
-            std::thread::panicking()
+        if !std::thread::panicking() {
+            if self.unwinding.nobody() {
+                self.forget_message();
+            }
+            return false;
         }
+        !self.catches_panics || self.current.get() == ThreadId::MAIN && self.is_unwinding()
     }
 
     /// The object behind a shim; `None` if the execution ends because there is none any more.

@@ -44,7 +44,7 @@ pub(crate) fn install() {
                     .location()
                     .map(|l| (l.file().to_owned(), l.line(), l.column()));
                 *slot = Some(Message { text, location });
-                super::context::note_panic();
+                super::unwinding::note_panic();
                 true
             });
             if kept != Ok(true) {

@@ -20,6 +20,7 @@ use super::coroutine::{Coroutine, Pool, Resumed};
 use super::heap::{self, Heap, Watched};
 use super::objects::Table;
 use super::panics::{self, Message};
+use super::unwinding::Unwinding;
 use super::watchdog::{Pulse, Watchdog};
 
 /// An execution that failed, with everything that is needed to tell about it.
@@ -92,7 +93,7 @@ pub(crate) fn explore(
         current: Cell::new(ThreadId::MAIN),
         stopping: Cell::new(false),
         catches_panics,
-        unwinding: RefCell::new(Vec::new()),
+        unwinding: Unwinding::default(),
         locals: RefCell::default(),
         tracked: RefCell::default(),
         next_tracked: Cell::new(0),
@@ -368,7 +369,7 @@ fn tear_down(
         }
     }
     runtime.message.set(None);
-    runtime.unwinding.borrow_mut().clear();
+    runtime.unwinding.reset();
     runtime.locals.borrow_mut().reset();
     runtime.stopping.set(false);
 }

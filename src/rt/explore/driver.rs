@@ -60,8 +60,8 @@ pub(crate) enum Next {
 pub(crate) struct Bounds {
     /// The most events an execution may have.
     pub(crate) events_max: usize,
-    /// The most threads that may exist in it; `None` for any number.
-    pub(crate) threads_max: Option<usize>,
+    /// The most threads that may exist in it.
+    pub(crate) threads_max: usize,
     /// Whether exploration is off until the test switches it on.
     pub(crate) explicit: bool,
 }
@@ -70,7 +70,7 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             events_max: 100_000,
-            threads_max: None,
+            threads_max: usize::MAX,
             explicit: false,
         }
     }
@@ -329,9 +329,9 @@ impl Driver {
         self.regions.push();
         self.current = step.thread;
         if let OpKind::Spawn { .. } = executed.operation.kind
-            && let Some(limit) = self.bounds.threads_max
-            && self.machine.live().len() > limit
+            && self.machine.live().len() > self.bounds.threads_max
         {
+            let limit = self.bounds.threads_max;
             return Next::Ended(End::TooManyThreads { limit });
         }
         Next::Ran(step.thread, executed.outcome)
