@@ -5,8 +5,9 @@
 //! taken right there, on the coroutine's stack: if it is the same thread, nothing is switched. No
 //! borrow of the runtime is alive across a suspension.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::panic::Location;
+use std::ptr;
 use std::sync::Arc;
 
 use crate::rt::explore::driver::{Driver, Next};
@@ -18,7 +19,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::{Access, End};
 use crate::rt::{Answer, Body, Memory, Target};
 
-use super::coroutine::{Coroutine, leave_room, suspend};
+use super::coroutine::{Coroutine, Stretch, leave_room, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
@@ -26,6 +27,12 @@ use super::panics::Message;
 use super::watchdog::Pulse;
 
 scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
+
+thread_local! {
+    /// What `RUNTIME` points to, or null: a step reads this once. The key of `scoped_tls` is made on
+    /// first use, and has to be asked twice, whether it is set and for what.
+    static HERE: Cell<*const Runtime> = const { Cell::new(ptr::null()) };
+}
 
 /// The payload with which a thread of a given-up execution unwinds.
 pub(crate) struct Stop;
@@ -36,6 +43,8 @@ pub(crate) struct Runtime {
     pub(crate) heap: Heap,
     /// The thread whose code runs.
     pub(crate) current: Cell<ThreadId>,
+    /// The part of its stack in which there is room for the runtime.
+    pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
@@ -78,6 +87,13 @@ pub(crate) struct Running {
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.
 pub(crate) fn enter<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
+    struct Restore(*const Runtime);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            HERE.set(self.0);
+        }
+    }
+    let _restore = Restore(HERE.replace(runtime));
     runtime.heap.attach(|| RUNTIME.set(runtime, f))
 }
 
@@ -87,7 +103,7 @@ pub(crate) fn inside() -> bool {
 }
 
 /// How much stack in bytes the runtime may need below a shim.
-const ROOM: usize = 16 * 1024;
+pub(crate) const ROOM: usize = 16 * 1024;
 
 /// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
 #[inline]
@@ -98,28 +114,31 @@ fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
 /// [`with`] for what may end with the execution: `None` if it does.
 #[inline]
 fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
-    if !RUNTIME.is_set() {
+    let here = HERE.get();
+    if here.is_null() {
         return Err(Answer::Outside);
     }
-    RUNTIME.with(|runtime| {
-        if runtime.stopping.get() || runtime.is_lost() {
-            return Err(Answer::Inert);
-        }
-        // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
+    // SAFETY: `enter` borrows the runtime for as long as the pointer is here.
+    let runtime = unsafe { &*here };
+    if runtime.stopping.get() || runtime.is_lost() {
+        return Err(Answer::Inert);
+    }
+    // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
+    if !runtime.roomy.get().is_here() {
         leave_room::<ROOM>();
-        runtime.heap.record(false);
-        let result = f(runtime);
-        runtime.heap.record(true);
-        result.ok_or(Answer::Inert)
-    })
+    }
+    runtime.heap.record(false);
+    let result = f(runtime);
+    runtime.heap.record(true);
+    result.ok_or(Answer::Inert)
 }
 
 /// Announces an operation on the object behind a shim; returns when it has happened.
-#[inline]
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
-        let object = runtime.resolve(target);
-        runtime.patiently(Operation { object, kind }, site)
+        let mut inner = runtime.inner.borrow_mut();
+        let object = runtime.resolve(&mut inner, target);
+        runtime.patiently(inner, Operation { object, kind }, site)
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
@@ -134,10 +153,11 @@ pub(crate) fn announce(
 ) -> Answer {
     let done = with_step(|runtime| {
         let me = runtime.current.get();
-        let operation = make(&mut runtime.inner.borrow_mut().driver.machine, me);
-        operation.map_or(Some(Outcome::Done), |operation| {
-            runtime.patiently(operation, site)
-        })
+        let mut inner = runtime.inner.borrow_mut();
+        match make(&mut inner.driver.machine, me) {
+            Some(operation) => runtime.patiently(inner, operation, site),
+            None => Some(Outcome::Done),
+        }
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
@@ -188,19 +208,17 @@ pub(crate) fn spawn(
     let mut body = Some(body);
     let spawned = with_step(|runtime| {
         let me = runtime.current.get();
-        let (child, object) = {
-            let mut inner = runtime.inner.borrow_mut();
-            let child = inner.driver.machine.next_child(me);
-            if let Some(body) = body.take() {
-                inner.spawned.push((child, body));
-            }
-            if let Some(name) = name {
-                inner.names.push((child, name));
-            }
-            (child, inner.driver.machine.thread_object(child))
-        };
+        let mut inner = runtime.inner.borrow_mut();
+        let child = inner.driver.machine.next_child(me);
+        if let Some(body) = body.take() {
+            inner.spawned.push((child, body));
+        }
+        if let Some(name) = name {
+            inner.names.push((child, name));
+        }
+        let object = inner.driver.machine.thread_object(child);
         let kind = OpKind::Spawn { child };
-        runtime.step(Operation { object, kind }, site)?;
+        runtime.step(inner, Operation { object, kind }, site)?;
         Some(child)
     });
     match (spawned, body) {
@@ -439,9 +457,7 @@ impl Runtime {
 
     /// The object behind a shim.
     #[inline]
-    fn resolve(&self, target: Target) -> ObjectId {
-        let mut inner = self.inner.borrow_mut();
-        let inner = &mut *inner;
+    fn resolve(&self, inner: &mut Inner, target: Target) -> ObjectId {
         self.forget_freed(inner);
         let threads = &inner.threads;
         let locate = |address| self.locate(threads, address);
@@ -540,36 +556,41 @@ impl Runtime {
 
     /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
     #[inline]
-    fn patiently(&self, operation: Operation, site: Site) -> Option<Outcome> {
+    fn patiently<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: Operation,
+        site: Site,
+    ) -> Option<Outcome> {
         let me = self.current.get();
-        let wait = {
-            let mut inner = self.inner.borrow_mut();
-            inner.driver.machine.wait_before(me, &operation, site)
-        };
+        let wait = inner.driver.machine.wait_before(me, &operation, site);
         if let Some(wait) = wait {
-            self.step(wait, site)?;
+            self.step(inner, wait, site)?;
+            inner = self.inner.borrow_mut();
         }
-        self.step(operation, site)
+        self.step(inner, operation, site)
     }
 
     /// Announces `operation` for the current thread, and returns when it has happened. `None` if the
     /// execution has ended meanwhile and the thread is unwinding already.
     #[inline]
-    fn step(&self, operation: Operation, site: Site) -> Option<Outcome> {
+    fn step<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: Operation,
+        site: Site,
+    ) -> Option<Outcome> {
         let me = self.current.get();
-        let next = {
-            let mut inner = self.inner.borrow_mut();
-            inner.driver.machine.announce(me, operation, site);
-            inner.next()
-        };
-        match next {
+        inner.driver.machine.announce(me, operation, site);
+        match inner.next() {
             Next::Ran(thread, outcome) if thread == me => {
-                self.own(me);
+                self.own(&inner, me);
                 self.pulse.beat(me, site);
                 return Some(outcome);
             }
-            next => self.inner.borrow_mut().take(next),
+            next => inner.take(next),
         }
+        drop(inner);
         suspend();
         if self.stopping.get() {
             if self.is_unwinding() {
@@ -578,7 +599,6 @@ impl Runtime {
             self.heap.record(true);
             std::panic::resume_unwind(Box::new(Stop));
         }
-        self.own(me);
         self.pulse.beat(me, site);
         let mut inner = self.inner.borrow_mut();
         let running = inner.threads[me.index()].as_mut();
@@ -592,8 +612,8 @@ impl Runtime {
 
     /// The current thread has performed another event: new blocks belong to what follows it.
     #[inline]
-    pub(crate) fn own(&self, thread: ThreadId) {
-        let events = self.inner.borrow().driver.machine.events_of(thread);
+    pub(crate) fn own(&self, inner: &Inner, thread: ThreadId) {
+        let events = inner.driver.machine.events_of(thread);
         self.heap.set_thread(thread.0, events);
     }
 }

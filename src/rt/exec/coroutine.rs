@@ -122,6 +122,7 @@ pub(crate) struct Coroutine {
     control: Rc<Control>,
     /// Dropped by hand, and only when its code has returned.
     generator: ManuallyDrop<LocalGenerator<'static, (), ()>>,
+    bottom: usize,
     top: usize,
 }
 
@@ -147,10 +148,13 @@ impl Coroutine {
         // SAFETY: the pointer comes from `into_raw` of a generator of this type and is used once.
         let mut generator = unsafe { LocalGenerator::<'static, (), ()>::from_raw(record) };
         generator.set_local_data(Rc::as_ptr(&control).cast_mut().cast());
+        let (words, _) = generator.stack_usage();
+        let top = (record.addr() + 1).next_multiple_of(PAGE);
         Coroutine {
             control,
             generator: ManuallyDrop::new(generator),
-            top: (record.addr() + 1).next_multiple_of(PAGE),
+            bottom: top - words * size_of::<usize>(),
+            top,
         }
     }
 
@@ -182,8 +186,7 @@ impl Coroutine {
     /// The lowest address of the stack, and the address behind its highest byte. The latter is on
     /// a page boundary, and the first frame of each body is at the same distance from it.
     pub(crate) fn stack(&self) -> (usize, usize) {
-        let (words, _) = self.generator.stack_usage();
-        (self.top - words * size_of::<usize>(), self.top)
+        (self.bottom, self.top)
     }
 
     /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.
@@ -239,6 +242,31 @@ pub(crate) fn prepare() {
             .join()
             .expect("dpor bug: a generator without code failed");
     });
+}
+
+/// Some of the addresses of a stack.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stretch {
+    start: usize,
+    length: usize,
+}
+
+impl Stretch {
+    /// Those of a stack from `start` to `end` below which `room` bytes are left.
+    pub(crate) fn above(start: usize, end: usize, room: usize) -> Stretch {
+        let start = start + room;
+        Stretch {
+            start,
+            length: end.saturating_sub(start),
+        }
+    }
+
+    /// Whether this is called from a frame that begins there.
+    #[inline(never)]
+    pub(crate) fn is_here(self) -> bool {
+        let frame = MaybeUninit::<u8>::uninit();
+        black_box(&raw const frame).addr().wrapping_sub(self.start) < self.length
+    }
 }
 
 /// Overflows now if fewer than `BYTES` bytes of this stack are left, give or take a few words. To be

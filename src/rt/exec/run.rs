@@ -15,8 +15,8 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::verdict::End;
 
-use super::context::{Inner, Running, Runtime, enter, here};
-use super::coroutine::{Coroutine, Pool, Resumed};
+use super::context::{Inner, ROOM, Running, Runtime, enter, here};
+use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::Heap;
 use super::objects::Table;
 use super::panics::{self, Message};
@@ -67,6 +67,7 @@ pub(crate) fn explore(
         }),
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
+        roomy: Cell::default(),
         stopping: Cell::new(false),
         catches_panics,
         unwinding: RefCell::new(Vec::new()),
@@ -235,12 +236,15 @@ fn put_back(runtime: &Runtime, thread: ThreadId, coroutine: Coroutine) {
 
 /// Runs the code of `thread` until it suspends or ends.
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
+    let (bottom, top) = coroutine.stack();
+    runtime.roomy.set(Stretch::above(bottom, top, ROOM));
     runtime.current.set(thread);
-    runtime.own(thread);
+    runtime.own(&runtime.inner.borrow(), thread);
     panics::catch(true);
     runtime.heap.record(true);
     let resumed = coroutine.resume();
     runtime.heap.record(false);
+    runtime.roomy.set(Stretch::default());
     if let Some(message) = panics::take() {
         runtime.message.set(Some(message));
     }
