@@ -485,7 +485,7 @@ impl Runtime {
     pub(crate) fn forget_stack(&self, (bottom, top): (usize, usize)) {
         let mut inner = self.inner.borrow_mut();
         let Inner { table, races, .. } = &mut *inner;
-        table.forget(bottom, top - bottom);
+        table.forget_stack(bottom, top - bottom);
         races.forget(bottom, top - bottom);
     }
 

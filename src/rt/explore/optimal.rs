@@ -128,7 +128,7 @@ impl Optimal {
 
     /// Plans the sequence in `reversal` at `depth`, unless it is covered.
     fn insert(&mut self, run: &Finished<'_>, depth: usize) {
-        if run.fixed[depth] {
+        if run.is_fixed(depth) {
             return;
         }
         let sets = &run.machine.sets;

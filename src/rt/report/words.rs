@@ -218,7 +218,9 @@ impl<'a> Names<'a> {
             OpKind::TryLock if !event.outcome.succeeded() => {
                 format!("try_lock {}: held", name())
             }
-            OpKind::ReadCount { .. } => format!("{}: {}", self.announced(&event.operation), counts(found)),
+            OpKind::ReadCount { .. } => {
+                format!("{}: {}", self.announced(&event.operation), counts(found))
+            }
             OpKind::TakeUnique if !event.outcome.succeeded() => {
                 format!("{}: {}", self.announced(&event.operation), counts(found))
             }
