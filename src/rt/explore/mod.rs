@@ -17,6 +17,7 @@
 pub(crate) mod backtrack;
 pub(crate) mod bound;
 pub(crate) mod checkpoint;
+mod cover;
 pub(crate) mod driver;
 pub(crate) mod estimate;
 pub(crate) mod exhaustive;

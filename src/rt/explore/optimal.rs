@@ -19,10 +19,10 @@
 
 use crate::rt::trace::Trace;
 use crate::rt::trace::dependency::{Label, commutes};
-use crate::rt::trace::id::ObjectId;
-use crate::rt::trace::operation::{Operation, Step};
+use crate::rt::trace::operation::Step;
 
 use super::checkpoint::{SavedPoint, Unfinished};
+use super::cover::{Doubt, Walk};
 use super::driver::Plan;
 use super::reversal::{Reversal, Second, pairs};
 use super::sleep::Sleeper;
@@ -39,6 +39,8 @@ pub(crate) struct Optimal {
     arena: Arena,
     reversal: Reversal,
     gone: Vec<bool>,
+    /// The scratch of [`Walk`].
+    heads: Vec<u32>,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
     started: bool,
@@ -70,6 +72,7 @@ impl Optimal {
             arena: Arena::new(),
             reversal: Reversal::default(),
             gone: Vec::new(),
+            heads: Vec::new(),
             next: None,
             started: false,
             elsewhere: Vec::new(),
@@ -108,29 +111,42 @@ impl Optimal {
         }
     }
 
-    /// Whether a sleeping thread covers the sequence that reverses this pair, as far as that can be
-    /// told without making the sequence. It nearly always can.
-    fn is_covered(&self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
-        let (from, to) = self.levels[first as usize].sleep;
-        let sleepers = &self.sleepers[from as usize..to as usize];
-        sleepers.iter().any(|sleeper| {
-            let Some(next) = run.trace.next_of(sleeper.step.thread, first) else {
-                return false;
-            };
-            if next == second.position {
-                return sleeper.step == second.step && comes_first(run, first, second);
+    /// Whether the sequence that reverses this pair need not be planned, as far as that can be told
+    /// without making it. It nearly always can.
+    fn is_covered(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
+        if run.is_fixed(first as usize) {
+            return true;
+        }
+        let level = self.levels[first as usize];
+        let mut walk = Walk::new(run, first, second, &mut self.heads);
+        let (from, to) = level.sleep;
+        for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
+            if let Some(doubt) = walk.doubt() {
+                return doubt == Doubt::Impossible;
             }
-            // If nothing from `first` on happens before the sleeping thread's next event, then it is
-            // in the sequence, because `first` does not, and it comes first in it.
-            !run.clocks.follows_any_from(next, first) && run.trace.at(next).step() == sleeper.step
-        })
+            if walk.begins_with(step, label) {
+                return true;
+            }
+        }
+        let mut children = self.arena.iter(level.pending);
+        while let Some(id) = children.next() {
+            if let Some(doubt) = walk.doubt() {
+                return doubt == Doubt::Impossible;
+            }
+            let child = self.arena.node(id);
+            if walk.begins_with(child.step, child.label) {
+                if child.children.is_empty() {
+                    return true;
+                }
+                walk.go_by(child.step.thread);
+                children = self.arena.iter(child.children);
+            }
+        }
+        walk.doubt() == Some(Doubt::Impossible)
     }
 
     /// Plans the sequence in `reversal` at `depth`, unless it is covered.
     fn insert(&mut self, run: &Finished<'_>, depth: usize) {
-        if run.is_fixed(depth) {
-            return;
-        }
         let sets = &run.machine.sets;
         let v = &self.reversal;
         let level = self.levels[depth];
@@ -193,31 +209,6 @@ impl Optimal {
             });
         }
     }
-}
-
-/// Whether the reversed event comes first in the sequence without `first`, whatever its outcome will be
-/// there. It does if its thread has nothing else in the sequence, and nobody touches its object: after
-/// an event that conflicts with everything on the object, or before one, nobody can without happening
-/// after `first`.
-fn comes_first(run: &Finished<'_>, first: u32, second: &Second) -> bool {
-    let e = run.trace.at(first);
-    let Operation { object, .. } = second.operation;
-    if object == ObjectId::NONE
-        || object != e.operation.object
-        || second.predecessor.is_some_and(|p| p >= first)
-    {
-        return false;
-    }
-    if e.label.class.slot() == 0 {
-        return true;
-    }
-    let events = run.clocks.events_on(object);
-    let from = events.partition_point(|&p| p <= first);
-    run.trace.at(second.position).label.class.slot() == 0
-        && events[from..]
-            .iter()
-            .take_while(|&&p| p < second.position)
-            .all(|&p| run.clocks.before(run.trace, first, p))
 }
 
 impl Explorer for Optimal {

@@ -40,8 +40,6 @@ pub(crate) struct Item {
 pub(crate) struct Second {
     pub(crate) step: Step,
     pub(crate) operation: Operation,
-    /// Its position in the execution; [`NOWHERE`] if it is still blocked at the end.
-    pub(crate) position: u32,
     /// The event directly before it: of its own thread, or the spawn.
     pub(crate) predecessor: Option<u32>,
 }
@@ -73,7 +71,6 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
                 alternative,
             },
             operation: event.operation,
-            position,
             predecessor: trace.predecessor(position),
         }
     };
@@ -106,7 +103,6 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
         let second = Second {
             step: Step::of(blocked.thread),
             operation: blocked.operation,
-            position: NOWHERE,
             predecessor: trace.predecessor_of_next(blocked.thread),
         };
         let end = trace.len() as u32;
@@ -158,9 +154,12 @@ fn shut_out(
     match operation.kind {
         OpKind::Wait { set, .. } => {
             for &object in run.machine.sets.get(set) {
-                for first in earlier(object) {
+                for first in run.clocks.changes_of(object) {
                     let event = run.trace.at(first);
-                    if event.thread != thread && changes_value(event.label.class) {
+                    if first < position
+                        && event.thread != thread
+                        && changes_value(event.label.class)
+                    {
                         found(first);
                     }
                 }
@@ -189,9 +188,11 @@ fn shut_out(
     }
 }
 
-/// Whether the label has a count that depends on what happened to the object before.
+/// The classes whose labels have a count that depends on what happened to the object before.
+pub(super) const COUNTED: [Class; 2] = [Class::Drop, Class::Arrive];
+
 fn carries_count(class: Class) -> bool {
-    matches!(class, Class::Drop | Class::Arrive)
+    COUNTED.contains(&class)
 }
 
 impl Reversal {
@@ -249,7 +250,8 @@ impl Reversal {
         {
             return false;
         }
-        let Some(label) = self.relabel(run, first, second) else {
+        let state = |object| self.state_after(run, first, object);
+        let Some(label) = relabel(run, second, state) else {
             return false;
         };
         self.items.push(Item {
@@ -264,36 +266,6 @@ impl Reversal {
                 .items
                 .iter()
                 .any(|item| !commutes(&run.machine.sets, e.label, item.label))
-    }
-
-    /// The label that the second event has after `pre(E, first)` and the items, or `None` if it is
-    /// disabled there.
-    fn relabel(&self, run: &Finished<'_>, first: u32, second: &Second) -> Option<Label> {
-        let Operation { object, kind } = second.operation;
-        match kind {
-            OpKind::Wait { set, seen } => {
-                let changed = run.machine.has_changed(set, seen, |object, seen| {
-                    self.state_after(run, first, object).has_changed(seen)
-                });
-                changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
-            }
-            OpKind::GiveUp => None,
-            _ if object == ObjectId::NONE => {
-                Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
-            }
-            _ => {
-                let mut state = self.state_after(run, first, object);
-                if !state.enabled(second.step.thread, &kind) {
-                    return None;
-                }
-                let step = second.step;
-                if step.alternative >= state.alternatives(&kind) {
-                    return None;
-                }
-                let outcome = state.apply(step.thread, &kind, step.alternative);
-                Some(state.label(&second.operation, outcome))
-            }
-        }
     }
 
     /// The state of `object` after `pre(E, first)` and the items.
@@ -438,6 +410,54 @@ impl Reversal {
                 .predecessor
                 .is_some_and(|p| run.clocks.before(run.trace, a.position, p))
     }
+}
+
+/// The label that the second event has where objects are in the states that `state` says, or `None` if
+/// it is disabled there.
+pub(super) fn relabel(
+    run: &Finished<'_>,
+    second: &Second,
+    state: impl Fn(ObjectId) -> State,
+) -> Option<Label> {
+    let Operation { object, kind } = second.operation;
+    match kind {
+        OpKind::Wait { set, seen } => {
+            let changed = run
+                .machine
+                .has_changed(set, seen, |object, seen| state(object).has_changed(seen));
+            changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
+        }
+        OpKind::GiveUp => None,
+        _ if object == ObjectId::NONE => {
+            Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
+        }
+        _ => {
+            let mut state = state(object);
+            if !state.enabled(second.step.thread, &kind) {
+                return None;
+            }
+            let step = second.step;
+            if step.alternative >= state.alternatives(&kind) {
+                return None;
+            }
+            let outcome = state.apply(step.thread, &kind, step.alternative);
+            Some(state.label(&second.operation, outcome))
+        }
+    }
+}
+
+/// The state of `object` after `pre(E, first)` and everything that does not happen after `first`.
+pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) -> State {
+    let mut state = state_before(run, first, object);
+    let events = run.clocks.events_on(object);
+    let from = events.partition_point(|&p| p <= first);
+    for &position in &events[from..] {
+        let event = run.trace.at(position);
+        if event.operation.object == object && !run.clocks.before(run.trace, first, position) {
+            state.apply(event.thread, &event.operation.kind, event.alternative);
+        }
+    }
+    state
 }
 
 /// The state of `object` directly before the event at `position`.

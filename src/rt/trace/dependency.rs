@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use super::id::ObjectId;
 use super::operation::{OpKind, Outcome};
-pub(crate) use class::{ALL, Class, SLOTS};
+pub(crate) use class::{ALL, Class, Classes, SLOTS};
 
 /// What an object is like, as far as the classes of its events depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

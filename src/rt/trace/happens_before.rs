@@ -14,7 +14,9 @@
 //! touches. Such an event shares the row of the event before it: a row leaves out the owner's own
 //! component, which is its index.
 
-use super::dependency::{CHANGING_SLOTS, CONFLICTING_SLOTS, Class, ReadSets, SLOTS, ordered};
+use super::dependency::{
+    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, ReadSets, SLOTS, changes_value, ordered,
+};
 use super::id::{ObjectId, ThreadId};
 use super::{NOWHERE, Trace};
 
@@ -69,8 +71,9 @@ struct Access {
 struct Record {
     /// For each slot the latest access, as an index into `accesses`.
     heads: [u32; SLOTS],
-    /// The slots that have ever had an access.
+    /// The slots and the classes that have ever had an access.
     used: u32,
+    classes: Classes,
     /// The thread that has made all accesses, if it is only one.
     owner: Option<ThreadId>,
     /// The positions of all events on the object.
@@ -106,12 +109,6 @@ impl HappensBefore {
         self.clock(trace, second, event.thread) > event.index
     }
 
-    /// Whether the event at `position` happens after some event from `first` on, itself not counted.
-    #[inline]
-    pub(crate) fn follows_any_from(&self, position: u32, first: u32) -> bool {
-        self.rows[position as usize].latest > first
-    }
-
     /// The races, in the order of their second events.
     pub(crate) fn races(&self) -> &[Race] {
         &self.races
@@ -131,6 +128,37 @@ impl HappensBefore {
         self.objects
             .get(object.index())
             .map_or(&[], |record| &record.events)
+    }
+
+    /// Whether an event of this class may have touched `object`: it has in this execution or in an
+    /// earlier one.
+    pub(crate) fn knows(&self, object: ObjectId, class: Class) -> bool {
+        let record = self.objects.get(object.index());
+        record.is_some_and(|record| record.classes.contains(class))
+    }
+
+    /// The positions of the events on `object` that may change what a wait looks at, and of some others
+    /// of the same slots.
+    pub(crate) fn changes_of(&self, object: ObjectId) -> impl Iterator<Item = u32> {
+        let record = self.objects.get(object.index());
+        let mut slots = 0_u32;
+        for class in ALL {
+            if self.knows(object, class) && changes_value(class) {
+                slots |= 1 << class.slot();
+            }
+        }
+        let slots = (0..SLOTS).filter(move |slot| slots >> slot & 1 == 1);
+        let heads = slots.filter_map(move |slot| Some(record?.heads[slot]));
+        heads.flat_map(move |head| {
+            let mut access = head;
+            std::iter::from_fn(move || {
+                let Access {
+                    event, previous, ..
+                } = *self.accesses.get(access as usize)?;
+                access = previous;
+                Some(event)
+            })
+        })
     }
 
     /// Forgets the events from `length` on.
@@ -205,10 +233,12 @@ impl HappensBefore {
                     joined = true;
                 }
                 // The latest event of each thread before that moment carries the thread's earlier
-                // ones; going backwards, covered events are skipped cheaply.
-                for earlier in (0..event.quiet_at).rev() {
-                    let other = trace.at(earlier);
-                    if other.thread != event.thread && !self.covers(other.thread, other.index) {
+                // ones.
+                for thread in (0..trace.threads() as u32).map(ThreadId) {
+                    if thread != event.thread
+                        && let Some(earlier) = trace.previous_of(thread, event.quiet_at)
+                        && !self.covers(thread, trace.at(earlier).index)
+                    {
                         self.join(trace, earlier);
                     }
                 }
@@ -216,13 +246,13 @@ impl HappensBefore {
             Class::Wait => {
                 for &object in sets.get(label.object.0) {
                     self.collect(object, CHANGING_SLOTS, event.thread);
-                    self.record(position, event.thread, object, Class::Wait.slot());
+                    self.record(position, event.thread, object, Class::Wait);
                 }
             }
             class => {
                 let object = label.object;
                 self.collect(object, CONFLICTING_SLOTS[class as usize], event.thread);
-                self.record(position, event.thread, object, class.slot());
+                self.record(position, event.thread, object, class);
             }
         }
         if !self.candidates.is_empty() {
@@ -343,11 +373,13 @@ impl HappensBefore {
     }
 
     #[inline]
-    fn record(&mut self, position: u32, thread: ThreadId, object: ObjectId, slot: usize) {
+    fn record(&mut self, position: u32, thread: ThreadId, object: ObjectId, class: Class) {
+        let slot = class.slot();
         if self.objects.len() <= object.index() {
             let empty = Record {
                 heads: [NOWHERE; SLOTS],
                 used: 0,
+                classes: Classes::NONE,
                 owner: None,
                 events: Vec::new(),
             };
@@ -356,6 +388,7 @@ impl HappensBefore {
         let record = &mut self.objects[object.index()];
         record.owner = (record.events.is_empty() || record.owner == Some(thread)).then_some(thread);
         record.used |= 1 << slot;
+        record.classes.add(class);
         let access = Access {
             event: position,
             thread,

@@ -103,12 +103,26 @@ impl Trace {
         self.positions.get(thread.index())?.last().copied()
     }
 
+    /// The position of the thread's event with this index.
+    #[inline]
+    pub(crate) fn nth_of(&self, thread: ThreadId, index: u32) -> Option<u32> {
+        let positions = self.positions.get(thread.index())?;
+        positions.get(index as usize).copied()
+    }
+
     /// The position of the thread's first event behind `position`.
     #[inline]
     pub(crate) fn next_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
         let positions = self.positions.get(thread.index())?;
         let at = positions.partition_point(|&p| p <= position);
         positions.get(at).copied()
+    }
+
+    /// The position of the thread's last event before `position`.
+    pub(crate) fn previous_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
+        let positions = self.positions.get(thread.index())?;
+        let end = positions.partition_point(|&p| p < position);
+        positions[..end].last().copied()
     }
 
     /// The position of the event that comes directly before the thread's next one: its own last
