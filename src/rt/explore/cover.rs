@@ -7,16 +7,15 @@
 //! are the events on its object. A [`Walk`] goes down a tree like that, and remembers for each thread
 //! how far it has come.
 //!
-//! It answers exactly what the sequence would ([`Reversal`](super::reversal::Reversal)), or that it
-//! cannot tell: where a sequence might leave out readers.
+//! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
 
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{Class, Label, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::operation::{OpKind, Operation, Step};
 
 use super::Finished;
-use super::reversal::{COUNTED, Second, relabel, state_before, state_without};
+use super::reversal::{COUNTED, Reversal, Second, relabel, state_before, state_without};
 
 /// A way through the sequence that executes `second` without `first`.
 pub(super) struct Walk<'a> {
@@ -30,19 +29,19 @@ pub(super) struct Walk<'a> {
     taken: bool,
     /// The label of the reversed event, once it was asked for.
     label: Option<Label>,
-    doubt: Option<Doubt>,
+    /// The sequence, if it is not simply what does not happen after `first`.
+    known: Option<&'a Reversal>,
+    /// Whether there is no such sequence.
+    impossible: bool,
 }
 
 /// Stands for what has not been looked up.
 const UNKNOWN: u32 = NOWHERE - 1;
 
-/// Why a walk has no answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Doubt {
-    /// There is no such sequence.
-    Impossible,
-    /// Only the sequence itself tells.
-    Unknown,
+/// Whether a walk that has left these heads has come by the event of `thread` at `position`.
+pub(super) fn is_behind(heads: &[u32], thread: ThreadId, position: u32) -> bool {
+    let head = heads[thread.index()];
+    head != UNKNOWN && position < head
 }
 
 /// What comes first of a thread in the rest of the sequence.
@@ -58,31 +57,33 @@ impl<'a> Walk<'a> {
         run: &'a Finished<'a>,
         first: u32,
         second: &'a Second,
+        known: Option<&'a Reversal>,
         heads: &'a mut Vec<u32>,
     ) -> Walk<'a> {
         heads.clear();
         heads.resize(run.trace.threads(), UNKNOWN);
-        let doubt = match second.predecessor {
-            Some(predecessor) if run.clocks.before(run.trace, first, predecessor) => {
-                Some(Doubt::Impossible)
-            }
-            _ if second.operation.kind == OpKind::WriteLock => Some(Doubt::Unknown),
-            _ => None,
-        };
+        let impossible =
+            (second.predecessor).is_some_and(|p| run.clocks.before(run.trace, first, p));
         Walk {
             run,
             first,
             second,
             heads,
             taken: false,
-            label: None,
-            doubt,
+            label: known.and_then(|known| known.items.last().map(|item| item.label)),
+            known,
+            impossible,
         }
     }
 
-    /// Why the last answer was none.
-    pub(super) fn doubt(&self) -> Option<Doubt> {
-        self.doubt
+    /// Whether there turned out to be no such sequence.
+    pub(super) fn is_impossible(&self) -> bool {
+        self.impossible
+    }
+
+    /// Whether the way has come by the reversed event.
+    pub(super) fn has_taken_second(&self) -> bool {
+        self.taken
     }
 
     /// Whether this step, of an event with this label, may come first in the rest of the sequence.
@@ -141,7 +142,22 @@ impl<'a> Walk<'a> {
     /// Whether the event at `position`, which is behind the first one, is in the sequence.
     #[inline]
     fn is_item(&self, position: u32) -> bool {
-        !self.run.clocks.before(self.run.trace, self.first, position)
+        match self.known {
+            None => !self.run.clocks.before(self.run.trace, self.first, position),
+            Some(known) => {
+                let found = known
+                    .items
+                    .binary_search_by_key(&position, |item| item.position);
+                found.is_ok()
+            }
+        }
+    }
+
+    /// Whether the first event is such that everything on `object` behind it happens after it.
+    #[inline]
+    fn is_cut(&self, object: ObjectId) -> bool {
+        let first = self.run.trace.at(self.first);
+        first.label.object == object && first.label.class.slot() == 0
     }
 
     /// Whether the way has come by the event at `position`, or the sequence begins behind it. The event
@@ -159,9 +175,6 @@ impl<'a> Walk<'a> {
 
     /// Whether nothing in the rest of the sequence comes before the reversed event.
     fn second_is_initial(&mut self) -> bool {
-        let Some(label) = self.second_label() else {
-            return false;
-        };
         let Finished { trace, clocks, .. } = *self.run;
         if let Some(predecessor) = self.second.predecessor
             && predecessor > self.first
@@ -174,6 +187,13 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+        let Operation { object, kind } = self.second.operation;
+        if self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
+            return true;
+        }
+        let Some(label) = self.second_label() else {
+            return false;
+        };
         let run = self.run;
         let sets = &run.machine.sets;
         self.all_related(label, |other| !ordered(sets, other, label))
@@ -200,6 +220,9 @@ impl<'a> Walk<'a> {
         };
         let Finished { trace, clocks, .. } = *run;
         for &object in objects {
+            if self.is_cut(object) {
+                continue;
+            }
             let events = clocks.events_on(object);
             let from = events.partition_point(|&p| p <= self.first);
             // Of an object whose labels have counts, which depend on what happened to it before.
@@ -230,9 +253,7 @@ impl<'a> Walk<'a> {
         if self.label.is_none() {
             let state = |object| state_without(self.run, self.first, object);
             self.label = relabel(self.run, self.second, state);
-            if self.label.is_none() {
-                self.doubt = Some(Doubt::Impossible);
-            }
+            self.impossible = self.label.is_none();
         }
         self.label
     }

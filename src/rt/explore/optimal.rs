@@ -14,15 +14,15 @@
 //! 1. Sleepers and branches are steps, that is a thread *and* its outcome, so that a choice is a
 //!    race of an event with its own other outcomes (EXPLORATION, section 5c).
 //! 2. The label of the reversed event is found anew (EXPLORATION, trap 1).
-//! 3. The insertion descends into the first child that is a weak initial, and stops at a leaf;
+//! 3. The insertion ([`cover`](super::cover)) descends into the first child that is a weak initial, and stops at a leaf;
 //!    the tree then holds a branch that covers the sequence, though maybe not the sequence itself.
 
-use crate::rt::trace::Trace;
-use crate::rt::trace::dependency::{Label, commutes};
-use crate::rt::trace::operation::Step;
+use crate::rt::trace::dependency::Label;
+use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
-use super::cover::{Doubt, Walk};
+use super::cover::{Walk, is_behind};
 use super::driver::Plan;
 use super::reversal::{Reversal, Second, pairs};
 use super::sleep::Sleeper;
@@ -38,7 +38,6 @@ pub(crate) struct Optimal {
     sleepers: Vec<Sleeper>,
     arena: Arena,
     reversal: Reversal,
-    gone: Vec<bool>,
     /// The scratch of [`Walk`].
     heads: Vec<u32>,
     /// Where the next execution branches off, and what was explored there last.
@@ -71,7 +70,6 @@ impl Optimal {
             sleepers: Vec::new(),
             arena: Arena::new(),
             reversal: Reversal::default(),
-            gone: Vec::new(),
             heads: Vec::new(),
             next: None,
             started: false,
@@ -111,101 +109,57 @@ impl Optimal {
         }
     }
 
-    /// Whether the sequence that reverses this pair need not be planned, as far as that can be told
-    /// without making it. It nearly always can.
-    fn is_covered(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
+    /// Plans the sequence that reverses this pair, unless it is covered.
+    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
         if run.is_fixed(first as usize) {
-            return true;
+            return;
         }
-        let level = self.levels[first as usize];
-        let mut walk = Walk::new(run, first, second, &mut self.heads);
-        let (from, to) = level.sleep;
+        // A writer's sequence leaves readers out; of all others it is known without them what they are.
+        let writes = second.operation.kind == OpKind::WriteLock;
+        if writes && !self.reversal.build(run, first, second) {
+            return;
+        }
+        let known = writes.then_some(&self.reversal);
+        let mut walk = Walk::new(run, first, second, known, &mut self.heads);
+        let (from, to) = self.levels[first as usize].sleep;
         for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
-            if let Some(doubt) = walk.doubt() {
-                return doubt == Doubt::Impossible;
-            }
-            if walk.begins_with(step, label) {
-                return true;
-            }
-        }
-        let mut children = self.arena.iter(level.pending);
-        while let Some(id) = children.next() {
-            if let Some(doubt) = walk.doubt() {
-                return doubt == Doubt::Impossible;
-            }
-            let child = self.arena.node(id);
-            if walk.begins_with(child.step, child.label) {
-                if child.children.is_empty() {
-                    return true;
-                }
-                walk.go_by(child.step.thread);
-                children = self.arena.iter(child.children);
-            }
-        }
-        walk.doubt() == Some(Doubt::Impossible)
-    }
-
-    /// Plans the sequence in `reversal` at `depth`, unless it is covered.
-    fn insert(&mut self, run: &Finished<'_>, depth: usize) {
-        let sets = &run.machine.sets;
-        let v = &self.reversal;
-        let level = self.levels[depth];
-        self.gone.clear();
-        self.gone.resize(v.items.len(), false);
-        for sleeper in &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize] {
-            let covered = match v.first_of(run, depth as u32, sleeper.step.thread) {
-                Some(at) => v.items[at].step == sleeper.step && v.is_initial(run, at, &self.gone),
-                // The last item is the one that is most often in the way.
-                None => {
-                    (v.items.iter().rev()).all(|item| commutes(sets, sleeper.label, item.label))
-                }
-            };
-            if covered {
+            if walk.is_impossible() || walk.begins_with(step, label) {
                 return;
             }
         }
+        let pending = &mut self.levels[first as usize].pending;
         let mut parent = None;
-        let mut children = level.pending;
-        if !children.is_empty() {
-            self.reversal.link(run.trace.threads());
-        }
-        'descend: while !children.is_empty() {
-            for id in self.arena.iter(children) {
-                let child = self.arena.node(id);
-                let v = &self.reversal;
-                let found = v.head(child.step.thread);
-                let matches = match found {
-                    Some(at) => v.items[at].step == child.step && v.is_initial(run, at, &self.gone),
-                    None => (0..v.items.len())
-                        .filter(|&i| !self.gone[i])
-                        .all(|i| commutes(sets, child.label, v.items[i].label)),
-                };
-                if matches {
-                    if let Some(at) = found {
-                        self.gone[at] = true;
-                        self.reversal.advance(at);
-                    }
-                    parent = Some(id);
-                    children = child.children;
-                    if children.is_empty() {
-                        return;
-                    }
-                    continue 'descend;
+        let mut children = self.arena.iter(*pending);
+        while let Some(id) = children.next() {
+            let child = self.arena.node(id);
+            if walk.begins_with(child.step, child.label) {
+                if child.children.is_empty() {
+                    return;
                 }
+                walk.go_by(child.step.thread);
+                parent = Some(id);
+                children = self.arena.iter(child.children);
             }
-            break;
+            if walk.is_impossible() {
+                return;
+            }
         }
-        for i in 0..self.reversal.items.len() {
-            if self.gone[i] {
+        drop(children);
+        let taken = walk.has_taken_second();
+        if !writes && !self.reversal.build(run, first, second) {
+            return;
+        }
+        for item in &self.reversal.items {
+            let gone = match item.position {
+                NOWHERE => taken,
+                position => is_behind(&self.heads, item.step.thread, position),
+            };
+            if gone {
                 continue;
             }
-            let item = self.reversal.items[i];
             parent = Some(match parent {
                 Some(parent) => self.arena.push_child(parent, item.step, item.label),
-                None => {
-                    let pending = &mut self.levels[depth].pending;
-                    self.arena.push(pending, item.step, item.label)
-                }
+                None => self.arena.push(pending, item.step, item.label),
             });
         }
     }
@@ -256,18 +210,7 @@ impl Explorer for Optimal {
         // A failure may end an execution in the middle of its wakeup sequence.
         self.levels.truncate(run.trace.len());
         self.extend(run);
-        let mut reversal = std::mem::take(&mut self.reversal);
-        pairs(run, |first, second| {
-            if self.is_covered(run, first, &second) {
-                return;
-            }
-            if reversal.build(run, first, &second) {
-                std::mem::swap(&mut self.reversal, &mut reversal);
-                self.insert(run, first as usize);
-                std::mem::swap(&mut self.reversal, &mut reversal);
-            }
-        });
-        self.reversal = reversal;
+        pairs(run, |first, second| self.reverse(run, first, &second));
         self.next = (0..self.levels.len())
             .rev()
             .find(|&depth| !self.levels[depth].pending.is_empty())

@@ -48,10 +48,6 @@ pub(crate) struct Second {
 #[derive(Default, Debug)]
 pub(crate) struct Reversal {
     pub(crate) items: Vec<Item>,
-    /// For each item the next one of its thread, and for each thread its first one; [`NOWHERE`] for
-    /// none. Made by [`Reversal::link`].
-    next: Vec<u32>,
-    heads: Vec<u32>,
     /// For each thread whether the rest of it is known to be outside of the sequence; the scratch of
     /// one call.
     done: Vec<bool>,
@@ -338,66 +334,6 @@ impl Reversal {
         }
     }
 
-    /// The first item of `thread`, where `first` is the event that the sequence does without.
-    pub(crate) fn first_of(
-        &self,
-        run: &Finished<'_>,
-        first: u32,
-        thread: ThreadId,
-    ) -> Option<usize> {
-        let last = self.items.len() - 1;
-        let next = run.trace.next_of(thread, first);
-        let found = next.and_then(|next| {
-            let items = &self.items[..last];
-            let found = items.binary_search_by_key(&next, |item| item.position);
-            found.ok()
-        });
-        found.or_else(|| (self.items[last].step.thread == thread).then_some(last))
-    }
-
-    /// Makes ready for [`Reversal::head`] and [`Reversal::advance`].
-    pub(crate) fn link(&mut self, threads: usize) {
-        self.heads.clear();
-        self.heads.resize(threads, NOWHERE);
-        self.next.clear();
-        self.next.resize(self.items.len(), NOWHERE);
-        for (at, item) in self.items.iter().enumerate().rev() {
-            let head = &mut self.heads[item.step.thread.index()];
-            self.next[at] = *head;
-            *head = at as u32;
-        }
-    }
-
-    /// The first item of `thread` that is left.
-    pub(crate) fn head(&self, thread: ThreadId) -> Option<usize> {
-        let head = self.heads.get(thread.index()).copied();
-        head.filter(|&at| at != NOWHERE).map(|at| at as usize)
-    }
-
-    /// The item at `at`, the first of its thread that is left, is left no more.
-    pub(crate) fn advance(&mut self, at: usize) {
-        self.heads[self.items[at].step.thread.index()] = self.next[at];
-    }
-
-    /// Whether no other item happens before the one at `at`, those that are `gone` left out. What is
-    /// gone was first itself when it went, so only the direct predecessors have to be asked.
-    pub(crate) fn is_initial(&self, run: &Finished<'_>, at: usize, gone: &[bool]) -> bool {
-        let position = self.items[at].position;
-        if position == NOWHERE {
-            return (0..at).all(|j| gone[j] || !self.precedes(run, j, at));
-        }
-        let is_gone = |position: u32| {
-            let found = self.items[..at].binary_search_by_key(&position, |item| item.position);
-            // What is not an item stands before the first one.
-            found.is_ok_and(|j| gone[j]) || found == Err(0)
-        };
-        run.clocks
-            .races_of(position)
-            .iter()
-            .all(|race| is_gone(race.first))
-            && run.trace.predecessor(position).is_none_or(is_gone)
-    }
-
     /// Whether the item at `later` happens after the one at `earlier`.
     pub(crate) fn precedes(&self, run: &Finished<'_>, earlier: usize, later: usize) -> bool {
         let (a, b) = (&self.items[earlier], &self.items[later]);
@@ -449,6 +385,11 @@ pub(super) fn relabel(
 /// The state of `object` after `pre(E, first)` and everything that does not happen after `first`.
 pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) -> State {
     let mut state = state_before(run, first, object);
+    let label = run.trace.at(first).label;
+    if label.object == object && label.class.slot() == 0 {
+        // Everything behind it happens after it.
+        return state;
+    }
     let events = run.clocks.events_on(object);
     let from = events.partition_point(|&p| p <= first);
     for &position in &events[from..] {
