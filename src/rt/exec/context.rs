@@ -43,6 +43,8 @@ pub(crate) struct Runtime {
     pub(crate) heap: Heap,
     /// The thread whose code runs.
     pub(crate) current: Cell<ThreadId>,
+    /// Whether the code of a thread runs, and not only the loop.
+    pub(crate) running: Cell<bool>,
     /// The part of its stack in which there is room for the runtime.
     pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
@@ -407,15 +409,20 @@ pub(crate) fn panicking() -> bool {
     })
 }
 
-/// A panic has begun here.
-pub(crate) fn note_panic() {
-    if RUNTIME.is_set() {
-        RUNTIME.with(|runtime| {
-            if let Ok(mut unwinding) = runtime.unwinding.try_borrow_mut() {
-                unwinding.push(runtime.current.get());
-            }
-        });
+/// A panic has begun. If that is in the code of a modelled thread, keeps the message and answers true.
+pub(crate) fn keep_panic(message: impl FnOnce() -> Message) -> bool {
+    // SAFETY: as in `with_step`.
+    let Some(runtime) = (unsafe { HERE.get().as_ref() }) else {
+        return false;
+    };
+    if !runtime.running.get() {
+        return false;
     }
+    runtime.message.set(Some(message()));
+    if let Ok(mut unwinding) = runtime.unwinding.try_borrow_mut() {
+        unwinding.push(runtime.current.get());
+    }
+    true
 }
 
 /// Runs the body of a thread whose panics are caught, where that is what the model wants.
@@ -431,7 +438,6 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T>
                 let me = runtime.current.get();
                 runtime.unwinding.borrow_mut().retain(|&t| t != me);
                 runtime.message.set(None);
-                super::panics::take();
             });
             Err(payload)
         }

@@ -56,6 +56,8 @@ use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
 
+use crate::rt::Body;
+
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
@@ -74,26 +76,28 @@ pub(crate) enum Resumed {
 /// The stacks of one exploration, all of one size. They stay on the OS thread that made the pool.
 pub(crate) struct Pool {
     stack_bytes: usize,
+    run: fn(Body),
     idle: Vec<Coroutine>,
 }
 
 impl Pool {
     /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to whole pages; the
-    /// guard page comes on top. Calls [`prepare`].
-    pub(crate) fn new(stack_bytes: usize) -> Pool {
+    /// guard page comes on top. Each body is called by `run`, on its stack. Calls [`prepare`].
+    pub(crate) fn new(stack_bytes: usize, run: fn(Body)) -> Pool {
         prepare();
         Pool {
             stack_bytes: stack_bytes.next_multiple_of(PAGE),
+            run,
             idle: Vec::new(),
         }
     }
 
     /// Puts `body` on an idle stack, or on a new one. It does not run yet. Panics if the system has
     /// no memory for another stack.
-    pub(crate) fn start(&mut self, body: Box<dyn FnOnce()>) -> Coroutine {
+    pub(crate) fn start(&mut self, body: Body) -> Coroutine {
         let coroutine = match self.idle.pop() {
             Some(idle) => idle,
-            None => Coroutine::new(self.stack_bytes),
+            None => Coroutine::new(self.stack_bytes, self.run),
         };
         coroutine.control.body.set(Some(body));
         coroutine.control.state.set(State::Ready);
@@ -127,10 +131,11 @@ pub(crate) struct Coroutine {
 }
 
 impl Coroutine {
-    fn new(stack_bytes: usize) -> Coroutine {
+    fn new(stack_bytes: usize, run: fn(Body)) -> Coroutine {
         let control = Rc::new(Control {
             state: Cell::new(State::Idle),
             body: Cell::new(None),
+            run,
             panic: Cell::new(None),
             scope: Cell::new(ptr::null_mut()),
         });
@@ -305,7 +310,9 @@ enum State {
 /// What the two sides of a switch share: the owner of the stack and the code on it.
 struct Control {
     state: Cell<State>,
-    body: Cell<Option<Box<dyn FnOnce()>>>,
+    body: Cell<Option<Body>>,
+    /// Calls a body.
+    run: fn(Body),
     /// The payload if the last body panicked.
     panic: Cell<Option<Payload>>,
     /// The generator's end of the switch, in a frame at the top of the stack.
@@ -317,7 +324,7 @@ impl Control {
     fn serve(&self) {
         while let Some(body) = self.body.take() {
             // An unwind cannot cross the switch, so it ends here.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.run)(body))) {
                 self.panic.set(Some(payload));
             }
             self.switch_back(State::Idle);

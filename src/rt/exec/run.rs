@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::rt::Body;
 use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
@@ -67,6 +68,7 @@ pub(crate) fn explore(
         }),
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
+        running: Cell::new(false),
         roomy: Cell::default(),
         stopping: Cell::new(false),
         catches_panics,
@@ -81,7 +83,7 @@ pub(crate) fn explore(
         let say = |text| eprintln!("{text}");
         Watchdog::watch(runtime.pulse.clone(), patience, say)
     });
-    let mut pool = Pool::new(stack_bytes);
+    let mut pool = Pool::new(stack_bytes, run);
     loop {
         let mut inner = runtime.inner.borrow_mut();
         if !go_on(&inner.driver) || !inner.driver.begin(site) {
@@ -203,19 +205,7 @@ fn take_coroutine(runtime: &Runtime, pool: &mut Pool, thread: ThreadId) -> Corou
         panic!("dpor bug: {thread:?} has neither a stack nor a body")
     };
     let (_, body) = inner.spawned.swap_remove(at);
-    let coroutine = pool.start(Box::new(move || {
-        /// Drops the thread's variables, also if its body unwinds.
-        struct End;
-        impl Drop for End {
-            fn drop(&mut self) {
-                super::context::drop_locals();
-            }
-        }
-        let end = End;
-        body();
-        drop(end);
-        exit();
-    }));
+    let coroutine = pool.start(body);
     if inner.threads.len() <= thread.index() {
         inner.threads.resize_with(thread.index() + 1, || None);
     }
@@ -240,16 +230,27 @@ fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Res
     runtime.roomy.set(Stretch::above(bottom, top, ROOM));
     runtime.current.set(thread);
     runtime.own(&runtime.inner.borrow(), thread);
-    panics::catch(true);
+    runtime.running.set(true);
     runtime.heap.record(true);
     let resumed = coroutine.resume();
     runtime.heap.record(false);
-    runtime.roomy.set(Stretch::default());
-    if let Some(message) = panics::take() {
-        runtime.message.set(Some(message));
-    }
-    panics::catch(false);
+    runtime.running.set(false);
     resumed
+}
+
+/// Runs the code of a thread.
+fn run(body: Body) {
+    /// Drops the thread's variables, also if its body unwinds.
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            super::context::drop_locals();
+        }
+    }
+    let end = End;
+    body();
+    drop(end);
+    exit();
 }
 
 /// The last event of a thread.

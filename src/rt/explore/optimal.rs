@@ -32,7 +32,8 @@ use super::{Choice, Explorer, Finished, Free, Point};
 /// The explorer that visits each trace once.
 pub(crate) struct Optimal {
     free: Free,
-    /// One for each point of the current execution before its last event.
+    /// One for each point of the current execution up to the last one at which somebody sleeps or
+    /// something is planned.
     levels: Vec<Level>,
     /// The sleep sets of all levels, one after the other.
     sleepers: Vec<Sleeper>,
@@ -77,10 +78,12 @@ impl Optimal {
         }
     }
 
-    /// Gives every new point its sleep set.
+    /// Gives every new point up to the end of the wakeup sequence its sleep set. Behind it nobody
+    /// sleeps, and a point gets its level when something is planned there.
     fn extend(&mut self, run: &Finished<'_>) {
         let planned = run.first_new + run.planned;
-        for depth in self.levels.len().min(run.first_new + 1)..run.trace.len() {
+        let end = run.trace.len().min(planned + 1);
+        for depth in self.levels.len().min(run.first_new + 1)..end {
             let sleep = if depth == 0 {
                 (0, 0)
             } else {
@@ -113,6 +116,14 @@ impl Optimal {
     fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
         if run.is_fixed(first as usize) {
             return;
+        }
+        if self.levels.len() <= first as usize {
+            let end = self.levels.last().map_or(0, |level| level.sleep.1);
+            let level = Level {
+                sleep: (end, end),
+                pending: List::EMPTY,
+            };
+            self.levels.resize(first as usize + 1, level);
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
