@@ -104,6 +104,11 @@ pub(crate) fn inside() -> bool {
     RUNTIME.is_set()
 }
 
+/// Runs `f` on the runtime of this OS thread if there is one, whatever state it is in.
+pub(super) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
+    RUNTIME.is_set().then(|| RUNTIME.with(f))
+}
+
 /// How much stack in bytes the runtime may need below a shim.
 pub(crate) const ROOM: usize = 16 * 1024;
 
@@ -233,9 +238,7 @@ pub(crate) fn spawn(
 
 /// The modelled thread that runs here.
 pub(crate) fn current() -> Option<ThreadId> {
-    RUNTIME
-        .is_set()
-        .then(|| RUNTIME.with(|runtime| runtime.current.get()))
+    with_any(|runtime| runtime.current.get())
 }
 
 /// The name a thread was given when it was built.
@@ -397,56 +400,8 @@ pub(crate) fn yield_to_teardown() {
     suspend();
 }
 
-/// Whether the thread that runs here is unwinding from a panic. The OS thread's own count would not
-/// do: where panics are caught, a thread that unwinds may have to wait for others.
-pub(crate) fn panicking() -> bool {
-    if !RUNTIME.is_set() {
-        return std::thread::panicking();
-    }
-    RUNTIME.with(|runtime| match runtime.catches_panics {
-        true => runtime.is_unwinding(),
-        false => std::thread::panicking(),
-    })
-}
-
-/// A panic has begun. If that is in the code of a modelled thread, keeps the message and answers true.
-pub(crate) fn keep_panic(message: impl FnOnce() -> Message) -> bool {
-    // SAFETY: as in `with_step`.
-    let Some(runtime) = (unsafe { HERE.get().as_ref() }) else {
-        return false;
-    };
-    if !runtime.running.get() {
-        return false;
-    }
-    runtime.message.set(Some(message()));
-    if let Ok(mut unwinding) = runtime.unwinding.try_borrow_mut() {
-        unwinding.push(runtime.current.get());
-    }
-    true
-}
-
-/// Runs the body of a thread whose panics are caught, where that is what the model wants.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    let catches = RUNTIME.is_set() && RUNTIME.with(|runtime| runtime.catches_panics);
-    if !catches {
-        return Ok(body());
-    }
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
-        Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
-        Err(payload) => {
-            RUNTIME.with(|runtime| {
-                let me = runtime.current.get();
-                runtime.unwinding.borrow_mut().retain(|&t| t != me);
-                runtime.message.set(None);
-            });
-            Err(payload)
-        }
-        ok => ok,
-    }
-}
-
 impl Runtime {
-    fn is_unwinding(&self) -> bool {
+    pub(super) fn is_unwinding(&self) -> bool {
         self.unwinding.borrow().contains(&self.current.get())
     }
 

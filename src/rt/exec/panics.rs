@@ -7,6 +7,8 @@
 
 use std::sync::Once;
 
+use super::context::{Stop, with_any};
+
 /// What the hook kept of a panic.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
@@ -33,9 +35,50 @@ pub(crate) fn install() {
                     .map(|l| (l.file().to_owned(), l.line(), l.column()));
                 Message { text, location }
             };
-            if !super::context::keep_panic(message) {
+            if !keep(message) {
                 before(info);
             }
         }));
     });
+}
+
+/// A panic has begun. If that is in the code of a modelled thread, keeps the message and answers true.
+fn keep(message: impl FnOnce() -> Message) -> bool {
+    let kept = with_any(|runtime| {
+        if !runtime.running.get() {
+            return false;
+        }
+        runtime.message.set(Some(message()));
+        if let Ok(mut unwinding) = runtime.unwinding.try_borrow_mut() {
+            unwinding.push(runtime.current.get());
+        }
+        true
+    });
+    kept == Some(true)
+}
+
+/// Whether the thread that runs here is unwinding from a panic. The OS thread's own count would not
+/// do: where panics are caught, a thread that unwinds may have to wait for others.
+pub(crate) fn panicking() -> bool {
+    let caught = with_any(|runtime| runtime.catches_panics.then(|| runtime.is_unwinding()));
+    caught.flatten().unwrap_or_else(std::thread::panicking)
+}
+
+/// Runs the body of a thread whose panics are caught, where that is what the model wants.
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
+    if with_any(|runtime| runtime.catches_panics) != Some(true) {
+        return Ok(body());
+    }
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+        Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
+        Err(payload) => {
+            with_any(|runtime| {
+                let me = runtime.current.get();
+                runtime.unwinding.borrow_mut().retain(|&t| t != me);
+                runtime.message.set(None);
+            });
+            Err(payload)
+        }
+        ok => ok,
+    }
 }

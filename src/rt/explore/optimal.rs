@@ -16,6 +16,10 @@
 //! 2. The label of the reversed event is found anew (EXPLORATION, trap 1).
 //! 3. The insertion ([`cover`](super::cover)) descends into the first child that is a weak initial, and stops at a leaf;
 //!    the tree then holds a branch that covers the sequence, though maybe not the sequence itself.
+//! 4. What is inserted is not the whole sequence but only what is needed to execute the reversed event
+//!    and to wake everybody who will be asleep there, the branches that are explored before included.
+//!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
+//!    leads to, and the rest of the sequence is among what is explored from there.
 
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::{OpKind, Step};
@@ -26,7 +30,7 @@ use super::cover::{Walk, is_behind};
 use super::driver::Plan;
 use super::reversal::{Reversal, Second, pairs};
 use super::sleep::Sleeper;
-use super::wakeup_tree::{Arena, List};
+use super::wakeup_tree::{Arena, List, NodeId};
 use super::{Choice, Explorer, Finished, Free, Point};
 
 /// The explorer that visits each trace once.
@@ -41,6 +45,10 @@ pub(crate) struct Optimal {
     reversal: Reversal,
     /// The scratch of [`Walk`].
     heads: Vec<u32>,
+    /// The nodes by which the last walk has come.
+    path: Vec<NodeId>,
+    /// Who will be asleep behind them, unless the sequence wakes them.
+    asleep: Vec<Sleeper>,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
     started: bool,
@@ -72,6 +80,8 @@ impl Optimal {
             arena: Arena::new(),
             reversal: Reversal::default(),
             heads: Vec::new(),
+            path: Vec::new(),
+            asleep: Vec::new(),
             next: None,
             started: false,
             elsewhere: Vec::new(),
@@ -138,9 +148,8 @@ impl Optimal {
                 return;
             }
         }
-        let pending = &mut self.levels[first as usize].pending;
-        let mut parent = None;
-        let mut children = self.arena.iter(*pending);
+        self.path.clear();
+        let mut children = self.arena.iter(self.levels[first as usize].pending);
         while let Some(id) = children.next() {
             let child = self.arena.node(id);
             if walk.begins_with(child.step, child.label) {
@@ -148,7 +157,7 @@ impl Optimal {
                     return;
                 }
                 walk.go_by(child.step.thread);
-                parent = Some(id);
+                self.path.push(id);
                 children = self.arena.iter(child.children);
             }
             if walk.is_impossible() {
@@ -160,18 +169,54 @@ impl Optimal {
         if !writes && !self.reversal.build(run, first, second) {
             return;
         }
+        let heads = &self.heads;
+        self.reversal.retain(|item| match item.position {
+            NOWHERE => !taken,
+            position => !is_behind(heads, item.step.thread, position),
+        });
+        self.put_to_sleep(run, first);
+        self.reversal.trim(run, &self.asleep);
+        let mut parent = self.path.last().copied();
+        let pending = &mut self.levels[first as usize].pending;
         for item in &self.reversal.items {
-            let gone = match item.position {
-                NOWHERE => taken,
-                position => is_behind(&self.heads, item.step.thread, position),
-            };
-            if gone {
-                continue;
-            }
             parent = Some(match parent {
                 Some(parent) => self.arena.push_child(parent, item.step, item.label),
                 None => self.arena.push(pending, item.step, item.label),
             });
+        }
+    }
+}
+
+impl Optimal {
+    /// Finds out who will be asleep behind `path` in the tree at `first`: who is now, who goes to sleep
+    /// because of the steps that come before those of the path, and was not woken by them.
+    fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
+        let Level { sleep, pending } = self.levels[first as usize];
+        let e = run.trace.at(first);
+        self.asleep.clear();
+        self.asleep
+            .extend_from_slice(&self.sleepers[sleep.0 as usize..sleep.1 as usize]);
+        self.asleep.push(Sleeper {
+            step: e.step(),
+            label: e.label,
+        });
+        let mut children = pending;
+        for &next in self.path.iter().chain([&NOWHERE]) {
+            for id in self.arena.iter(children).take_while(|&id| id != next) {
+                let child = self.arena.node(id);
+                self.asleep.push(Sleeper {
+                    step: child.step,
+                    label: child.label,
+                });
+            }
+            if next != NOWHERE {
+                let child = self.arena.node(next);
+                let wakes = |sleeper: &Sleeper| {
+                    !sleeper.survives(&run.machine.sets, child.step.thread, child.label)
+                };
+                self.asleep.retain(|sleeper| !wakes(sleeper));
+                children = child.children;
+            }
         }
     }
 }

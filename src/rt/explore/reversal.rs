@@ -25,6 +25,7 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 
 use super::Finished;
+use super::sleep::Sleeper;
 
 /// One event of a sequence.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,10 @@ pub(crate) struct Reversal {
     done: Vec<bool>,
     /// The predecessor of the last item.
     predecessor: Option<u32>,
+    /// The scratch of [`Reversal::trim`].
+    needed: Vec<bool>,
+    clock: Vec<u32>,
+    counted: Vec<ObjectId>,
 }
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
@@ -332,6 +337,70 @@ impl Reversal {
                 }
             }
         }
+    }
+
+    /// Keeps only these items.
+    pub(crate) fn retain(&mut self, kept: impl FnMut(&Item) -> bool) {
+        self.items.retain(kept);
+    }
+
+    /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where
+    /// the sequence begins: for each of them the first item that does, and what happens before it.
+    /// What is left out is executed anyway, in one order or the other, because nobody sleeps.
+    pub(crate) fn trim(&mut self, run: &Finished<'_>, asleep: &[Sleeper]) {
+        let sets = &run.machine.sets;
+        self.needed.clear();
+        self.needed.resize(self.items.len(), false);
+        for sleeper in asleep {
+            let wakes = |item: &Item| !sleeper.survives(sets, item.step.thread, item.label);
+            let Some(at) = self.items.iter().position(wakes) else {
+                return;
+            };
+            self.needed[at] = true;
+        }
+        if let (Some(last), Some(needed)) = (self.items.last(), self.needed.last_mut()) {
+            *needed |= last.position == NOWHERE;
+        }
+        // For each thread how many of its events are needed.
+        self.clock.clear();
+        self.clock.resize(run.trace.threads(), 0);
+        self.counted.clear();
+        for at in (0..self.items.len()).rev() {
+            let item = self.items[at];
+            let object = match item.position {
+                NOWHERE => item.label.object,
+                position => {
+                    let event = run.trace.at(position);
+                    self.needed[at] |= event.index < self.clock[event.thread.index()]
+                        // A count depends on everything that was done to it.
+                        || self.counted.contains(&event.operation.object);
+                    event.operation.object
+                }
+            };
+            if !self.needed[at] {
+                continue;
+            }
+            if carries_count(item.label.class) && !self.counted.contains(&object) {
+                self.counted.push(object);
+            }
+            let threads = (0..run.trace.threads() as u32).map(ThreadId);
+            if item.position != NOWHERE {
+                for thread in threads {
+                    let known = run.clocks.clock(run.trace, item.position, thread);
+                    let needed = &mut self.clock[thread.index()];
+                    *needed = known.max(*needed);
+                }
+                continue;
+            }
+            for earlier in 0..at {
+                if self.precedes(run, earlier, at) {
+                    self.needed[earlier] = true;
+                }
+            }
+        }
+        let mut needed = self.needed.iter();
+        self.items
+            .retain(|_| needed.next().is_some_and(|&needed| needed));
     }
 
     /// Whether the item at `later` happens after the one at `earlier`.
