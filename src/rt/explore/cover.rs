@@ -21,6 +21,8 @@ use super::reversal::{COUNTED, Reversal, Second, relabel, state_before, state_wi
 pub(super) struct Walk<'a> {
     run: &'a Finished<'a>,
     first: u32,
+    /// The thread of the first event, and which of its events it is.
+    owner: (ThreadId, u32),
     second: &'a Second,
     /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
     /// there is none, and [`UNKNOWN`] until it is asked for.
@@ -67,6 +69,7 @@ impl<'a> Walk<'a> {
         Walk {
             run,
             first,
+            owner: (run.trace.at(first).thread, run.trace.at(first).index),
             second,
             heads,
             taken: false,
@@ -143,7 +146,10 @@ impl<'a> Walk<'a> {
     #[inline]
     fn is_item(&self, position: u32) -> bool {
         match self.known {
-            None => !self.run.clocks.before(self.run.trace, self.first, position),
+            None => {
+                let (thread, index) = self.owner;
+                self.run.clocks.clock(self.run.trace, position, thread) <= index
+            }
             Some(known) => {
                 let found = known
                     .items
@@ -229,7 +235,7 @@ impl<'a> Walk<'a> {
             let mut state = (COUNTED.iter().any(|&class| clocks.knows(object, class)))
                 .then(|| state_before(self.run, self.first, object));
             for &position in &events[from..] {
-                if !self.is_item(position) {
+                if state.is_none() && self.is_gone(position) || !self.is_item(position) {
                     continue;
                 }
                 let event = trace.at(position);
