@@ -167,6 +167,41 @@ fn length(threads: usize, n: usize) {
     });
 }
 
+/// As many accesses to plain memory as to an atomic; `access` is what touches the memory.
+fn cells<C: Send + Sync + 'static>(cell: fn() -> C, access: fn(&C)) {
+    let (x, own) = (AtomicUsize::new(0), [cell(), cell()]);
+    run(2, move |i| {
+        for _ in 0..7 {
+            x.fetch_add(1, SeqCst);
+            access(&own[i]);
+        }
+    });
+}
+
+/// A cell of its own thread.
+struct Own<C>(C);
+
+// SAFETY: each is used by one thread at a time.
+unsafe impl<C> Sync for Own<C> {}
+
+fn unwatched() {
+    type Cell = Own<std::cell::UnsafeCell<usize>>;
+    // SAFETY: only one thread uses the cell.
+    cells(
+        || Own(Default::default()),
+        |cell: &Cell| unsafe { *cell.0.get() += 1 },
+    );
+}
+
+fn watched() {
+    type Cell = Own<dpor::cell::UnsafeCell<usize>>;
+    // SAFETY: only one thread uses the cell.
+    cells(
+        || Own(Default::default()),
+        |cell: &Cell| cell.0.with_mut(|it| unsafe { *it += 1 }),
+    );
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     println!(
@@ -175,7 +210,7 @@ fn main() {
     );
     let bench = |name: &str, f: Box<dyn Fn() + Send + Sync>| {
         if filter.as_ref().is_some_and(|filter| !name.contains(filter)) {
-            return;
+            return 0.0;
         }
         let mut builder = Builder::new();
         builder.max_branches = 1_000_000;
@@ -190,6 +225,7 @@ fn main() {
             seconds * 1e9 / report.events as f64,
             report.executions as f64 / seconds,
         );
+        seconds
     };
     bench("warm-up", Box::new(|| lost_update(3)));
     bench("empty(4)", Box::new(|| empty(4)));
@@ -212,4 +248,7 @@ fn main() {
     }
     bench("independent(2, 10000)", Box::new(|| independent(2, 10_000)));
     bench("switch(2, 20000)", Box::new(|| switch(2, 20_000)));
+    let plain = bench("cells, not watched", Box::new(unwatched));
+    let seen = bench("cells, watched", Box::new(watched));
+    println!("watching cells costs {:.2} times as much", seen / plain);
 }

@@ -124,6 +124,11 @@ pub struct Builder {
     /// locks are poisoned. Otherwise it fails the test at once. A panic of the closure itself always
     /// does.
     pub catch_panics: bool,
+    /// Whether heap blocks of the model that are still allocated at the end of an execution are a
+    /// failure (`DPOR_CHECK_LEAKS`: 0 or 1): blocks in which a shim or a cell was used, and those that an
+    /// `AtomicPtr` has led to. Other blocks may belong to what the test collects. See
+    /// [`may_leak`](crate::alloc::may_leak) for a single one.
+    pub check_leaks: bool,
     /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`).
     pub stack_size: usize,
     /// After how long a step that does not come back is told on standard error
@@ -184,6 +189,7 @@ impl Builder {
             spurious_wakeups: 0,
             timeout_bound: 2,
             catch_panics: false,
+            check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(true),
             stack_size: env.size("DPOR_STACK_SIZE", "bytes")?.unwrap_or(256 * 1024),
             patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),
             replay: env.text("DPOR_REPLAY")?,
@@ -290,6 +296,7 @@ mod tests {
             ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
             ("DPOR_MAX_FAILURES", "all", "expected a number of failures"),
             ("DPOR_LOG", "trace", "expected 0 or 1"),
+            ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (

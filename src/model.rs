@@ -1,19 +1,23 @@
 //! What happens when a test calls `model`?
 
+use std::backtrace::Backtrace;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
 pub use crate::config::Builder;
+use crate::rt::exec::heap::Watched;
 use crate::rt::exec::panics::Message;
-use crate::rt::exec::run::{Explored, Found, explore};
+use crate::rt::exec::run::{Explored, Found, Settings, explore};
 use crate::rt::exec::{context, heap};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
+use crate::rt::report::places::{self, Life};
 use crate::rt::report::text;
+use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::End;
+use crate::rt::trace::verdict::{Block, End, Wrong};
 use crate::rt::{self, Answer, Outcome};
 use crate::search::{Watch, fresh_seed};
 use crate::summary::{Report, Verdict};
@@ -31,8 +35,13 @@ pub enum FailureKind {
     /// Two threads access the same plain memory, at least one of them writes, and nothing orders the
     /// two.
     DataRace,
-    /// A [`Track`](crate::alloc::Track) was not dropped when every thread had finished.
+    /// A [`Track`](crate::alloc::Track) was not dropped, or a heap block of the model not freed, when
+    /// every thread had finished; see [`Builder::check_leaks`].
     Leak,
+    /// A shim or a cell was used whose block had been freed, or whose thread had ended.
+    UseAfterFree,
+    /// A block was freed twice, or with another layout than its own, or not from its beginning.
+    WrongFree,
     /// An execution has more events, or more threads, than a limit allows.
     Limit,
     /// A thread used more stack than it has.
@@ -207,19 +216,18 @@ impl Builder {
         let body = Arc::new(f);
         let mut failures: Vec<Failure> = Vec::new();
         let driver = loop {
-            let explored = explore(
-                body.clone(),
-                driver,
-                self.stack_size,
-                self.patience,
-                site,
-                |driver| watch.go_on(driver),
-            );
+            let explored = explore(body.clone(), driver, self.settings(site), |driver| {
+                watch.go_on(driver)
+            });
             let found = match explored {
                 Explored::Passed(driver) => break driver,
                 Explored::Failed(found) => *found,
             };
-            let (mut failure, end, rest) = failure(found);
+            let life = match found.end.block() {
+                Some(block) => self.life(block, body.clone(), &found, site),
+                None => Life::default(),
+            };
+            let (mut failure, end, rest) = failure(found, &life);
             if rest.coverage() == Coverage::Sampled {
                 failure.text.push_str(&format!(
                     "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
@@ -265,6 +273,52 @@ impl Builder {
     }
 }
 
+impl Builder {
+    fn settings(&self, site: Site) -> Settings {
+        Settings {
+            stack_bytes: self.stack_size,
+            patience: self.patience,
+            site,
+            check_leaks: self.check_leaks,
+            watch: None,
+        }
+    }
+
+    /// Where the block was allocated and freed, from another run of the execution that failed: to note
+    /// that of every block all the time would cost more than the exploration.
+    fn life(
+        &self,
+        block: Block,
+        body: Arc<dyn Fn() + Send + Sync>,
+        found: &Found,
+        site: Site,
+    ) -> Life {
+        let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
+        let driver = self.driver(Box::new(Replay::new(schedule)));
+        let settings = Settings {
+            watch: Some(block),
+            ..self.settings(site)
+        };
+        match explore(body, driver, settings, |_| true) {
+            Explored::Failed(again) => {
+                let Watched {
+                    allocated,
+                    freed,
+                    again,
+                    ..
+                } = again.watched;
+                let place = |trace: Option<Backtrace>| places::of(&trace?);
+                Life {
+                    allocated: place(allocated),
+                    freed: place(freed),
+                    again: place(again),
+                }
+            }
+            Explored::Passed(_) => Life::default(),
+        }
+    }
+}
+
 fn malformed(text: &str, error: &str) -> Box<Failure> {
     Box::new(Failure {
         events: Vec::new(),
@@ -278,7 +332,7 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
 }
 
 /// The failure that was found, how its execution ended, and what explores on.
-fn failure(found: Found) -> (Failure, End, Driver) {
+fn failure(found: Found, life: &Life) -> (Failure, End, Driver) {
     let kind = match &found.end {
         End::Panicked { .. } => FailureKind::Panic,
         End::Deadlock(_) => FailureKind::Deadlock,
@@ -289,6 +343,12 @@ fn failure(found: Found) -> (Failure, End, Driver) {
         End::Stale { .. } => FailureKind::Schedule,
         End::DataRace(_) => FailureKind::DataRace,
         End::Leaked(_) => FailureKind::Leak,
+        End::BadMemory(bad) => match bad.wrong {
+            Wrong::Operation(..) | Wrong::Access(..) => FailureKind::UseAfterFree,
+            Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. } => {
+                FailureKind::WrongFree
+            }
+        },
         End::Complete | End::Pruned(_) => unreachable!("dpor bug: no failure"),
     };
     let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string();
@@ -304,6 +364,7 @@ fn failure(found: Found) -> (Failure, End, Driver) {
                 location.map(|(file, line, column)| (file.as_str(), *line, *column)),
             )
         }),
+        life,
         executions: found.driver.stats.complete + found.driver.stats.assumed + 1,
         schedule: &schedule,
         test: std::thread::current().name().map(str::to_owned),
@@ -338,6 +399,10 @@ fn place(end: &End, message: Option<&Message>) -> String {
             .map(|blocked| blocked.site.to_string())
             .collect(),
         End::DataRace(race) => vec![race.first.site.to_string(), race.second.site.to_string()],
+        End::BadMemory(bad) => match bad.wrong {
+            Wrong::Operation(_, site) | Wrong::Access(_, site) => vec![site.to_string()],
+            _ => vec![format!("{:?}", bad.memory)],
+        },
         _ => Vec::new(),
     };
     places.sort();

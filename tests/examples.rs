@@ -10,6 +10,10 @@ const EXAMPLES: &[(&str, u64)] = &[
     ("spinlock", 8),
     ("static_counter", 2),
     ("treiber_stack", 22),
+    ("rwlock_cache", 4),
+    ("mpsc_workers", 12),
+    ("once_init", 2),
+    ("atomic_waker", 4),
 ];
 
 /// What the example prints, with this schedule to replay.

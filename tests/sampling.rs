@@ -121,38 +121,3 @@ fn a_failure_tells_its_seed_and_its_schedule_replays_it() {
         assert_eq!(again.kind(), FailureKind::Panic);
     }
 }
-
-/// The number of the execution in which a bug is found.
-fn first_failure(bug: fn(), algorithm: Algorithm, seed: u64) -> u64 {
-    let count = Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let mine = count.clone();
-    let mut builder = builder(algorithm, seed);
-    builder.iterations = 20_000;
-    let found = builder.explore(move || {
-        mine.fetch_add(1, SeqCst);
-        bug();
-    });
-    assert!(
-        found.is_err(),
-        "{algorithm:?} with seed {seed} found nothing"
-    );
-    count.load(SeqCst)
-}
-
-/// The table of `docs/BIG_STATE_SPACES.md`; `cargo test --test sampling planted -- --nocapture` prints it.
-#[test]
-fn every_planted_bug_is_found_by_every_strategy() {
-    println!("| bug | optimal | random | pct, depth 3 | pos |\n|---|---|---|---|---|");
-    for (name, bug) in BUGS {
-        let optimal = first_failure(bug, Algorithm::Optimal, 0);
-        let means = SAMPLING.map(|algorithm| {
-            let seeds = 20;
-            let sum: u64 = (1..=seeds)
-                .map(|seed| first_failure(bug, algorithm, seed))
-                .sum();
-            sum as f64 / seeds as f64
-        });
-        let [random, pct, pos] = means;
-        println!("| {name} | {optimal} | {random:.1} | {pct:.1} | {pos:.1} |");
-    }
-}

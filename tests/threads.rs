@@ -53,6 +53,21 @@ fn scopes_nest_and_their_threads_have_names() {
 }
 
 #[test]
+fn the_end_of_a_scope_joins_where_the_scope_is_called() {
+    let failure = Builder::new().explore(|| {
+        thread::scope(|s| {
+            s.spawn(|| ());
+        });
+        panic!("to see the events");
+    });
+    let failure = failure.expect_err("it panics");
+    let events = failure.events().iter();
+    let joins = events.filter(|event| event.what == "join main.1");
+    let files: Vec<_> = joins.map(|event| event.place.file()).collect();
+    assert_eq!(files, [file!()]);
+}
+
+#[test]
 fn an_execution_that_ends_in_the_middle_of_a_scope_keeps_what_is_borrowed() {
     for _ in 0..20 {
         let failure = Builder::new().explore(|| {

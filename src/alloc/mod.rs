@@ -20,5 +20,5 @@
 mod track;
 mod tracking;
 
-pub use track::{Layout, Track, alloc, alloc_zeroed, dealloc, realloc};
+pub use track::{Layout, Track, alloc, alloc_zeroed, dealloc, may_leak, realloc};
 pub use tracking::Tracking;

@@ -40,6 +40,23 @@ impl<T> Track<T> {
     }
 }
 
+/// Lets the heap block that holds `value` stay allocated when an execution ends, which would be a
+/// failure otherwise; see [`Builder::check_leaks`](crate::Builder::check_leaks). It speaks of one block:
+/// what the value leads to are others.
+///
+/// ```
+/// use dpor::sync::atomic::{AtomicUsize, Ordering};
+///
+/// dpor::model(|| {
+///     let counter: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+///     dpor::alloc::may_leak(counter);
+///     counter.store(1, Ordering::Relaxed);
+/// });
+/// ```
+pub fn may_leak<T: ?Sized>(value: &T) {
+    rt::may_leak((&raw const *value).addr());
+}
+
 /// Allocates memory, as `std::alloc::alloc`.
 ///
 /// # Safety

@@ -5,13 +5,15 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use crate::rt::heap;
+use crate::rt::heap::{self, Kept};
 
 /// An allocator that lets models see the blocks of the allocator behind it.
 ///
 /// All memory comes from the inner allocator, and nothing is added to it: a block that `Tracking<A>`
-/// has allocated may be freed by `A`, and the other way round. It is of use as the global allocator
-/// only; see the [module](super) for when you have to write it down yourself.
+/// has allocated may be freed by `A`, and the other way round. What a model's threads free is freed
+/// when the execution has ended (at most 64 MiB wait for it), so that whoever still uses it is found. It is
+/// of use as the global allocator only; see the [module](super) for when you have to write it down
+/// yourself.
 ///
 /// ```
 /// use dpor::alloc::Tracking;
@@ -32,9 +34,21 @@ impl<A> Tracking<A> {
     }
 }
 
+/// Gives a block back to an allocator.
+///
+/// # Safety
+///
+/// The pointer is to an `A` that is alive, and the contract of `dealloc` holds.
+unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: Layout) {
+    // SAFETY: the caller's contract.
+    unsafe { (*allocator.cast::<A>()).dealloc(start, layout) }
+}
+
 // SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
-// that returns, so the contract is kept if `A` keeps it. What `rt::heap` does besides neither unwinds
-// nor touches the block; when it allocates itself, it has made sure that it is not entered again.
+// that returns, so the contract is kept if `A` keeps it; a block that is to be freed may stay allocated
+// for longer, and one that is to be made larger may move, which callers cannot tell. What `rt::heap`
+// does besides neither unwinds nor touches the block; when it allocates itself, it has made sure that it
+// is not entered again.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -57,20 +71,40 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         heap::entered();
-        heap::freed(start, layout);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { self.inner.dealloc(start, layout) }
+        let now = heap::freed(start, layout, || Kept {
+            start,
+            layout,
+            allocator: (&raw const self.inner).cast(),
+            release: release::<A>,
+        });
+        if now {
+            // SAFETY: the caller keeps the contract of `dealloc`.
+            unsafe { self.inner.dealloc(start, layout) }
+        }
     }
 
     #[inline]
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         heap::entered();
+        // SAFETY: the alignment is one of a layout, and the contract of `realloc` demands that the
+        // new size, rounded up to it, fits into an `isize`.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        if heap::knows(old, layout) {
+            // SAFETY: the new size is not 0 by the contract of `realloc`, and so is what is copied:
+            // both blocks have as many bytes, and a new block overlaps no other one. The old one is
+            // not used again.
+            unsafe {
+                let new = self.alloc(new_layout);
+                if !new.is_null() {
+                    new.copy_from_nonoverlapping(old, layout.size().min(new_size));
+                    self.dealloc(old, layout);
+                }
+                return new;
+            }
+        }
         // SAFETY: the caller keeps the contract of `realloc`.
         let new = unsafe { self.inner.realloc(old, layout, new_size) };
         if !new.is_null() {
-            // SAFETY: the alignment is one of a layout, and the contract of `realloc` demands that
-            // the new size, rounded up to it, fits into an `isize`.
-            let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
             heap::reallocated(old, layout, new, new_layout);
         }
         new

@@ -97,12 +97,13 @@ fn nowhere(kind: OpKind) -> Answer {
 #[derive(Debug)]
 pub(crate) struct Accessing {
     address: usize,
+    size: usize,
     site: trace::Site,
 }
 
 impl Drop for Accessing {
     fn drop(&mut self) {
-        context::end_access(self.address, self.site);
+        context::end_access((self.address, self.size), self.site);
     }
 }
 
@@ -127,8 +128,31 @@ pub(crate) fn track() -> Option<Tracked> {
 #[track_caller]
 pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
     let site = context::here();
-    let address = memory.start.addr();
-    context::begin_access(memory, write, site).then_some(Accessing { address, site })
+    let (address, size) = (memory.start.addr(), memory.size);
+    // What has no bytes cannot be written.
+    let begun = size > 0 && context::begin_access(memory, write, site);
+    begun.then_some(Accessing {
+        address,
+        size,
+        site,
+    })
+}
+
+/// [`access`] to the memory of a shim of so many bytes, which must be ordered with its operations.
+#[track_caller]
+pub(crate) fn access_shim(target: Target, size: usize, write: bool) -> Option<Accessing> {
+    let site = context::here();
+    let begun = context::begin_access_of_shim(target, size, write, site);
+    begun.then_some(Accessing {
+        address: target.address,
+        size,
+        site,
+    })
+}
+
+/// The block that holds this address may stay allocated when the execution ends.
+pub(crate) fn may_leak(address: usize) {
+    context::may_leak(address);
 }
 
 /// Spawns a thread; `Err` gives the body back where no model runs.

@@ -60,8 +60,24 @@ impl Drop for Member {
 /// Waits at the end of the scope, however it ends.
 struct Wait<'a>(&'a Members);
 
-impl Drop for Wait<'_> {
+impl Wait<'_> {
+    /// Joins the threads, in the order of their births; the caller's place is where that happens.
     #[track_caller]
+    fn join(&self) {
+        let modelled = self.0.modelled.lock();
+        let mut modelled = modelled.unwrap_or_else(PoisonError::into_inner);
+        let threads = std::mem::take(&mut *modelled);
+        drop(modelled);
+        for thread in threads {
+            // In an execution that has ended nobody can be waited for like this.
+            if let Answer::Inert = rt::on_thread(thread, OpKind::Join) {
+                break;
+            }
+        }
+    }
+}
+
+impl Drop for Wait<'_> {
     fn drop(&mut self) {
         /// Waits without being a visible operation: for what an execution that has ended has left.
         struct Gone<'a>(&'a Members);
@@ -76,19 +92,8 @@ impl Drop for Wait<'_> {
             }
         }
         let gone = Gone(self.0);
-        let threads = std::mem::take(
-            &mut *self
-                .0
-                .modelled
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        for thread in threads {
-            // In an execution that has ended nobody can be waited for like this.
-            if let Answer::Inert = rt::on_thread(thread, OpKind::Join) {
-                break;
-            }
-        }
+        // Nothing is left to join unless the closure has panicked.
+        self.join();
         drop(gone);
     }
 }
@@ -124,6 +129,7 @@ where
     };
     let wait = Wait(&scope.members);
     let result = f(&scope);
+    wait.join();
     drop(wait);
     assert!(
         !scope.members.panicked.load(Ordering::Relaxed),

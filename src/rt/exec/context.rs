@@ -9,14 +9,15 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::rt::explore::driver::{Driver, Next};
 use crate::rt::object::machine::Machine;
-use crate::rt::race::{Detector, weak_link};
+use crate::rt::race::Detector;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Access, End};
+use crate::rt::trace::verdict::{Effect, End, Gone};
 use crate::rt::{Answer, Body, Memory, Target};
 
 use super::coroutine::{Coroutine, Stretch, leave_room, suspend};
@@ -71,6 +72,8 @@ pub(crate) struct Inner {
     pub(crate) races: Detector,
     /// By thread.
     pub(crate) threads: Vec<Option<Running>>,
+    /// The stacks of threads that have ended in this execution.
+    pub(crate) ended: Vec<(ThreadId, (usize, usize))>,
     /// The thread whose coroutine is to be resumed next.
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
@@ -143,9 +146,18 @@ fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
 /// Announces an operation on the object behind a shim; returns when it has happened.
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
+        runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
-        let object = runtime.resolve(&mut inner, target);
-        runtime.patiently(inner, Operation { object, kind }, site)
+        let object = match runtime.resolve(&mut inner, target) {
+            Ok(object) => object,
+            Err(gone) => {
+                drop(inner);
+                return runtime.used_after_its_end(target, kind, gone, site);
+            }
+        };
+        let outcome = runtime.patiently(inner, Operation { object, kind }, site)?;
+        runtime.note_pointer(target, &kind, outcome);
+        Some(outcome)
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
@@ -159,6 +171,7 @@ pub(crate) fn announce(
     make: impl FnOnce(&mut Machine, ThreadId) -> Option<Operation>,
 ) -> Answer {
     let done = with_step(|runtime| {
+        runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
         match make(&mut inner.driver.machine, me) {
@@ -194,16 +207,52 @@ pub(crate) fn untrack(number: u64) {
 
 /// Begins an access to plain memory; to be ended by [`end_access`] with the same place.
 pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
-    with_step(|runtime| runtime.begin_access(memory, write, site)).is_ok()
+    with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        runtime.begin_access(memory, plainly(write), site)
+    })
+    .is_ok()
 }
 
-/// Ends an access to the plain memory at this address.
-pub(crate) fn end_access(address: usize, site: Site) {
+/// Begins a plain access to the memory of a shim, of this size.
+pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, site: Site) -> bool {
+    let kind = OpKind::Load {
+        order: Ordering::Relaxed,
+    };
+    with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        // If it is no more, that is told as of a load.
+        let resolved = runtime.resolve(&mut runtime.inner.borrow_mut(), target);
+        let object = match resolved {
+            Ok(object) => object,
+            Err(gone) => return runtime.used_after_its_end(target, kind, gone, site),
+        };
+        let cell = (target.address, size);
+        runtime.begin_access_to(cell, Some(object), plainly(write), site)
+    })
+    .is_ok()
+}
+
+fn plainly(write: bool) -> Effect {
+    match write {
+        true => Effect::Write,
+        false => Effect::Read,
+    }
+}
+
+/// Ends an access to the plain memory at this address, of this size.
+pub(crate) fn end_access(memory: (usize, usize), site: Site) {
     // Where no model runs, nothing was begun.
     let _ = with(|runtime| {
         let me = runtime.current.get();
-        runtime.inner.borrow_mut().races.end(address, me, site);
+        runtime.inner.borrow_mut().races.end(memory, me, site);
     });
+}
+
+/// The block that holds this address may stay allocated when the execution ends.
+pub(crate) fn may_leak(address: usize) {
+    // Where no model runs, nothing is expected to be freed.
+    let _ = with(|runtime| runtime.heap.forgive(address));
 }
 
 /// Spawns a thread with this body. `Err` gives the body back where no thread can be spawned.
@@ -214,6 +263,7 @@ pub(crate) fn spawn(
 ) -> Result<ThreadId, (Answer, Body)> {
     let mut body = Some(body);
     let spawned = with_step(|runtime| {
+        runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
         let child = inner.driver.machine.next_child(me);
@@ -416,97 +466,23 @@ impl Runtime {
         }
     }
 
-    /// The object behind a shim.
+    /// The object behind a shim, unless its memory is gone.
     #[inline]
-    fn resolve(&self, inner: &mut Inner, target: Target) -> ObjectId {
-        self.forget_freed(inner);
-        let threads = &inner.threads;
-        let locate = |address| self.locate(threads, address);
+    fn resolve(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
+        let (threads, ended) = (&inner.threads, &inner.ended);
+        let locate = |address| self.locate(threads, ended, address);
         let Target {
             address,
             kind,
             memory,
         } = target;
-        inner
-            .table
-            .object(&mut inner.driver.machine, address, kind, memory, locate)
+        (inner.table).object(&mut inner.driver.machine, address, kind, memory, locate)
     }
 
-    /// Forgets what was known about memory that has been freed.
-    #[inline]
-    fn forget_freed(&self, inner: &mut Inner) {
-        let Inner { table, races, .. } = inner;
-        self.heap.drain_freed(|start, length| {
-            table.forget(start, length);
-            races.forget(start, length);
-        });
-    }
-
-    /// Forgets what was on the stack of a thread that has ended.
-    pub(crate) fn forget_stack(&self, (bottom, top): (usize, usize)) {
-        let mut inner = self.inner.borrow_mut();
-        let Inner { table, races, .. } = &mut *inner;
-        table.forget_stack(bottom, top - bottom);
-        races.forget(bottom, top - bottom);
-    }
-
-    /// Where an address is, in words that are the same in every execution with the same history.
-    fn locate(&self, threads: &[Option<Running>], address: usize) -> Region {
-        for (index, running) in threads.iter().enumerate() {
-            let Some(running) = running else { continue };
-            let (bottom, top) = running.stack;
-            if (bottom..top).contains(&address) {
-                let depth = top - address;
-                return Region::Stack {
-                    thread: ThreadId(index as u32),
-                    depth,
-                };
-            }
-        }
-        match self.heap.find(address) {
-            Some(block) => Region::Heap {
-                thread: ThreadId(block.thread),
-                events: block.events,
-                size: block.size,
-                align: block.align,
-                nth: block.nth,
-                offset: address - block.start,
-            },
-            None => Region::Elsewhere { address },
-        }
-    }
-
-    /// Begins an access to plain memory. `None` if the execution ends with it.
-    fn begin_access(&self, memory: Memory, write: bool, site: Site) -> Option<()> {
-        let address = memory.start.addr();
-        let race = {
-            let mut inner = self.inner.borrow_mut();
-            let inner = &mut *inner;
-            self.forget_freed(inner);
-            if !inner.races.is_active() {
-                inner.races.activate(inner.driver.executed());
-            }
-            if !inner.races.knows(address)
-                && let Region::Elsewhere { .. } = self.locate(&inner.threads, address)
-            {
-                inner.table.keep_foreign(memory);
-            }
-            let thread = self.current.get();
-            let access = Access {
-                thread,
-                write,
-                site,
-                after: inner.driver.machine.events_of(thread),
-            };
-            match inner.races.begin(address, access) {
-                Ok(()) => return Some(()),
-                Err(mut race) => {
-                    race.weak = weak_link(&race, inner.driver.executed());
-                    race
-                }
-            }
-        };
-        self.inner.borrow_mut().end = Some(End::DataRace(race));
+    /// Ends the execution. `None` if the current thread is unwinding already.
+    #[cold]
+    pub(super) fn fail<T>(&self, end: End) -> Option<T> {
+        self.inner.borrow_mut().end = Some(end);
         suspend();
         if self.is_unwinding() {
             return None;
@@ -587,8 +563,9 @@ impl Inner {
         if self.races.is_active()
             && let Next::Ran(..) = next
             && let Some(event) = self.driver.executed().last()
+            && let Err(race) = self.races.observe(event)
         {
-            self.races.observe(event);
+            return Next::Ended(End::DataRace(self.explained(race)));
         }
         next
     }

@@ -21,6 +21,9 @@
 //!   have no name but an address.
 //! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees of
 //!   unknown blocks (older than the model, or than this execution) count while recording is on.
+//! - A block that is freed is still known, as *gone*, and its memory is not given back before the
+//!   execution ends ([`kept`]): a use of it, and a second free, are found. Frees of what is no block
+//!   are kept from the allocator, and reported by [`Heap::take_fault`].
 //! - A reallocation ends one block and begins another, even when it stays in place: whether it
 //!   stays is the system's choice and must not show in a name.
 //!
@@ -34,24 +37,59 @@
 //! [`Heap::reset`] makes a new one.
 
 use std::alloc::Layout;
+use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::mem;
 use std::ptr;
 
 use super::coroutine::leave_room;
+use crate::rt::trace::verdict;
 
 mod blocks;
+mod kept;
 
 pub(crate) use blocks::Block;
 use blocks::Blocks;
+pub(crate) use kept::Kept;
+use kept::Queue;
+
+/// When is the memory of a block given back?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Free {
+    Now,
+    AtTheEnd,
+    Never,
+}
+
+/// A free that must not be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// Of a block that is gone.
+    Again(Block),
+    /// Of a block with this other layout.
+    Layout(Block, Layout),
+    /// Of an address inside a block.
+    Inside(Block, usize),
+}
+
+/// What one block's life looked like, if it was watched.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    name: Option<verdict::Block>,
+    pub(crate) allocated: Option<Backtrace>,
+    pub(crate) freed: Option<Backtrace>,
+    pub(crate) again: Option<Backtrace>,
+}
 
 /// The heap blocks of one exploration. One per OS thread can be attached at a time.
 pub(crate) struct Heap {
     recording: Cell<bool>,
     /// Who allocates, and how many events it has performed.
     thread: Cell<(u32, u32)>,
-    /// Whether `State::freed` may have something in it.
+    /// Whether `State::freed` or `State::fault` may have something in it.
     some_freed: Cell<bool>,
+    /// Whether a block is watched.
+    watching: Cell<bool>,
     /// Empty while a function of this module works on it.
     state: Cell<Option<Box<State>>>,
 }
@@ -59,6 +97,11 @@ pub(crate) struct Heap {
 #[derive(Default)]
 struct State {
     blocks: Blocks,
+    /// The blocks that were freed.
+    gone: Blocks,
+    kept: Queue,
+    fault: Option<Fault>,
+    watched: Watched,
     /// By thread.
     counters: Vec<Counter>,
     /// The memory that was freed since the object table last asked.
@@ -83,6 +126,7 @@ impl Heap {
             recording: Cell::new(false),
             thread: Cell::new((0, 0)),
             some_freed: Cell::new(false),
+            watching: Cell::new(false),
             state: Cell::new(Some(Box::default())),
         }
     }
@@ -112,17 +156,72 @@ impl Heap {
         self.thread.set((thread, events));
     }
 
-    /// A new execution begins: forgets everything, keeps the memory of the tables, and switches
-    /// recording off. Blocks that are still allocated are unknown from now on.
+    /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of the
+    /// tables, and switches recording off. Blocks that are still allocated are unknown from now on.
     pub(crate) fn reset(&self) {
+        self.give_back();
         self.recording.set(false);
         self.thread.set((0, 0));
         self.some_freed.set(false);
         let mut state = self.state.take().unwrap_or_default();
         state.execution += 1;
         state.blocks.clear();
+        state.gone.clear();
+        state.fault = None;
         state.freed.clear();
         self.state.set(Some(state));
+    }
+
+    /// Gives back what was freed.
+    fn give_back(&self) {
+        while let Some(kept) = self.with(|state| state.kept.pop()).flatten() {
+            kept.release();
+        }
+    }
+
+    /// Notes, from now on, who allocates and frees the block with this name.
+    pub(crate) fn watch(&self, name: verdict::Block) {
+        self.watching.set(true);
+        self.with(|state| state.watched.name = Some(name));
+    }
+
+    /// What was noted of the block that was watched.
+    pub(crate) fn take_watched(&self) -> Watched {
+        self.watching.set(false);
+        self.with(|state| mem::take(&mut state.watched))
+            .unwrap_or_default()
+    }
+
+    /// The first free of this execution that must not be.
+    pub(crate) fn take_fault(&self) -> Option<Fault> {
+        self.with(|state| state.fault.take()).flatten()
+    }
+
+    /// The block that contained `address` and was freed, if no other one contains it now.
+    pub(crate) fn find_gone(&self, address: usize) -> Option<Block> {
+        self.with(|state| match state.blocks.contain(address) {
+            false => state.gone.find(address),
+            true => None,
+        })
+        .flatten()
+    }
+
+    /// Whether the address is in a live block.
+    pub(crate) fn contains(&self, address: usize) -> bool {
+        self.with(|state| state.blocks.contain(address)) == Some(true)
+    }
+
+    /// The live blocks that somebody has asked for and that must not stay, in the order of their names.
+    pub(crate) fn live_and_found(&self) -> Vec<Block> {
+        let found = |state: &mut State| match state.blocks.len() {
+            0 => Vec::new(),
+            _ => (state.blocks.iter())
+                .filter(|b| b.found && !b.forgiven)
+                .collect(),
+        };
+        let mut blocks: Vec<Block> = self.with(found).unwrap_or_default();
+        blocks.sort_unstable_by_key(Block::name);
+        blocks
     }
 
     /// The live block that contains `address`, the newest if there are several. From now on the heap
@@ -145,6 +244,17 @@ impl Heap {
             .unwrap_or_default();
         live.sort_unstable_by_key(Block::name);
         live
+    }
+
+    /// Whether [`Heap::drain_freed`] or [`Heap::take_fault`] may have something to tell. Costs a load.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.some_freed.get()
+    }
+
+    /// The block that holds this address may stay allocated.
+    pub(crate) fn forgive(&self, address: usize) {
+        self.with(|state| state.blocks.forgive(address));
     }
 
     /// Hands over the start and the size in bytes of each block that was freed since the last call
@@ -188,31 +298,119 @@ impl Heap {
     fn note_allocated(&self, start: usize, layout: Layout) {
         if self.recording.get() && start != 0 {
             let (thread, events) = self.thread.get();
-            self.with(|state| {
+            let made = self.with(|state| {
                 let nth = state.count(thread, events, layout);
-                state
-                    .blocks
-                    .insert(Block::new(start, layout, thread, events, nth));
+                let block = Block::new(start, layout, thread, events, nth);
+                state.blocks.insert(block);
+                block
             });
+            if let Some(block) = made {
+                self.look(&block, |watched| &mut watched.allocated);
+            }
         }
     }
 
+    /// Says what is to be done with a block that is being freed.
     #[inline(never)]
-    fn note_freed(&self, start: usize, layout: Layout) {
-        self.with(|state| {
-            let report = match state.blocks.remove(start, layout.size()) {
-                Some(block) => block.found,
-                None => self.recording.get(),
-            };
-            if report {
-                state.freed.push((start, layout.size()));
+    fn note_freed(&self, start: usize, layout: Layout) -> Free {
+        let by = self.thread.get();
+        let freed = self.with(|state| {
+            if let Some(block) = state.blocks.remove(start, layout.size()) {
+                if !block.has(layout) && !self.recording.get() {
+                    // Another OS thread has freed it, and the runtime has got its memory.
+                    return (Free::Now, None);
+                }
+                if block.found {
+                    state.freed.push((start, layout.size()));
+                    self.some_freed.set(true);
+                }
+                let freed = Some(by);
+                state.gone.insert(Block { freed, ..block });
+                if block.has(layout) {
+                    return (Free::AtTheEnd, Some(block));
+                }
+                state.fault.get_or_insert(Fault::Layout(block, layout));
                 self.some_freed.set(true);
+                return (Free::Never, Some(block));
+            }
+            let fault = match self.recording.get() {
+                true => state.misplaced(start, layout),
+                // What the runtime itself frees is sound, if it is not the user's.
+                false if state.gone.has(start, layout.size()) => {
+                    state.gone.find(start).map(Fault::Again)
+                }
+                false => return (Free::Now, None),
+            };
+            self.some_freed.set(true);
+            match fault {
+                Some(fault) => {
+                    let (Fault::Again(block) | Fault::Layout(block, _) | Fault::Inside(block, _)) =
+                        fault;
+                    state.fault.get_or_insert(fault);
+                    (Free::Never, Some(block))
+                }
+                None => {
+                    state.freed.push((start, layout.size()));
+                    (Free::Now, None)
+                }
             }
         });
+        let (free, block) = freed.unwrap_or((Free::Now, None));
+        if let Some(block) = block {
+            self.look(&block, |watched| match watched.freed {
+                None => &mut watched.freed,
+                Some(_) => &mut watched.again,
+            });
+        }
+        free
+    }
+
+    /// Notes who is at work, if this is the block that is watched.
+    #[inline]
+    fn look(&self, block: &Block, slot: impl FnOnce(&mut Watched) -> &mut Option<Backtrace>) {
+        if !self.watching.get() || std::thread::panicking() {
+            return;
+        }
+        let is_watched = |state: &mut State| state.watched.name == Some(block.name());
+        if self.with(is_watched) == Some(true) {
+            // Making it allocates. Nothing of that is the model's.
+            let recording = self.record(false);
+            let trace = Backtrace::force_capture();
+            self.with(|state| *slot(&mut state.watched) = Some(trace));
+            self.record(recording);
+        }
+    }
+
+    /// Keeps a freed block until the execution has ended.
+    fn keep(&self, kept: Kept) {
+        self.with(|state| state.kept.push(kept));
+        while let Some(kept) = self.with(|state| state.kept.surplus()).flatten() {
+            let (start, size) = (kept.start.addr(), kept.layout.size());
+            self.with(|state| state.gone.remove(start, size));
+            kept.release();
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 
 impl State {
+    /// What is wrong with a free of a block that is not on the list.
+    fn misplaced(&mut self, start: usize, layout: Layout) -> Option<Fault> {
+        if let Some(block) = self.blocks.find(start) {
+            return Some(match start - block.start {
+                0 => Fault::Layout(block, layout),
+                offset => Fault::Inside(block, offset),
+            });
+        }
+        let block = self.gone.find(start)?;
+        Some(Fault::Again(block))
+    }
+
     /// The number of the next block of this layout, counted from 0 since the thread's last event.
     fn count(&mut self, thread: u32, events: u32, layout: Layout) -> u32 {
         let thread = thread as usize;
@@ -275,13 +473,35 @@ pub(crate) fn allocated(start: *mut u8, layout: Layout) {
     with_attached(|heap| heap.note_allocated(start.addr(), layout));
 }
 
-/// Called by the tracking allocator before each free.
+/// Called by the tracking allocator before each free; says whether the allocator behind it is to free the
+/// block now. If it is to do so later, it is told by what `kept` gives.
 #[inline]
-pub(crate) fn freed(start: *mut u8, layout: Layout) {
-    with_attached(|heap| heap.note_freed(start.addr(), layout));
+pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) -> bool {
+    let mut free = Free::Now;
+    with_attached(|heap| {
+        free = heap.note_freed(start.addr(), layout);
+        if free == Free::AtTheEnd {
+            heap.keep(kept());
+        }
+    });
+    free == Free::Now
 }
 
-/// Called by the tracking allocator after each successful reallocation of the block at `old`.
+/// Whether the block is one of a model, so that it must not be made larger in place: who still uses the
+/// old one is to be found.
+#[inline]
+pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
+    let mut knows = false;
+    with_attached(|heap| {
+        let (start, size) = (start.addr(), layout.size());
+        let known =
+            |state: &mut State| state.blocks.has(start, size) || state.gone.has(start, size);
+        knows = heap.with(known) == Some(true);
+    });
+    knows
+}
+
+/// Called by the tracking allocator after each successful reallocation of an unknown block at `old`.
 #[inline]
 pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout: Layout) {
     with_attached(|heap| {

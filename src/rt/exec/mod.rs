@@ -8,6 +8,7 @@ pub(crate) mod coroutine;
 pub(crate) mod heap;
 pub(crate) mod image;
 pub(crate) mod locals;
+mod memory;
 pub(crate) mod objects;
 pub(crate) mod panics;
 pub(crate) mod run;

@@ -20,9 +20,11 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::rt::Memory;
+use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::operation::ObjectKind;
+use crate::rt::trace::verdict::Gone;
 
 use super::statics;
 
@@ -112,15 +114,15 @@ impl Table {
         address: usize,
         kind: ObjectKind,
         memory: u64,
-        locate: impl FnOnce(usize) -> Region,
-    ) -> ObjectId {
+        locate: impl FnOnce(usize) -> Result<Region, Gone>,
+    ) -> Result<ObjectId, Gone> {
         let (known, object) = self.recent[recent(address)];
         if known == address && machine.state(object).may_be(kind, memory) {
-            return object;
+            return Ok(object);
         }
-        let object = self.meet(machine, address, kind, memory, locate);
+        let object = self.meet(machine, address, kind, memory, locate)?;
         self.recent[recent(address)] = (address, object);
-        object
+        Ok(object)
     }
 
     /// [`Table::object`] for an object that is not the one met last at this address.
@@ -130,15 +132,15 @@ impl Table {
         address: usize,
         kind: ObjectKind,
         memory: u64,
-        locate: impl FnOnce(usize) -> Region,
-    ) -> ObjectId {
+        locate: impl FnOnce(usize) -> Result<Region, Gone>,
+    ) -> Result<ObjectId, Gone> {
         let execution = self.execution;
         let entry = self.entries.get_mut(&address);
         if let Some(entry) = &entry
             && entry.execution == execution
         {
             if machine.state(entry.object).may_be(kind, memory) {
-                return entry.object;
+                return Ok(entry.object);
             }
             let place = Place {
                 generation: entry.place.generation + 1,
@@ -151,9 +153,9 @@ impl Table {
                 execution,
             };
             self.entries.insert(address, entry);
-            return object;
+            return Ok(object);
         }
-        let region = locate(address);
+        let region = locate(address)?;
         let place = Place {
             region,
             generation: 0,
@@ -167,7 +169,7 @@ impl Table {
         {
             entry.execution = execution;
             machine.meet(entry.object, kind, memory);
-            return entry.object;
+            return Ok(entry.object);
         }
         let made = |range: &Range<usize>| range.contains(&address);
         let mut memory = memory;
@@ -185,18 +187,59 @@ impl Table {
             execution,
         };
         self.entries.insert(address, entry);
-        object
+        Ok(object)
+    }
+
+    /// The object at this address, if the execution has met it.
+    pub(crate) fn known(&self, address: usize) -> Option<ObjectId> {
+        let entry = self.entries.get(&address);
+        let entry = entry.filter(|entry| entry.execution == self.execution);
+        entry.map(|entry| entry.object)
+    }
+
+    /// Whether this execution has certainly not met an object in the block.
+    fn is_empty(&self, start: usize, length: usize) -> bool {
+        let mut touched = start / LINE..(start + length).div_ceil(LINE);
+        touched.len() < LINES
+            && !touched.any(|at| {
+                let (line, bit) = line(at);
+                self.lines[line] & bit != 0
+            })
+    }
+
+    /// The objects in a block.
+    pub(crate) fn inside(&self, start: usize, length: usize) -> Vec<ObjectId> {
+        let block = start..start + length;
+        if self.is_empty(start, length) {
+            Vec::new()
+        } else if length <= self.entries.len() {
+            block.filter_map(|address| self.known(address)).collect()
+        } else {
+            let valid = |entry: &Entry| entry.execution == self.execution;
+            let entries = self.entries.iter();
+            let inside = entries
+                .filter(|&(address, entry)| block.contains(address) && valid(entry))
+                .map(|(_, entry)| entry.object);
+            inside.collect()
+        }
+    }
+
+    /// The values that atomics older than the execution have now.
+    pub(crate) fn values_elsewhere<'a>(
+        &'a self,
+        machine: &'a Machine,
+    ) -> impl Iterator<Item = u64> + 'a {
+        let entries = self.elsewhere.iter().filter_map(|(at, ..)| self.known(*at));
+        entries.filter_map(|object| match machine.state(object) {
+            State::Atomic { value, .. } => Some(*value),
+            _ => None,
+        })
     }
 
     /// Forgets the objects in a block that was freed.
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         let block = start..start + length;
-        let mut touched = start / LINE..(start + length).div_ceil(LINE);
-        let met = |at: usize| {
-            let (line, bit) = line(at);
-            self.lines[line] & bit != 0
-        };
-        if touched.len() < LINES && !touched.any(met) {
+        if self.is_empty(start, length) {
             return;
         }
         for known in &mut self.recent {

@@ -14,11 +14,11 @@ use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
-use crate::rt::trace::verdict::End;
+use crate::rt::trace::verdict::{Block, End, Leaked};
 
 use super::context::{Inner, ROOM, Running, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
-use super::heap::Heap;
+use super::heap::{self, Heap, Watched};
 use super::objects::Table;
 use super::panics::{self, Message};
 use super::watchdog::{Pulse, Watchdog};
@@ -31,6 +31,8 @@ pub(crate) struct Found {
     pub(crate) names: Vec<(ThreadId, String)>,
     /// Where the program panicked, if it did.
     pub(crate) message: Option<Message>,
+    /// What was seen of the block that was to be watched.
+    pub(crate) watched: Watched,
     pub(crate) payload: Option<Box<dyn Any + Send>>,
 }
 
@@ -43,16 +45,36 @@ pub(crate) enum Explored {
     Failed(Box<Found>),
 }
 
+/// How an exploration is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// The size of each thread's stack.
+    pub(crate) stack_bytes: usize,
+    /// If a step does not come back within this time, a line on standard error says so.
+    pub(crate) patience: Option<Duration>,
+    /// Where the model begins.
+    pub(crate) site: Site,
+    /// Whether blocks with objects in them must be freed by the end of an execution.
+    pub(crate) check_leaks: bool,
+    /// The block whose allocation and frees are of interest.
+    pub(crate) watch: Option<Block>,
+}
+
 /// Explores the executions of `body` that the driver's explorer asks for, until one fails or `go_on`
-/// says no. If a step does not come back within `patience`, a line on standard error says so.
+/// says no.
 pub(crate) fn explore(
     body: Arc<dyn Fn() + Send + Sync>,
     driver: Driver,
-    stack_bytes: usize,
-    patience: Option<Duration>,
-    site: Site,
+    settings: Settings,
     mut go_on: impl FnMut(&Driver) -> bool,
 ) -> Explored {
+    let Settings {
+        stack_bytes,
+        patience,
+        site,
+        check_leaks,
+        watch,
+    } = settings;
     panics::install();
     let catches_panics = driver.machine.limits.catches_panics;
     let runtime = Runtime {
@@ -61,6 +83,7 @@ pub(crate) fn explore(
             table: Table::default(),
             races: Detector::default(),
             threads: Vec::new(),
+            ended: Vec::new(),
             next: None,
             end: None,
             spawned: Vec::new(),
@@ -84,6 +107,9 @@ pub(crate) fn explore(
         Watchdog::watch(runtime.pulse.clone(), patience, say)
     });
     let mut pool = Pool::new(stack_bytes, run);
+    if let Some(block) = watch {
+        runtime.heap.watch(block);
+    }
     loop {
         let mut inner = runtime.inner.borrow_mut();
         if !go_on(&inner.driver) || !inner.driver.begin(site) {
@@ -100,17 +126,18 @@ pub(crate) fn explore(
                 _ => None,
             };
             tear_down(&runtime, &mut pool, failed, &mut panicked);
-            let left = runtime.tracked.take();
+            // A static that leads to blocks would have kept them.
+            let kept = !check_leaks || runtime.leads_somewhere();
+            put_back_statics(&runtime);
             let end = match end {
-                End::Complete if !left.is_empty() => {
-                    End::Leaked(left.into_iter().map(|(_, site)| site).collect())
-                }
-                end => end,
-            };
+                End::Complete => runtime.fault().or_else(|| leaked(&runtime, kept)),
+                _ => None,
+            }
+            .unwrap_or(end);
+            runtime.tracked.borrow_mut().clear();
             (end, message, panicked)
         });
         let mut inner = runtime.inner.borrow_mut();
-        inner.table.reset();
         match end {
             End::Complete | End::Pruned(_) => {
                 inner.driver.finish(&end);
@@ -126,10 +153,38 @@ pub(crate) fn explore(
                     names: inner.names,
                     message,
                     payload,
+                    watched: runtime.heap.take_watched(),
                 }));
             }
         }
     }
+}
+
+/// Memory that is older than the execution gets back what it held before. What was in it may be
+/// dropped.
+fn put_back_statics(runtime: &Runtime) {
+    let mut table = std::mem::take(&mut runtime.inner.borrow_mut().table);
+    runtime.stopping.set(true);
+    runtime.heap.record(true);
+    table.reset();
+    runtime.heap.record(false);
+    runtime.stopping.set(false);
+    runtime.inner.borrow_mut().table = table;
+}
+
+/// What a complete execution has not given back; blocks do not count if they may be `kept`.
+fn leaked(runtime: &Runtime, kept: bool) -> Option<End> {
+    let tracked = runtime.tracked.take();
+    let blocks = match kept {
+        true => Vec::new(),
+        false => runtime.heap.live_and_found(),
+    };
+    let leaked = Leaked {
+        values: tracked.into_iter().map(|(_, site)| site).collect(),
+        blocks: blocks.iter().map(heap::Block::name).collect(),
+    };
+    let nothing = leaked.values.is_empty() && leaked.blocks.is_empty();
+    (!nothing).then_some(End::Leaked(leaked))
 }
 
 /// Runs one execution to its end.
@@ -146,6 +201,7 @@ fn execute(
         inner.end = None;
         inner.next = None;
         inner.races.reset();
+        inner.ended.clear();
         inner
             .spawned
             .push((ThreadId::MAIN, Box::new(move || main())));
@@ -173,7 +229,7 @@ fn execute(
             Resumed::Suspended => put_back(runtime, thread, coroutine),
             Resumed::Finished(Ok(())) => {
                 // The next thread may get this stack, and its variables are others.
-                runtime.forget_stack(coroutine.stack());
+                runtime.forget_stack(thread, coroutine.stack());
                 pool.recycle(coroutine);
                 runtime.inner.borrow_mut().threads[thread.index()] = None;
             }
@@ -181,7 +237,8 @@ fn execute(
                 pool.recycle(coroutine);
                 runtime.inner.borrow_mut().threads[thread.index()] = None;
                 *panicked = Some(payload);
-                return End::Panicked { thread };
+                // What was wrong before comes first.
+                return runtime.fault().unwrap_or(End::Panicked { thread });
             }
             Resumed::Overflowed => {
                 coroutine.abandon();

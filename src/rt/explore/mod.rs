@@ -22,6 +22,7 @@ pub(crate) mod driver;
 pub(crate) mod estimate;
 pub(crate) mod exhaustive;
 pub(crate) mod hotspots;
+pub(crate) mod linearise;
 pub(crate) mod optimal;
 pub(crate) mod pct;
 pub(crate) mod pos;

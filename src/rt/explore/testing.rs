@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 pub(crate) use search::{
     ALGORITHMS, Found, brute_force, count, driver, explore_on, explore_up_to, explore_with,
-    explorer, key_of, stats,
+    explorer, key_of, run, stats,
 };
 
 use crate::rt::object::machine::Machine;

@@ -3,8 +3,19 @@
 use crate::rt::trace::id::ThreadId;
 
 /// For each thread how much of what it has done is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Clock(Vec<u32>);
+
+impl Clone for Clock {
+    fn clone(&self) -> Clock {
+        Clock(self.0.clone())
+    }
+
+    /// Keeps the memory that this clock has.
+    fn clone_from(&mut self, other: &Clock) {
+        self.0.clone_from(&other.0);
+    }
+}
 
 impl Clock {
     pub(super) fn get(&self, thread: ThreadId) -> u32 {

@@ -7,25 +7,33 @@
 //!
 //! Accesses are neither events nor scheduling points. One execution per trace is enough to see every
 //! race, because equal traces have equal synchronisation.
+//!
+//! Two more things are accesses. Giving a block back to the allocator conflicts with every use of what
+//! is in it, cells and shims alike. And a shim's own memory can be read or written plainly
+//! (`get_mut`, `unsync_load`), which conflicts with its operations.
 
 mod clock;
 mod sync;
 
-use std::sync::atomic::Ordering;
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use super::trace::Event;
 use super::trace::Site;
-use super::trace::id::ThreadId;
-use super::trace::verdict::{Access, DataRace, Weak};
+use super::trace::id::{ObjectId, ThreadId};
+use super::trace::verdict::{Access, Block, DataRace, Effect, Weak};
+use clock::Clock;
 use sync::Knowledge;
 
 /// Watches the accesses to plain memory of one exploration.
 #[derive(Debug, Default)]
 pub(crate) struct Detector {
     knowledge: Knowledge,
-    cells: FxHashMap<usize, Cell>,
+    /// By address and size: a cell may begin where another one that contains it begins.
+    cells: BTreeMap<(usize, usize), Cell>,
+    /// Shims whose memory is accessed plainly.
+    mixed: FxHashMap<ObjectId, (usize, usize)>,
     /// Whether any cell was ever accessed in this exploration; until then events are not followed.
     active: bool,
 }
@@ -39,11 +47,19 @@ struct Cell {
     open: Vec<Epoch>,
 }
 
-/// An access, and the time of its thread.
+/// An access, and the time of its thread: whoever knows more of the thread than that knows of it.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     access: Access,
     time: u32,
+}
+
+impl Epoch {
+    /// Whether it races with an access by a thread that knows what is in `clock`.
+    fn races(&self, access: &Access, clock: &Clock) -> bool {
+        let Access { thread, effect, .. } = self.access;
+        thread != access.thread && effect.conflicts(access.effect) && self.time >= clock.get(thread)
+    }
 }
 
 impl Detector {
@@ -62,11 +78,24 @@ impl Detector {
     }
 
     /// An event has happened.
+    ///
+    /// # Errors
+    ///
+    /// The race, if it is not ordered with an earlier plain access to the memory of its object.
     #[inline]
-    pub(crate) fn observe(&mut self, event: &Event) {
-        if self.active {
-            self.knowledge.observe(event);
+    pub(crate) fn observe(&mut self, event: &Event) -> Result<(), Box<DataRace>> {
+        if !self.active {
+            return Ok(());
         }
+        self.knowledge.observe(event);
+        let Some(memory) = self.mixed.get(&event.operation.object) else {
+            return Ok(());
+        };
+        let Some(cell) = self.cells.get(memory) else {
+            return Ok(());
+        };
+        let access = sync::access(event);
+        cell.check(&access, self.knowledge.of(event.thread), None)
     }
 
     /// A new execution begins.
@@ -74,57 +103,86 @@ impl Detector {
         if self.active {
             self.knowledge.reset();
             self.cells.clear();
+            self.mixed.clear();
         }
     }
 
-    /// Forgets the cells in memory that was freed.
+    /// Forgets the cells in memory that is used for something else from now on.
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         if self.active {
-            let block = start..start + length;
-            self.cells.retain(|address, _| !block.contains(address));
+            loop {
+                let Some(&cell) = self.cells_in(start, length).next() else {
+                    return;
+                };
+                self.cells.remove(&cell);
+            }
         }
     }
 
-    /// Whether this execution has met the cell at this address.
-    pub(crate) fn knows(&self, address: usize) -> bool {
-        self.cells.contains_key(&address)
+    fn cells_in(&self, start: usize, length: usize) -> impl Iterator<Item = &(usize, usize)> {
+        let range = (start, 0)..(start + length, 0);
+        self.cells.range(range).map(|(cell, _)| cell)
     }
 
-    /// Begins an access to the cell at this address.
+    /// Whether there is something in this memory that the access by which it is freed may race with.
+    pub(crate) fn knows_in(&self, start: usize, length: usize) -> bool {
+        self.active && self.cells_in(start, length).next().is_some()
+    }
+
+    /// The memory is given back, with these objects and the cells in it.
+    ///
+    /// # Errors
+    ///
+    /// The race, if that is not ordered with a use of them.
+    pub(crate) fn free(
+        &mut self,
+        (start, length): (usize, usize),
+        objects: &[ObjectId],
+        access: Access,
+        block: Option<Block>,
+    ) -> Result<(), Box<DataRace>> {
+        for &object in objects {
+            self.knowledge.check(object, &access, block)?;
+        }
+        let clock = self.knowledge.of(access.thread);
+        let mut cells = self.cells.range((start, 0)..(start + length, 0));
+        cells.try_for_each(|(_, cell)| cell.check(&access, clock, block))
+    }
+
+    /// Whether this execution has met the cell at this address, of this size.
+    pub(crate) fn knows(&self, memory: (usize, usize)) -> bool {
+        self.cells.contains_key(&memory)
+    }
+
+    /// Begins an access to the cell at this address, of this size in bytes; it may be the memory of
+    /// `object`.
     ///
     /// # Errors
     ///
     /// The race, if it is not ordered with an earlier access.
-    pub(crate) fn begin(&mut self, address: usize, access: Access) -> Result<(), Box<DataRace>> {
+    pub(crate) fn begin(
+        &mut self,
+        memory: (usize, usize),
+        object: Option<ObjectId>,
+        access: Access,
+    ) -> Result<(), Box<DataRace>> {
+        if let Some(object) = object {
+            self.knowledge.check(object, &access, None)?;
+            self.mixed.insert(object, memory);
+        }
         let clock = self.knowledge.of(access.thread);
         let time = clock.get(access.thread);
-        let cell = self.cells.entry(address).or_default();
-        let unordered = |earlier: &&Epoch| {
-            let Access { thread, write, .. } = earlier.access;
-            thread != access.thread && (write || access.write) && earlier.time >= clock.get(thread)
-        };
-        let open = |earlier: &&Epoch| {
-            earlier.access.thread != access.thread && (earlier.access.write || access.write)
-        };
-        let earlier = (cell.write.iter().find(unordered))
-            .or_else(|| cell.reads.iter().find(unordered))
-            .or_else(|| cell.open.iter().find(open));
-        if let Some(earlier) = earlier {
-            return Err(Box::new(DataRace {
-                first: earlier.access,
-                second: access,
-                weak: None,
-            }));
-        }
+        let cell = self.cells.entry(memory).or_default();
+        cell.check(&access, clock, None)?;
         cell.note(Epoch { access, time });
         cell.open.push(Epoch { access, time });
         Ok(())
     }
 
-    /// Ends the access to the cell at this address that `thread` began last at `site`.
-    pub(crate) fn end(&mut self, address: usize, thread: ThreadId, site: Site) {
+    /// Ends the access to this cell that `thread` began last at `site`.
+    pub(crate) fn end(&mut self, memory: (usize, usize), thread: ThreadId, site: Site) {
         let time = self.knowledge.of(thread).get(thread);
-        let Some(cell) = self.cells.get_mut(&address) else {
+        let Some(cell) = self.cells.get_mut(&memory) else {
             return;
         };
         let mine = |epoch: &Epoch| epoch.access.thread == thread && epoch.access.site == site;
@@ -136,8 +194,33 @@ impl Detector {
 }
 
 impl Cell {
+    /// The race of an access, by a thread that knows what is in `clock`, with an earlier one.
+    fn check(
+        &self,
+        access: &Access,
+        clock: &Clock,
+        block: Option<Block>,
+    ) -> Result<(), Box<DataRace>> {
+        let open = |earlier: &&Epoch| {
+            earlier.access.thread != access.thread && earlier.access.effect.conflicts(access.effect)
+        };
+        let unordered = |earlier: &&Epoch| earlier.races(access, clock);
+        let earlier = (self.write.iter().find(unordered))
+            .or_else(|| self.reads.iter().find(unordered))
+            .or_else(|| self.open.iter().find(open));
+        match earlier {
+            None => Ok(()),
+            Some(earlier) => Err(Box::new(DataRace {
+                first: earlier.access,
+                second: *access,
+                weak: None,
+                block,
+            })),
+        }
+    }
+
     fn note(&mut self, epoch: Epoch) {
-        if epoch.access.write {
+        if epoch.access.effect == Effect::Write {
             self.write = Some(epoch);
             self.reads.clear();
         } else {
@@ -164,9 +247,10 @@ pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
         else {
             continue;
         };
+        // The writer comes after the first access, or is that access itself.
         let after = writer.thread == race.first.thread && writer.index >= race.first.after;
         let (write, read) = orders;
-        if after && (write == Ordering::Relaxed || read == Ordering::Relaxed) {
+        if after && !(sync::releases(write) && sync::acquires(read)) {
             return Some(Weak {
                 writer: *writer,
                 reader: *reader,

@@ -14,11 +14,13 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
+use super::Epoch;
 use super::clock::Clock;
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::trace::verdict::{Access, Block, DataRace, Effect};
 
 /// What every thread knows.
 #[derive(Debug, Default)]
@@ -49,16 +51,36 @@ struct Object {
     /// By who receives each message, and by who waits for it to be received.
     messages: VecDeque<(u64, Clock)>,
     taken: VecDeque<(u64, Clock)>,
+    /// The last operation of each thread that only reads, and of each that does not.
+    uses: Vec<Epoch>,
 }
 
-fn acquires(order: Ordering) -> bool {
+/// What an event does to the memory of its object.
+pub(super) fn access(event: &Event) -> Access {
+    let reads = match event.operation.kind {
+        OpKind::Load { .. } => true,
+        OpKind::CompareExchange { .. } => !event.outcome.succeeded(),
+        _ => false,
+    };
+    Access {
+        thread: event.thread,
+        effect: match reads {
+            true => Effect::AtomicRead,
+            false => Effect::AtomicWrite,
+        },
+        site: event.site,
+        after: event.index,
+    }
+}
+
+pub(super) fn acquires(order: Ordering) -> bool {
     matches!(
         order,
         Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst
     )
 }
 
-fn releases(order: Ordering) -> bool {
+pub(super) fn releases(order: Ordering) -> bool {
     matches!(
         order,
         Ordering::Release | Ordering::AcqRel | Ordering::SeqCst
@@ -74,7 +96,9 @@ impl Knowledge {
     /// All that is known and all that can be learnt, to be compared.
     #[cfg(test)]
     pub(super) fn summary(&self) -> String {
-        let mut objects: Vec<String> = self.objects.values().map(|o| format!("{o:?}")).collect();
+        let mut objects: Vec<String> = (self.objects.values())
+            .map(|o| format!("{:?}", (&o.told, &o.told_some, &o.messages, &o.taken)))
+            .collect();
         objects.sort();
         format!("{:?} {objects:?}", self.threads)
     }
@@ -104,15 +128,28 @@ impl Knowledge {
         // Time passes: whoever learns of this event knows what the thread did before it, and not
         // what it does from here on.
         let clock = &mut self.thread(me).clock;
-        clock.set(me, clock.get(me) + 1);
+        let time = clock.get(me);
+        clock.set(me, time + 1);
+        if object != ObjectId::NONE {
+            let access = access(event);
+            let uses = &mut self.object(object).uses;
+            let same = |e: &&mut Epoch| {
+                (e.access.thread, e.access.effect) == (access.thread, access.effect)
+            };
+            match uses.iter_mut().find(same) {
+                Some(known) => *known = Epoch { access, time },
+                None => uses.push(Epoch { access, time }),
+            }
+        }
         let ok = event.outcome.succeeded();
         let value = event.outcome.value().unwrap_or(0);
         match event.operation.kind {
             OpKind::Load { order } => self.load(me, object, order),
             OpKind::Store { order, .. } => {
-                let told = self.tells(me, order);
+                let thread = &self.threads[me.index()];
                 // A store ends the release sequence that it overwrites.
-                self.object(object).told = told;
+                let told = &mut self.objects.entry(object).or_default().told;
+                told.clone_from(thread.tells(order));
             }
             OpKind::Rmw { order, .. } => self.read_modify_write(me, object, order),
             OpKind::CompareExchange { success, .. } if ok => {
@@ -122,11 +159,10 @@ impl Knowledge {
             OpKind::Fence { order } => {
                 let thread = self.thread(me);
                 if acquires(order) {
-                    let seen = thread.seen.clone();
-                    thread.clock.join(&seen);
+                    thread.clock.join(&thread.seen);
                 }
                 if releases(order) {
-                    thread.released = thread.clock.clone();
+                    thread.released.clone_from(&thread.clock);
                 }
             }
             OpKind::Lock | OpKind::ReadLock => self.learn(me, object),
@@ -220,49 +256,60 @@ impl Knowledge {
         }
     }
 
+    /// The race of a plain access to an object's memory with an operation on the object.
+    pub(super) fn check(
+        &mut self,
+        object: ObjectId,
+        access: &Access,
+        block: Option<Block>,
+    ) -> Result<(), Box<DataRace>> {
+        self.thread(access.thread);
+        let clock = &self.threads[access.thread.index()].clock;
+        let uses = self.objects.get(&object).map(|object| &object.uses);
+        let earlier = uses.and_then(|uses| uses.iter().find(|e| e.races(access, clock)));
+        match earlier {
+            None => Ok(()),
+            Some(earlier) => Err(Box::new(DataRace {
+                first: earlier.access,
+                second: *access,
+                weak: None,
+                block,
+            })),
+        }
+    }
+
     fn object(&mut self, object: ObjectId) -> &mut Object {
         self.objects.entry(object).or_default()
     }
 
-    /// What a store of this ordering tells.
-    fn tells(&mut self, me: ThreadId, order: Ordering) -> Clock {
-        let thread = self.thread(me);
-        if releases(order) {
-            thread.clock.clone()
-        } else {
-            thread.released.clone()
-        }
-    }
-
     fn load(&mut self, me: ThreadId, object: ObjectId, order: Ordering) {
-        let Some(told) = self.objects.get(&object).map(|object| object.told.clone()) else {
+        let Some(object) = self.objects.get(&object) else {
             return;
         };
-        let thread = self.thread(me);
-        thread.seen.join(&told);
+        let thread = &mut self.threads[me.index()];
+        thread.seen.join(&object.told);
         if acquires(order) {
-            thread.clock.join(&told);
+            thread.clock.join(&object.told);
         }
     }
 
     fn read_modify_write(&mut self, me: ThreadId, object: ObjectId, order: Ordering) {
         self.load(me, object, order);
-        let told = self.tells(me, order);
+        let thread = &self.threads[me.index()];
         // It continues the release sequence.
-        self.object(object).told.join(&told);
+        let told = &mut self.objects.entry(object).or_default().told;
+        told.join(thread.tells(order));
     }
 
     fn learn(&mut self, me: ThreadId, object: ObjectId) {
         if let Some(object) = self.objects.get(&object) {
-            let told = object.told.clone();
-            self.thread(me).clock.join(&told);
+            self.threads[me.index()].clock.join(&object.told);
         }
     }
 
     fn learn_some(&mut self, me: ThreadId, object: ObjectId) {
         if let Some(object) = self.objects.get(&object) {
-            let told = object.told_some.clone();
-            self.thread(me).clock.join(&told);
+            self.threads[me.index()].clock.join(&object.told_some);
         }
     }
 
@@ -272,13 +319,27 @@ impl Knowledge {
     }
 
     fn tell(&mut self, me: ThreadId, object: ObjectId) {
-        let clock = self.thread(me).clock.clone();
-        self.object(object).told.join(&clock);
+        let clock = &self.threads[me.index()].clock;
+        self.objects.entry(object).or_default().told.join(clock);
     }
 
     fn tell_some(&mut self, me: ThreadId, object: ObjectId) {
-        let clock = self.thread(me).clock.clone();
-        self.object(object).told_some.join(&clock);
+        let clock = &self.threads[me.index()].clock;
+        self.objects
+            .entry(object)
+            .or_default()
+            .told_some
+            .join(clock);
+    }
+}
+
+impl Thread {
+    /// What a store of this ordering tells.
+    fn tells(&self, order: Ordering) -> &Clock {
+        match releases(order) {
+            true => &self.clock,
+            false => &self.released,
+        }
     }
 }
 

@@ -58,19 +58,25 @@ fn fence(thread: ThreadId, order: Ordering) -> Event {
 fn races(events: &[Event]) -> bool {
     let mut detector = Detector::default();
     detector.activate(&[]);
-    let access = |thread, write| Access {
+    let access = |thread, effect| Access {
         thread,
-        write,
+        effect,
         site: Location::caller(),
         after: 0,
     };
-    detector.begin(64, access(P, true)).expect("the first");
-    detector.end(64, P, access(P, true).site);
+    let cell = (64, 8);
+    let first = access(P, Effect::Write);
+    detector.begin(cell, None, first).expect("the first");
+    detector.end(cell, P, first.site);
     for event in events {
-        detector.observe(event);
+        detector
+            .observe(event)
+            .expect("no plain access to its object");
     }
     let last = events.last().map_or(Q, |event| event.thread);
-    detector.begin(64, access(last, false)).is_err()
+    detector
+        .begin(cell, None, access(last, Effect::Read))
+        .is_err()
 }
 
 #[test]
@@ -184,17 +190,20 @@ fn a_message_orders_its_sender_with_who_receives_it_and_with_nobody_else() {
 fn what_a_thread_does_after_it_told_is_not_known() {
     let mut detector = Detector::default();
     detector.activate(&[]);
-    let access = |thread, write| Access {
+    let access = |thread, effect| Access {
         thread,
-        write,
+        effect,
         site: Location::caller(),
         after: 0,
     };
-    detector.observe(&store(P, Release));
-    detector.begin(64, access(P, true)).expect("the first");
-    detector.end(64, P, access(P, true).site);
-    detector.observe(&load(Q, Acquire));
-    assert!(detector.begin(64, access(Q, true)).is_err());
+    let observed = |result: Result<(), _>| result.expect("no plain access to its object");
+    observed(detector.observe(&store(P, Release)));
+    let first = access(P, Effect::Write);
+    detector.begin((64, 8), None, first).expect("the first");
+    detector.end((64, 8), P, first.site);
+    observed(detector.observe(&load(Q, Acquire)));
+    let second = access(Q, Effect::Write);
+    assert!(detector.begin((64, 8), None, second).is_err());
 }
 
 #[test]

@@ -5,16 +5,16 @@
 //! Everything comes from the recorded events.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 
 use super::cycle;
-use super::source::Sources;
+use super::memory;
+use super::places::Life;
 use super::words::{Names, blocked};
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
-use crate::rt::trace::verdict::{Access, DataRace, Divergence, End, Weak};
+use crate::rt::trace::verdict::{Divergence, End};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// What a report is made from.
@@ -26,6 +26,8 @@ pub(crate) struct View<'a> {
     pub(crate) given: &'a [(ThreadId, String)],
     /// The panic's text, and its file, line and column.
     pub(crate) panic: Option<Panic<'a>>,
+    /// What is known of the block that the failure is about.
+    pub(crate) life: &'a Life,
     /// How many executions there were, this one included.
     pub(crate) executions: u64,
     pub(crate) schedule: &'a str,
@@ -69,7 +71,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     out
 }
 
-fn place(site: Site) -> String {
+pub(super) fn place(site: Site) -> String {
     format!("{}:{}", short(site.file()), site.line())
 }
 
@@ -146,15 +148,9 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             );
         }
         End::NotDeterministic(divergence) => divergent(out, names, divergence),
-        End::Leaked(sites) => {
-            let places: Vec<String> = sites.iter().map(|&site| place(site)).collect();
-            let _ = writeln!(
-                out,
-                "leak: a tracked value was not dropped when every thread had finished {when}\n  made at {}",
-                places.join(", ")
-            );
-        }
-        End::DataRace(race) => data_race(out, names, race, &when),
+        End::Leaked(leaked) => memory::leaked(out, view, names, leaked, &when),
+        End::BadMemory(bad) => memory::bad_memory(out, view, names, bad, &when),
+        End::DataRace(race) => memory::data_race(out, view, names, race, &when),
         End::Complete | End::Pruned(_) => {}
     }
     for stuck in blocked(view.end) {
@@ -182,56 +178,6 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
     if let Some(cycle) = cycle::sentence(blocked(view.end), view.machine, names) {
         let _ = writeln!(out, "  in a circle: {cycle}");
-    }
-}
-
-fn data_race(out: &mut String, names: &Names<'_>, race: &DataRace, when: &str) {
-    let verb = |access: &Access| if access.write { "write" } else { "read" };
-    let DataRace { first, second, .. } = race;
-    let what = Sources::default().receiver(second.site);
-    let what = what.unwrap_or_else(|| "the same memory".to_owned());
-    let _ = writeln!(
-        out,
-        "data race: {} and {} access {what}, and nothing orders the two {when}",
-        names.thread(first.thread),
-        names.thread(second.thread),
-    );
-    for access in [first, second] {
-        let _ = writeln!(
-            out,
-            "  {:<10} {:<6} at {}",
-            names.thread(access.thread),
-            verb(access),
-            place(access.site)
-        );
-    }
-    let Some(Weak { writer, reader }) = &race.weak else {
-        return;
-    };
-    let side = |event: &Event| {
-        format!(
-            "{}'s {} at {} is {:?}",
-            names.thread(event.thread),
-            names.announced(&event.operation),
-            place(event.site),
-            order(event)
-        )
-    };
-    let _ = writeln!(
-        out,
-        "  {}, and {}: with at least Release and Acquire the two are ordered",
-        side(writer),
-        side(reader)
-    );
-}
-
-/// The ordering of an atomic access that has happened.
-fn order(event: &Event) -> Ordering {
-    match event.operation.kind {
-        OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => order,
-        OpKind::CompareExchange { success, .. } if event.outcome.succeeded() => success,
-        OpKind::CompareExchange { failure, .. } => failure,
-        _ => Ordering::SeqCst,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Blocked, End};
+use crate::rt::trace::verdict::{Blocked, End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// What threads and objects are called.
@@ -36,6 +36,10 @@ impl<'a> Names<'a> {
         let stuck = blocked(end).iter().map(|b| (b.operation, b.site));
         let differing: Vec<(Operation, Site)> = match end {
             End::NotDeterministic(it) => it.expected.into_iter().chain(it.found).collect(),
+            End::BadMemory(bad) => match bad.wrong {
+                Wrong::Operation(operation, site) => vec![(operation, site)],
+                _ => Vec::new(),
+            },
             _ => Vec::new(),
         };
         for (operation, site) in events.chain(stuck).chain(differing) {
@@ -86,6 +90,13 @@ impl<'a> Names<'a> {
             Some(name) => name.clone(),
             None => "?".to_owned(),
         }
+    }
+
+    /// The objects whose places are like this.
+    pub(super) fn inside(&self, like: impl Fn(Region) -> bool) -> Vec<&str> {
+        let objects = self.objects.iter();
+        let inside = objects.filter(|(object, _)| like(self.machine.names.place(**object).region));
+        inside.map(|(_, name)| name.as_str()).collect()
     }
 
     /// The thread whose end or token an object stands for.

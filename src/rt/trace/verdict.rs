@@ -46,28 +46,126 @@ pub(crate) enum End {
     NotDeterministic(Box<Divergence>),
     /// Two accesses to plain memory are not ordered.
     DataRace(Box<DataRace>),
-    /// Every thread finished, and values that were made at these places were not dropped.
-    Leaked(Vec<Site>),
+    /// Memory was used or freed that was free already, or freed in a wrong way.
+    BadMemory(Box<BadMemory>),
+    /// Every thread finished, and something was not given back.
+    Leaked(Leaked),
     /// Given up.
     Pruned(Pruned),
 }
 
-/// An access to plain memory.
+/// What an access does to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    Read,
+    Write,
+    /// By an operation of a shim, that is by an event.
+    AtomicRead,
+    AtomicWrite,
+    /// The block is given back to the allocator.
+    Free,
+}
+
+impl Effect {
+    /// Whether accesses with these effects must be ordered.
+    pub(crate) fn conflicts(self, other: Effect) -> bool {
+        let atomic = |effect| matches!(effect, Effect::AtomicRead | Effect::AtomicWrite);
+        let reads = |effect| matches!(effect, Effect::Read | Effect::AtomicRead);
+        !(reads(self) && reads(other) || atomic(self) && atomic(other))
+    }
+}
+
+impl End {
+    /// The heap block that it is about, if there is one.
+    pub(crate) fn block(&self) -> Option<Block> {
+        match self {
+            End::DataRace(race) => race.block,
+            End::BadMemory(bad) => match bad.memory {
+                Gone::Block(block, _) => Some(block),
+                Gone::Stack(_) => None,
+            },
+            End::Leaked(leaked) => leaked.blocks.first().copied(),
+            _ => None,
+        }
+    }
+}
+
+/// An access to memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) thread: ThreadId,
-    pub(crate) write: bool,
+    pub(crate) effect: Effect,
+    /// Of a free: where the thread performed its last event before it.
     pub(crate) site: Site,
     /// How many events the thread had performed before it.
     pub(crate) after: u32,
 }
 
-/// Two accesses of different threads to the same memory, one of them a write, that nothing orders.
+/// Two accesses of different threads to the same memory, not both reads and not both atomic, that
+/// nothing orders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataRace {
     pub(crate) first: Access,
     pub(crate) second: Access,
     pub(crate) weak: Option<Weak>,
+    /// What is freed, if the second access does that.
+    pub(crate) block: Option<Block>,
+}
+
+/// A heap block, by what is the same in each execution with the same history.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Block {
+    /// Who allocated it, after how many events.
+    pub(crate) thread: ThreadId,
+    pub(crate) events: u32,
+    /// In bytes.
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+    /// Which block of this layout it is since that event.
+    pub(crate) nth: u32,
+}
+
+/// The memory that something went wrong with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Gone {
+    /// A heap block, and who freed it, after how many events; `None` if it is alive.
+    Block(Block, Option<(ThreadId, u32)>),
+    /// A variable on the stack of a thread that has ended.
+    Stack(ThreadId),
+}
+
+/// What is wrong with a use of memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wrong {
+    /// A shim is used that is gone.
+    Operation(Operation, Site),
+    /// A cell is used that is gone.
+    Access(Effect, Site),
+    /// It is freed a second time.
+    FreedTwice,
+    /// It is freed with another size, or another alignment, than it was allocated with.
+    Layout { size: usize, align: usize },
+    /// What is freed is not its beginning.
+    Inside { offset: usize },
+}
+
+/// A wrong use of memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BadMemory {
+    /// Who did it, after how many events.
+    pub(crate) thread: ThreadId,
+    pub(crate) after: u32,
+    pub(crate) wrong: Wrong,
+    pub(crate) memory: Gone,
+}
+
+/// What an execution should have given back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leaked {
+    /// Where tracked values were made.
+    pub(crate) values: Vec<Site>,
+    /// Blocks with objects in them.
+    pub(crate) blocks: Vec<Block>,
 }
 
 /// An atomic write and the read that saw it, which would have ordered a race's accesses had both been

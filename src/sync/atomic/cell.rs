@@ -116,10 +116,18 @@ macro_rules! common {
             unsafe { &*ptr.cast() }
         }
 
-        /// A mutable reference to the value. It is exclusive, so this is no visible operation.
+        /// A mutable reference to the value. It is exclusive, so this is no visible operation; that
+        /// it is exclusive is checked as for plain memory.
         #[inline]
+        #[track_caller]
         pub fn get_mut(&mut self) -> &mut $value {
+            drop(self.access(true));
             self.0.get_mut()
+        }
+
+        #[track_caller]
+        fn access(&self, write: bool) -> Option<crate::rt::Accessing> {
+            crate::rt::access_shim(self.target(), size_of::<Self>(), write)
         }
 
         /// The value, when nobody shares it any more.
@@ -135,17 +143,23 @@ macro_rules! common {
             self.0.as_ptr()
         }
 
-        /// Reads the value without being a visible operation, as in loom.
+        /// Reads the value without being a visible operation, as in loom. A write that is not
+        /// ordered with it is a data race.
         ///
         /// # Safety
         ///
         /// No other thread may write the value at the same time.
+        #[track_caller]
         pub unsafe fn unsync_load(&self) -> $value {
+            let _access = self.access(false);
             self.0.load(Ordering::Relaxed)
         }
 
-        /// Lends the value mutably to `f`, as in loom.
+        /// Lends the value mutably to `f`, as in loom. Any access that is not ordered with it is a
+        /// data race.
+        #[track_caller]
         pub fn with_mut<R>(&mut self, f: impl FnOnce(&mut $value) -> R) -> R {
+            let _access = self.access(true);
             f(self.0.get_mut())
         }
 

@@ -18,6 +18,9 @@
 
 use std::alloc::Layout;
 
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::verdict;
+
 /// A live block of the heap, and what makes up its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Block {
@@ -34,7 +37,11 @@ pub(crate) struct Block {
     /// Which block of this layout it is since that event, counted from 0.
     pub(crate) nth: u32,
     /// Whether somebody asked for it, and may have put something about it into a table.
-    pub(super) found: bool,
+    pub(crate) found: bool,
+    /// Whether it may stay allocated when the execution ends.
+    pub(crate) forgiven: bool,
+    /// Who freed it, and how many events that thread had performed; nobody while it is alive.
+    pub(crate) freed: Option<(u32, u32)>,
 }
 
 impl Block {
@@ -47,13 +54,24 @@ impl Block {
             events,
             nth,
             found: false,
+            forgiven: false,
+            freed: None,
         }
     }
 
-    /// Everything but the address.
-    #[cfg(test)]
-    pub(super) fn name(&self) -> (u32, u32, usize, usize, u32) {
-        (self.thread, self.events, self.size, self.align, self.nth)
+    pub(super) fn has(&self, layout: Layout) -> bool {
+        (self.size, self.align) == (layout.size(), layout.align())
+    }
+
+    /// What is the same in each execution with the same history.
+    pub(crate) fn name(&self) -> verdict::Block {
+        verdict::Block {
+            thread: ThreadId(self.thread),
+            events: self.events,
+            size: self.size,
+            align: self.align,
+            nth: self.nth,
+        }
     }
 
     fn contains(&self, address: usize) -> bool {
@@ -98,6 +116,8 @@ const EMPTY: Slot = Slot {
         events: 0,
         nth: 0,
         found: false,
+        forgiven: false,
+        freed: None,
     },
     serial: 0,
 };
@@ -122,7 +142,6 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -135,7 +154,6 @@ impl Blocks {
         self.classes = 0;
     }
 
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = Block> {
         let some = if self.len == 0 { &[] } else { &self.slots[..] };
         some.iter()
@@ -190,8 +208,43 @@ impl Blocks {
         None
     }
 
+    /// Whether a block with this start and size is on the list.
+    #[inline]
+    pub(super) fn has(&self, start: usize, size: usize) -> bool {
+        if self.len == 0 || size == 0 {
+            return false;
+        }
+        let mut at = self.home(start, size);
+        while !self.is_empty(at) {
+            if self.slots[at].block.start == start {
+                return true;
+            }
+            at = self.next(at);
+        }
+        false
+    }
+
     /// The newest block that contains `address`. Marks it as found.
     pub(super) fn find(&mut self, address: usize) -> Option<Block> {
+        let at = self.position(address)?;
+        self.slots[at].block.found = true;
+        Some(self.slots[at].block)
+    }
+
+    /// Whether a block contains `address`. Marks nothing.
+    pub(super) fn contain(&self, address: usize) -> bool {
+        self.position(address).is_some()
+    }
+
+    /// Marks the newest block that contains `address` as one that may stay.
+    pub(super) fn forgive(&mut self, address: usize) {
+        if let Some(at) = self.position(address) {
+            self.slots[at].block.forgiven = true;
+        }
+    }
+
+    /// Where the newest block that contains `address` is listed.
+    fn position(&self, address: usize) -> Option<usize> {
         let mut newest = None;
         let mut classes = self.classes;
         while classes != 0 {
@@ -211,10 +264,7 @@ impl Blocks {
                 }
             }
         }
-        newest.map(|at| {
-            self.slots[at].block.found = true;
-            self.slots[at].block
-        })
+        newest
     }
 
     /// Empties a slot that is in use.

@@ -22,10 +22,21 @@ fn allocate(heap: &Heap, start: usize, size: usize) {
     heap.record(was);
 }
 
+/// What stands for a block that no allocator has made.
+fn nothing(address: usize) -> Kept {
+    unsafe fn release(_: *const (), _: *mut u8, _: Layout) {}
+    Kept {
+        start: pointer(address),
+        layout: layout(8, 8),
+        allocator: ptr::null(),
+        release,
+    }
+}
+
 /// Pretends that user code frees a block.
 fn free(heap: &Heap, start: usize, size: usize) {
     let was = heap.record(true);
-    heap.attach(|| freed(pointer(start), layout(size, 8)));
+    heap.attach(|| freed(pointer(start), layout(size, 8), || nothing(start)));
     heap.record(was);
 }
 
@@ -207,8 +218,8 @@ fn allocations_count_only_while_recording_and_frees_of_known_blocks_always() {
         allocated(pointer(0x2000), layout(8, 8));
         allocated(pointer(0x3000), layout(8, 8));
         assert!(heap.record(false));
-        freed(pointer(0x3000), layout(8, 8));
-        freed(pointer(0x1000), layout(8, 8));
+        freed(pointer(0x3000), layout(8, 8), || nothing(0x3000));
+        freed(pointer(0x1000), layout(8, 8), || nothing(0x1000));
     });
     assert_eq!(heap.find(0x1000), None);
     assert_eq!(name(&heap, 0x2000), (0, 0, 0));
@@ -366,6 +377,83 @@ fn a_heap_inside_another_hides_it_and_gives_it_back() {
 }
 
 #[test]
+fn a_freed_block_is_known_as_gone_and_its_memory_is_kept_until_the_execution_ends() {
+    let heap = Heap::new();
+    let given_back = || GIVEN_BACK.with(|list| list.borrow_mut().drain(..).collect::<Vec<_>>());
+    thread_local!(static GIVEN_BACK: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) });
+    unsafe fn release(_: *const (), start: *mut u8, _: Layout) {
+        GIVEN_BACK.with(|list| list.borrow_mut().push(start.addr()));
+    }
+    let free = |start: usize, size: usize| {
+        let was = heap.record(true);
+        let kept = || Kept {
+            start: pointer(start),
+            layout: layout(size, 8),
+            allocator: ptr::null(),
+            release,
+        };
+        let now = heap.attach(|| freed(pointer(start), layout(size, 8), kept));
+        heap.record(was);
+        now
+    };
+    heap.set_thread(1, 3);
+    allocate(&heap, 0x1000, 16);
+    allocate(&heap, 0x2000, 16);
+    heap.set_thread(2, 5);
+    assert!(!free(0x1000, 16));
+    assert_eq!(heap.find(0x1008), None);
+    let gone = heap.find_gone(0x1008).unwrap();
+    assert_eq!((gone.thread, gone.events, gone.freed), (1, 3, Some((2, 5))));
+    assert_eq!(heap.find_gone(0x2008), None, "it is alive");
+    assert!(given_back().is_empty());
+    heap.reset();
+    assert_eq!(given_back(), [0x1000]);
+    assert_eq!(heap.find_gone(0x1008), None);
+    // What is too much is given back early, the oldest first, and is then not known any more.
+    const HALF: usize = 33 << 20;
+    for start in [0x1_0000_0000, 0x2_0000_0000, 0x3_0000_0000] {
+        allocate(&heap, start, HALF);
+        assert!(!free(start, HALF));
+    }
+    assert_eq!(given_back(), [0x1_0000_0000, 0x2_0000_0000]);
+    assert_eq!(heap.find_gone(0x2_0000_0000), None);
+    assert!(heap.find_gone(0x3_0000_0000).is_some());
+    drop(heap);
+    assert_eq!(given_back(), [0x3_0000_0000]);
+}
+
+#[test]
+fn frees_that_must_not_be_are_kept_from_the_allocator_and_told() {
+    let heap = Heap::new();
+    let free = |start: usize, size: usize, align: usize| {
+        let was = heap.record(true);
+        let now = heap.attach(|| freed(pointer(start), layout(size, align), || nothing(start)));
+        heap.record(was);
+        (now, heap.take_fault())
+    };
+    allocate(&heap, 0x1000, 16);
+    let block = heap.find(0x1000).unwrap();
+    let (now, fault) = free(0x1004, 8, 4);
+    assert_eq!((now, fault), (false, Some(Fault::Inside(block, 4))));
+    let (now, fault) = free(0x1000, 100, 8);
+    assert_eq!(
+        (now, fault),
+        (false, Some(Fault::Layout(block, layout(100, 8))))
+    );
+    let (now, fault) = free(0x1000, 16, 4);
+    assert_eq!(
+        (now, fault),
+        (false, Some(Fault::Layout(block, layout(16, 4))))
+    );
+    allocate(&heap, 0x2000, 16);
+    assert_eq!(free(0x2000, 16, 8), (false, None));
+    let (now, fault) = free(0x2000, 16, 8);
+    assert!(!now);
+    assert!(matches!(fault, Some(Fault::Again(gone)) if gone.start == 0x2000));
+    assert_eq!(free(0x3000, 16, 8), (true, None), "nobody knows it");
+}
+
+#[test]
 fn other_os_threads_are_not_recorded() {
     let heap = Heap::new();
     heap.record(true);
@@ -373,7 +461,7 @@ fn other_os_threads_are_not_recorded() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 allocated(pointer(0x1000), layout(8, 8));
-                freed(pointer(0x2000), layout(8, 8));
+                freed(pointer(0x2000), layout(8, 8), || nothing(0x2000));
             });
         });
         heap.record(false);

@@ -105,6 +105,29 @@ pub(crate) fn driver(program: &Program, explorer: Box<dyn Explorer>) -> Driver {
     Driver::new(explorer, limits(program), Bounds::default())
 }
 
+/// Runs the next execution; `None` if there is none.
+fn execute(program: &Program, driver: &mut Driver) -> Option<(End, Code)> {
+    if !driver.begin(site()) {
+        return None;
+    }
+    let mut code = Code::new(program);
+    let end = loop {
+        match driver.next() {
+            Next::Ran(thread, outcome) => {
+                code.happened(program, &mut driver.machine, thread, outcome);
+            }
+            Next::Ended(end) => break end,
+        }
+    };
+    driver.finish(&end);
+    Some((end, code))
+}
+
+/// Runs the next execution and says how it ended; `None` if there is none.
+pub(crate) fn run(program: &Program, driver: &mut Driver) -> Option<End> {
+    execute(program, driver).map(|(end, _)| end)
+}
+
 /// Goes on with an exploration until `go_on`, which is asked after each execution, says no; then it
 /// is false.
 pub(crate) fn explore_on(
@@ -114,17 +137,7 @@ pub(crate) fn explore_on(
     found: &mut Found,
     mut go_on: impl FnMut(&Driver) -> bool,
 ) -> bool {
-    while driver.begin(site()) {
-        let mut code = Code::new(program);
-        let end = loop {
-            match driver.next() {
-                Next::Ran(thread, outcome) => {
-                    code.happened(program, &mut driver.machine, thread, outcome);
-                }
-                Next::Ended(end) => break end,
-            }
-        };
-        driver.finish(&end);
+    while let Some((end, code)) = execute(program, driver) {
         match &end {
             End::Pruned(Pruned::Asleep) => {}
             End::Pruned(_) => found.given_up += 1,

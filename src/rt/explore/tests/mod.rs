@@ -8,6 +8,7 @@ mod bounds;
 mod checkpoints;
 mod estimates;
 mod figures;
+mod linearisations;
 mod random;
 
 use super::testing::{Ins, Program, Val};

@@ -1,0 +1,59 @@
+//! How long does freed memory stay where it is?
+//!
+//! What a model's thread frees is kept from the allocator until the execution ends, so that whoever
+//! still uses it is found instead of reading what somebody else has put there. A program that frees
+//! much would need much memory, so beyond [`BYTES_MAX`] the oldest blocks are given back early; of
+//! those no use is found any more.
+
+use std::alloc::Layout;
+use std::collections::VecDeque;
+
+/// How many bytes are kept at most.
+const BYTES_MAX: usize = 64 << 20;
+
+/// A freed block, and how it is given back.
+pub(crate) struct Kept {
+    pub(crate) start: *mut u8,
+    pub(crate) layout: Layout,
+    /// The allocator that it came from.
+    pub(crate) allocator: *const (),
+    /// Gives a block back to that allocator.
+    pub(crate) release: unsafe fn(*const (), *mut u8, Layout),
+}
+
+impl Kept {
+    pub(super) fn release(self) {
+        // SAFETY: whoever made this value was asked to free the block, by its owner, and did not; the
+        // allocator lives as long as the process, because it is the global one.
+        unsafe { (self.release)(self.allocator, self.start, self.layout) }
+    }
+}
+
+/// The blocks of one execution that are kept, the oldest first.
+#[derive(Default)]
+pub(super) struct Queue {
+    blocks: VecDeque<Kept>,
+    bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, kept: Kept) {
+        self.bytes += kept.layout.size();
+        self.blocks.push_back(kept);
+    }
+
+    /// The next one to be given back because there are too many.
+    pub(super) fn surplus(&mut self) -> Option<Kept> {
+        if self.bytes <= BYTES_MAX {
+            return None;
+        }
+        self.pop()
+    }
+
+    /// The oldest one.
+    pub(super) fn pop(&mut self) -> Option<Kept> {
+        let kept = self.blocks.pop_front()?;
+        self.bytes -= kept.layout.size();
+        Some(kept)
+    }
+}

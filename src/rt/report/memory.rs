@@ -1,0 +1,289 @@
+//! How is a wrong use of plain memory told?
+//!
+//! Both sides with their places, the life of the block, and what would have made it right where that is
+//! decided.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+use super::source::Sources;
+use super::text::{View, place};
+use super::words::Names;
+use crate::rt::trace::Event;
+use crate::rt::trace::id::{Region, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::verdict::{
+    Access, BadMemory, Block, DataRace, Effect, Gone, Leaked, Weak, Wrong,
+};
+
+/// Two accesses that nothing orders.
+pub(super) fn data_race(
+    out: &mut String,
+    view: &View<'_>,
+    names: &Names<'_>,
+    race: &DataRace,
+    when: &str,
+) {
+    let DataRace { first, second, .. } = race;
+    let (one, other) = (names.thread(first.thread), names.thread(second.thread));
+    if second.effect == Effect::Free {
+        let used = event_of(view, first).map_or_else(
+            || format!("a {} by {one}", verb(first)),
+            |event| format!("{one}'s {}", names.announced(&event.operation)),
+        );
+        let _ = writeln!(
+            out,
+            "data race: {other} frees the block, and nothing orders {used} before that {when}"
+        );
+    } else {
+        let what = Sources::default().receiver(second.site);
+        let what = what.unwrap_or_else(|| "the same memory".to_owned());
+        let _ = writeln!(
+            out,
+            "data race: {one} and {other} access {what}, and nothing orders the two {when}"
+        );
+    }
+    for access in [first, second] {
+        let at = match (access.effect, &view.life.freed) {
+            (Effect::Free, Some(known)) => format!("at {known}"),
+            (Effect::Free, None) => format!("after {}", place(access.site)),
+            _ => format!("at {}", place(access.site)),
+        };
+        let did = match event_of(view, access) {
+            Some(event) => format!("{} ({:?})", names.happened(event), order(event)),
+            None => verb(access).to_owned(),
+        };
+        let thread = names.thread(access.thread);
+        let _ = writeln!(out, "  {thread:<10} {did:<6} {at}");
+    }
+    if let Some(block) = &race.block {
+        let _ = writeln!(out, "  {}", born(view, names, block));
+    }
+    let Some(Weak { writer, reader }) = &race.weak else {
+        return;
+    };
+    let side = |event: &Event| {
+        format!(
+            "{}'s {} at {} is {:?}",
+            names.thread(event.thread),
+            names.announced(&event.operation),
+            place(event.site),
+            order(event)
+        )
+    };
+    let _ = writeln!(
+        out,
+        "  {}, and {}: with at least Release and Acquire the two are ordered",
+        side(writer),
+        side(reader)
+    );
+}
+
+fn verb(access: &Access) -> &'static str {
+    match access.effect {
+        Effect::Read => "read",
+        Effect::Write => "write",
+        Effect::AtomicRead | Effect::AtomicWrite => "operation",
+        Effect::Free => "free",
+    }
+}
+
+/// The event that an atomic access is.
+fn event_of<'a>(view: &View<'a>, access: &Access) -> Option<&'a Event> {
+    if !matches!(access.effect, Effect::AtomicRead | Effect::AtomicWrite) {
+        return None;
+    }
+    nth(view, access.thread, access.after)
+}
+
+fn nth<'a>(view: &View<'a>, thread: ThreadId, index: u32) -> Option<&'a Event> {
+    let mut events = view.trace.events().iter();
+    events.find(|event| (event.thread, event.index) == (thread, index))
+}
+
+/// The ordering of an atomic access that has happened.
+fn order(event: &Event) -> Ordering {
+    match event.operation.kind {
+        OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => order,
+        OpKind::CompareExchange { success, .. } if event.outcome.succeeded() => success,
+        OpKind::CompareExchange { failure, .. } => failure,
+        _ => Ordering::SeqCst,
+    }
+}
+
+/// Memory that was used or freed when it must not be.
+pub(super) fn bad_memory(
+    out: &mut String,
+    view: &View<'_>,
+    names: &Names<'_>,
+    bad: &BadMemory,
+    when: &str,
+) {
+    let thread = names.thread(bad.thread);
+    let what = |operation: &Operation| names.announced(operation);
+    let (used, site) = match &bad.wrong {
+        Wrong::Operation(operation, site) => (what(operation), Some(*site)),
+        Wrong::Access(effect, site) => {
+            let cell = Sources::default().receiver(site);
+            let cell = cell.unwrap_or_else(|| "a cell".to_owned());
+            let verb = if *effect == Effect::Write {
+                "write"
+            } else {
+                "read"
+            };
+            (format!("{verb} {cell}"), Some(*site))
+        }
+        _ => (String::new(), None),
+    };
+    let again = view.life.again.as_ref().or(view.life.freed.as_ref());
+    let here = match (site, again) {
+        (Some(site), _) => place(site),
+        (None, Some(known)) => known.clone(),
+        (None, None) => after(view, names, bad.thread, bad.after),
+    };
+    let (block, freed) = match bad.memory {
+        Gone::Block(block, freed) => (block, freed),
+        Gone::Stack(owner) => {
+            let owner = names.thread(owner);
+            let _ = writeln!(
+                out,
+                "use after the end of a thread: {thread} uses a variable on the stack of {owner}, which has ended {when}\n  \
+                 {thread:<10} {used}   at {here}"
+            );
+            return;
+        }
+    };
+    let size = bytes(block.size);
+    let (sentence, did) = match bad.wrong {
+        Wrong::Operation(..) | Wrong::Access(..) => (
+            format!("use after free: {thread} uses what is in a block that has been freed"),
+            used,
+        ),
+        Wrong::FreedTwice => (
+            format!("double free: {thread} frees a block that has been freed before"),
+            "free again".to_owned(),
+        ),
+        Wrong::Layout { size: given, align } => (
+            format!(
+                "free with a wrong layout: {thread} frees {size} aligned to {} as {} aligned to {align}",
+                block.align,
+                bytes(given)
+            ),
+            "free".to_owned(),
+        ),
+        Wrong::Inside { offset } => (
+            format!(
+                "free of no block: {thread} frees an address {offset} bytes inside a block of {size}"
+            ),
+            "free".to_owned(),
+        ),
+    };
+    let _ = writeln!(out, "{sentence} {when}");
+    let _ = writeln!(out, "  {thread:<10} {did}   at {here}");
+    if let Some((by, after_events)) = freed {
+        let at = match (&view.life.freed, bad.wrong) {
+            (Some(known), _) => format!("at {known}"),
+            (None, _) => after(view, names, by, after_events),
+        };
+        let _ = writeln!(out, "  {:<10} free   {at}", names.thread(by));
+    }
+    let _ = writeln!(out, "  {}", born(view, names, &block));
+}
+
+/// What is still there when everything has ended.
+pub(super) fn leaked(
+    out: &mut String,
+    view: &View<'_>,
+    names: &Names<'_>,
+    leaked: &Leaked,
+    when: &str,
+) {
+    let Leaked { values, blocks } = leaked;
+    if !values.is_empty() {
+        let places: Vec<String> = values.iter().map(|&site| place(site)).collect();
+        let _ = writeln!(
+            out,
+            "leak: a tracked value was not dropped when every thread had finished {when}\n  made at {}",
+            places.join(", ")
+        );
+    }
+    let Some(first) = blocks.first() else {
+        return;
+    };
+    let many = match blocks.len() {
+        1 => "a block of the model is".to_owned(),
+        many => format!("{many} blocks of the model are"),
+    };
+    let _ = writeln!(
+        out,
+        "leak: {many} still allocated when every thread has finished {when}"
+    );
+    let inside = names.inside(|region| block(&region) == Some(*first));
+    let inside = match inside.is_empty() {
+        true => String::new(),
+        false => format!(", with {} in it", inside.join(", ")),
+    };
+    let _ = writeln!(out, "  {}{inside}", born(view, names, first));
+    for other in &blocks[1..] {
+        let since = after(view, names, other.thread, other.events);
+        let by = names.thread(other.thread);
+        let _ = writeln!(out, "  {}, allocated by {by} {since}", bytes(other.size));
+    }
+    let _ = writeln!(
+        out,
+        "  what is meant to stay: `dpor::alloc::may_leak(&value)`, or `Builder::check_leaks = false` for the test"
+    );
+}
+
+/// The block that is meant by a region.
+fn block(region: &Region) -> Option<Block> {
+    match *region {
+        Region::Heap {
+            thread,
+            events,
+            size,
+            align,
+            nth,
+            ..
+        } => Some(Block {
+            thread,
+            events,
+            size,
+            align,
+            nth,
+        }),
+        _ => None,
+    }
+}
+
+fn bytes(count: usize) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        many => format!("{many} bytes"),
+    }
+}
+
+/// How a block began.
+fn born(view: &View<'_>, names: &Names<'_>, block: &Block) -> String {
+    let at = match &view.life.allocated {
+        Some(known) => format!("at {known}"),
+        None => after(view, names, block.thread, block.events),
+    };
+    let by = names.thread(block.thread);
+    format!("the block: {}, allocated by {by} {at}", bytes(block.size))
+}
+
+/// When something happened that is no event: after the thread's so many events.
+fn after(view: &View<'_>, names: &Names<'_>, thread: ThreadId, events: u32) -> String {
+    let last = events
+        .checked_sub(1)
+        .and_then(|last| nth(view, thread, last));
+    match last {
+        Some(event) => format!(
+            "after \"{}\" ({})",
+            names.happened(event),
+            place(event.site)
+        ),
+        None => "at its beginning".to_owned(),
+    }
+}

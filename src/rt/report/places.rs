@@ -1,0 +1,76 @@
+//! Where in the user's program was this backtrace taken?
+//!
+//! At the innermost frame that is neither this crate's nor the standard library's. std has no other
+//! way to ask for frames than its text; where that says nothing, because the program was built without
+//! debug information, neither do we.
+
+use std::backtrace::Backtrace;
+
+/// The places of a block's life, as far as they are known.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    pub(crate) allocated: Option<String>,
+    pub(crate) freed: Option<String>,
+    pub(crate) again: Option<String>,
+}
+
+/// The file and line of the innermost frame of the user's.
+pub(crate) fn of(trace: &Backtrace) -> Option<String> {
+    innermost(&trace.to_string())
+}
+
+fn innermost(text: &str) -> Option<String> {
+    let mut lines = text.lines().map(str::trim).peekable();
+    while let Some(line) = lines.next() {
+        let Some((number, function)) = line.split_once(": ") else {
+            continue;
+        };
+        if number.parse::<u32>().is_err() {
+            continue;
+        }
+        let Some(at) = lines.peek().and_then(|next| next.strip_prefix("at ")) else {
+            continue;
+        };
+        let own = ["dpor::", "std::", "core::", "alloc::", "__r"];
+        let function = function.trim_start_matches('<');
+        if own.iter().any(|prefix| function.starts_with(prefix)) || at.starts_with("/rustc/") {
+            continue;
+        }
+        let place = at.strip_prefix("./").unwrap_or(at);
+        // The column is of no use: it points into the call.
+        let (file_and_line, column) = place.rsplit_once(':')?;
+        return Some(match column.parse::<u32>() {
+            Ok(_) if file_and_line.contains(':') => file_and_line.to_owned(),
+            _ => place.to_owned(),
+        });
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_frame_of_the_user_is_found() {
+        let text = "   0: dpor::heap::Heap::look\n             at ./src/heap.rs:300:13\n   \
+                    1: <dpor::alloc::tracking::Tracking<A> as core::alloc::GlobalAlloc>::alloc\n             \
+                    at ./src/alloc/tracking.rs:70:9\n   2: alloc::alloc::alloc\n             \
+                    at /rustc/abc/library/alloc/src/alloc.rs:95:9\n   3: no_place\n   4: \
+                    <stack::Stack<T> as stack::Push>::push\n             at ./tests/stack.rs:41:20\n   \
+                    5: stack::main\n             at ./tests/stack.rs:60:5\n";
+        assert_eq!(innermost(text), Some("tests/stack.rs:41".to_owned()));
+        assert_eq!(innermost("   0: <unknown>\n"), None);
+        assert_eq!(innermost("disabled backtrace"), None);
+    }
+
+    #[test]
+    fn the_text_of_std_is_understood() {
+        // What runs this test is neither of the standard library nor called `dpor::`, as soon as it is
+        // built as a test; so a frame is found if the text has the form that is expected.
+        let text = Backtrace::force_capture().to_string();
+        let text = text.replace("dpor::", "user::");
+        let place = innermost(&text).expect("a frame");
+        assert!(place.starts_with("src/rt/report/places.rs:"), "{place}");
+    }
+}

@@ -1,0 +1,438 @@
+//! Is a wrong use of heap memory found, and a right one left in peace?
+
+use std::alloc::{Layout, dealloc};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use dpor::cell::UnsafeCell;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
+use dpor::sync::{Arc, Mutex};
+use dpor::{Builder, Failure, FailureKind, thread};
+
+/// The failure of `f`, which must have one of this kind.
+fn fails(kind: FailureKind, f: impl Fn() + Send + Sync + 'static) -> Failure {
+    let failure = *Builder::new().explore(f).expect_err("a failure");
+    assert_eq!(failure.kind(), kind, "{failure}");
+    failure
+}
+
+/// The number of executions of `f`, which must have no failure.
+fn passes(f: impl Fn() + Send + Sync + 'static) -> u64 {
+    let report = Builder::new().explore(f).unwrap_or_else(|f| panic!("{f}"));
+    assert!(report.complete);
+    report.executions
+}
+
+/// Whether each of these texts is in the report, in this order.
+#[track_caller]
+fn tells(failure: &Failure, texts: &[&str]) {
+    let report = failure.to_string();
+    let mut rest = report.as_str();
+    for text in texts {
+        let at = rest.find(text);
+        let at = at.unwrap_or_else(|| panic!("`{text}` is not in, or too early in\n{report}"));
+        rest = &rest[at + text.len()..];
+    }
+}
+
+/// A node of a list, to be freed by hand.
+struct Node {
+    value: AtomicUsize,
+    plain: UnsafeCell<usize>,
+}
+
+/// A pointer to a node, for threads.
+struct Slot(AtomicPtr<Node>);
+
+impl Slot {
+    fn full() -> Slot {
+        Slot(AtomicPtr::new(node()))
+    }
+}
+
+fn node() -> *mut Node {
+    // The optimiser leaves out what is allocated and freed without being used in between.
+    std::hint::black_box(Box::into_raw(Box::new(Node {
+        value: AtomicUsize::new(7),
+        plain: UnsafeCell::new(7),
+    })))
+}
+
+fn free(node: *mut Node) {
+    // SAFETY: whether nobody frees it before or uses it later is what these tests are about; the
+    // model keeps the memory until the execution ends.
+    drop(unsafe { Box::from_raw(node) });
+}
+
+fn value(node: *mut Node) -> usize {
+    // SAFETY: as in `free`.
+    unsafe { &*node }.value.load(Acquire)
+}
+
+/// Runs `first` in a new thread and `second` in the main one, and frees what is left.
+fn beside(first: fn(&Slot), second: fn(&Slot)) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let slot = Arc::new(Slot::full());
+        let theirs = slot.clone();
+        let other = thread::spawn(move || first(&theirs));
+        second(&slot);
+        other.join().unwrap();
+        let left = slot.0.load(Acquire);
+        if !left.is_null() {
+            free(left);
+        }
+    }
+}
+
+fn take_and_free(slot: &Slot) {
+    let node = slot.0.swap(null_mut(), AcqRel);
+    if !node.is_null() {
+        free(node);
+    }
+}
+
+/// Keeps the pointer that the slot had at first, waits for a thread that frees the node, and calls `use_it`.
+fn after_the_free(use_it: fn(*mut Node)) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let slot = Arc::new(Slot::full());
+        let theirs = slot.clone();
+        let stale = slot.0.load(Acquire);
+        thread::spawn(move || take_and_free(&theirs))
+            .join()
+            .unwrap();
+        use_it(stale);
+    }
+}
+
+#[test]
+fn a_shim_that_is_used_after_its_block_was_freed() {
+    let look = |node| {
+        value(node);
+    };
+    let failure = fails(FailureKind::UseAfterFree, after_the_free(look));
+    tells(
+        &failure,
+        &[
+            "use after free: main uses what is in a block that has been freed",
+            "main       load ",
+            "at tests/memory.rs:",
+            "main.1     free   at tests/memory.rs:",
+            "the block: 16 bytes, allocated by main at tests/memory.rs:",
+        ],
+    );
+}
+
+#[test]
+fn a_cell_that_is_used_after_its_block_was_freed() {
+    // SAFETY: as in `free`.
+    let write = |node: *mut Node| unsafe { (*node).plain.with_mut(|value| *value = 1) };
+    let failure = fails(FailureKind::UseAfterFree, after_the_free(write));
+    tells(
+        &failure,
+        &[
+            "use after free: main",
+            "write (*node).plain",
+            "main.1     free",
+        ],
+    );
+}
+
+#[test]
+fn a_use_that_nothing_orders_before_the_free() {
+    let look = |slot: &Slot| {
+        let node = slot.0.load(Acquire);
+        if !node.is_null() {
+            value(node);
+        }
+    };
+    let failure = fails(FailureKind::DataRace, beside(take_and_free, look));
+    tells(
+        &failure,
+        &[
+            "data race: main.1 frees the block, and nothing orders main's load .value before that",
+            "main       .value = 7 (Acquire) at tests/memory.rs:",
+            "main.1     free   at tests/memory.rs:",
+            "the block: 16 bytes, allocated by main at tests/memory.rs:",
+        ],
+    );
+}
+
+#[test]
+fn a_block_that_two_threads_free() {
+    let free_it = |slot: &Slot| {
+        let node = slot.0.load(Acquire);
+        if !node.is_null() {
+            free(node);
+            slot.0.store(null_mut(), Release);
+        }
+    };
+    let failure = fails(FailureKind::WrongFree, beside(free_it, free_it));
+    tells(
+        &failure,
+        &[
+            "double free: ",
+            "free again   at tests/memory.rs:",
+            "free   at tests/memory.rs:",
+        ],
+    );
+    assert_eq!(passes(beside(take_and_free, take_and_free)), 2);
+}
+
+#[test]
+fn a_block_that_is_freed_with_another_layout_or_from_its_middle() {
+    let wrong = |size: usize, align: usize, offset: usize| {
+        fails(FailureKind::WrongFree, move || {
+            let node = node().cast::<u8>();
+            let layout = Layout::from_size_align(size, align).unwrap();
+            // SAFETY: it is not: that is what is to be found before it does any harm.
+            unsafe { dealloc(node.add(offset), layout) };
+            thread::yield_now();
+        })
+    };
+    tells(
+        &wrong(24, 8, 0),
+        &["free with a wrong layout: main frees 16 bytes aligned to 8 as 24 bytes aligned to 8"],
+    );
+    tells(
+        &wrong(16, 4, 0),
+        &["free with a wrong layout: main frees 16 bytes aligned to 8 as 16 bytes aligned to 4"],
+    );
+    tells(
+        &wrong(8, 8, 8),
+        &["free of no block: main frees an address 8 bytes inside a block of 16 bytes"],
+    );
+}
+
+#[test]
+fn a_free_that_must_not_be_is_found_even_if_nothing_follows_it() {
+    let twice = || {
+        let node = node();
+        free(node);
+        free(node);
+    };
+    fails(FailureKind::WrongFree, twice);
+    let twice_and_panic = || {
+        let node = node();
+        free(node);
+        free(node);
+        panic!("what it led to");
+    };
+    fails(FailureKind::WrongFree, twice_and_panic);
+}
+
+#[test]
+fn a_block_that_one_path_forgets() {
+    let lose = |slot: &Slot| {
+        let node = slot.0.swap(null_mut(), AcqRel);
+        if !node.is_null() && value(node) == 8 {
+            return;
+        }
+        if !node.is_null() {
+            free(node);
+        }
+    };
+    let change = |slot: &Slot| {
+        let node = slot.0.swap(null_mut(), AcqRel);
+        if !node.is_null() {
+            // SAFETY: it has been taken out, so it is ours.
+            unsafe { &*node }.value.store(8, Release);
+            slot.0.store(node, Release);
+        }
+    };
+    let failure = fails(FailureKind::Leak, beside(change, lose));
+    tells(
+        &failure,
+        &[
+            "leak: a block of the model is still allocated when every thread has finished",
+            "the block: 16 bytes, allocated by main at tests/memory.rs:",
+            ".value in it",
+            "`dpor::alloc::may_leak(&value)`",
+        ],
+    );
+    assert!(passes(beside(change, take_and_free)) > 1);
+}
+
+#[test]
+fn a_block_without_objects_is_the_models_if_a_pointer_to_it_was_published() {
+    let publish = |keep: bool| {
+        move || {
+            let slot = AtomicPtr::new(null_mut());
+            slot.store(Box::into_raw(Box::new(5_u64)), Release);
+            let taken = slot.swap(null_mut(), Acquire);
+            if !keep {
+                // SAFETY: it comes from the box above and has been taken out.
+                drop(unsafe { Box::from_raw(taken) });
+            }
+        }
+    };
+    let failure = fails(FailureKind::Leak, publish(true));
+    tells(
+        &failure,
+        &["the block: 8 bytes, allocated by main at tests/memory.rs:"],
+    );
+    assert_eq!(passes(publish(false)), 1);
+}
+
+#[test]
+fn references_in_a_circle_are_leaked() {
+    struct Circle(Mutex<Option<Arc<Circle>>>);
+    let failure = fails(FailureKind::Leak, || {
+        let circle = Arc::new(Circle(Mutex::new(None)));
+        *circle.0.lock().unwrap() = Some(circle.clone());
+    });
+    tells(&failure, &["leak: a block", "arc circle"]);
+}
+
+#[test]
+fn what_may_leak_is_not_told() {
+    let leak = |forgive: bool| {
+        move || {
+            let counter: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+            if forgive {
+                dpor::alloc::may_leak(counter);
+            }
+            counter.store(1, Relaxed);
+        }
+    };
+    fails(FailureKind::Leak, leak(false));
+    assert_eq!(passes(leak(true)), 1);
+    let mut builder = Builder::new();
+    builder.check_leaks = false;
+    assert!(builder.explore(leak(false)).is_ok());
+}
+
+#[test]
+fn what_the_test_keeps_for_itself_and_what_statics_lead_to_is_no_leak() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let executions = passes(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let other = thread::spawn(move || theirs.store(1, SeqCst));
+        log.lock().unwrap().push(format!("saw {}", x.load(SeqCst)));
+        other.join().unwrap();
+    });
+    assert_eq!(seen.lock().unwrap().len() as u64, executions);
+
+    // What hangs from a static is reachable until the process ends.
+    static HEAD: AtomicPtr<Node> = AtomicPtr::new(null_mut());
+    let executions = passes(|| {
+        HEAD.store(node(), Release);
+        assert_eq!(value(HEAD.load(Acquire)), 7);
+    });
+    assert_eq!(executions, 1);
+}
+
+#[test]
+fn a_variable_of_a_thread_that_has_ended() {
+    /// A pointer for another thread.
+    struct Sent(*const AtomicUsize);
+    // SAFETY: it is a number as far as this test is concerned.
+    unsafe impl Send for Sent {}
+    let failure = fails(FailureKind::UseAfterFree, || {
+        let other = thread::spawn(|| {
+            let local = AtomicUsize::new(3);
+            local.store(4, SeqCst);
+            Sent(&raw const local)
+        });
+        let Sent(dangling) = other.join().unwrap();
+        // SAFETY: it is not; the stack is there as long as the model, so nothing is read that is not.
+        unsafe { &*dangling }.load(SeqCst);
+    });
+    tells(
+        &failure,
+        &["main uses a variable on the stack of main.1, which has ended"],
+    );
+}
+
+#[test]
+fn a_block_that_grows_is_another_one() {
+    let grow = |reserve: usize| {
+        move || {
+            let mut list = Vec::with_capacity(reserve);
+            list.push(AtomicUsize::new(1));
+            let first: *const AtomicUsize = &raw const list[0];
+            list.push(AtomicUsize::new(2));
+            // SAFETY: only where the list has not moved; the model keeps the memory either way.
+            assert_eq!(unsafe { &*first }.load(SeqCst), 1);
+        }
+    };
+    fails(FailureKind::UseAfterFree, grow(1));
+    assert_eq!(passes(grow(2)), 1);
+}
+
+#[test]
+fn plain_accesses_to_an_atomic_must_be_ordered_with_its_operations() {
+    let unsync = |order| {
+        move || {
+            let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                theirs.0.store(1, Relaxed);
+                theirs.1.store(1, order);
+            });
+            if shared.1.load(Acquire) == 1 {
+                // SAFETY: that nobody writes it now is what is checked.
+                assert_eq!(unsafe { shared.0.unsync_load() }, 1);
+            }
+            other.join().unwrap();
+        }
+    };
+    assert_eq!(passes(unsync(Release)), 2);
+    let failure = fails(FailureKind::DataRace, unsync(Relaxed));
+    tells(
+        &failure,
+        &[
+            "data race",
+            "theirs.0 := 1",
+            "(Relaxed)",
+            "with at least Release and Acquire",
+        ],
+    );
+    // The other way round: the plain access is first.
+    let failure = fails(FailureKind::DataRace, || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let other = thread::spawn(move || theirs.store(1, SeqCst));
+        // SAFETY: that nobody writes it now is what is checked.
+        unsafe { x.unsync_load() };
+        other.join().unwrap();
+    });
+    tells(&failure, &["data race: main and main.1"]);
+}
+
+#[test]
+fn executions_that_are_given_up_leave_no_memory_behind() {
+    let run = |executions: u64| {
+        let mut builder = Builder::new();
+        builder.max_permutations = Some(executions);
+        builder.explore(|| {
+            let list: Arc<Mutex<Vec<Box<usize>>>> = Arc::new(Mutex::new(Vec::new()));
+            let digits = || (0..4).fold(0, |number, _| 10 * number + dpor::choose(10));
+            let number = digits();
+            let theirs = list.clone();
+            let other = thread::spawn(move || theirs.lock().unwrap().push(Box::new(number)));
+            dpor::assume(number == 0);
+            other.join().unwrap();
+        })
+    };
+    // What is made once in a process is made by now.
+    assert!(run(100).is_ok());
+    let before = in_use();
+    let report = run(10_000).unwrap_or_else(|f| panic!("{f}"));
+    assert!(report.pruned >= 9_000, "{report}");
+    let grown = in_use() - before;
+    assert!(grown < 1 << 20, "{grown} bytes");
+}
+
+/// How many bytes of the heap are in use.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn in_use() -> isize {
+    // SAFETY: the function has no preconditions.
+    unsafe { libc::mallinfo2() }.uordblks as isize
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn in_use() -> isize {
+    0
+}

@@ -1,0 +1,81 @@
+//! How soon does each way to search find the planted bugs?
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::{Algorithm, Builder, Verdict};
+
+use super::REAL;
+use super::support::bugs::BUGS;
+
+/// For each bound from 0 on whether the bug is found within it, up to the first that does.
+fn first_bound(bug: fn()) -> usize {
+    let within = |bound| {
+        let mut builder = Builder::new();
+        builder.preemption_bound = Some(bound);
+        builder.explore(bug)
+    };
+    for bound in 0..10 {
+        match within(bound) {
+            Err(_) => return bound,
+            Ok(report) => {
+                assert_eq!(report.verdict, Verdict::Bounded { preemptions: bound });
+                assert!(!report.complete, "{report}");
+            }
+        }
+    }
+    panic!("not within ten preemptions");
+}
+
+#[test]
+fn the_planted_bugs_are_missed_below_their_number_of_preemptions_and_found_with_it() {
+    let real = REAL.map(|real| (real.name, real.run, real.preemptions));
+    for (name, bug, preemptions) in BUGS.into_iter().chain(real) {
+        assert_eq!(first_bound(bug), preemptions, "{name}");
+    }
+}
+
+/// The number of the execution in which a bug is found.
+fn first_failure(bug: fn(), algorithm: Algorithm, seed: u64) -> u64 {
+    let count = Arc::new(AtomicU64::new(0));
+    let mine = count.clone();
+    let mut builder = Builder::new();
+    builder.algorithm = algorithm;
+    builder.seed = Some(seed);
+    builder.iterations = 20_000;
+    let found = builder.explore(move || {
+        mine.fetch_add(1, SeqCst);
+        bug();
+    });
+    assert!(
+        found.is_err(),
+        "{algorithm:?} with seed {seed} found nothing"
+    );
+    count.load(SeqCst)
+}
+
+/// The table of `docs/BIG_STATE_SPACES.md`; `cargo test --test real_bugs planted -- --nocapture`
+/// prints it.
+#[test]
+fn every_planted_bug_is_found_by_every_strategy() {
+    println!("| bug | optimal | random | pct, depth 3 | pos |\n|---|---|---|---|---|");
+    let real = REAL.map(|real| (real.name, real.run, real.preemptions));
+    for (name, bug, preemptions) in BUGS.into_iter().chain(real) {
+        // More is out of reach of `pct` with depth 3.
+        if preemptions > 2 {
+            continue;
+        }
+        let optimal = first_failure(bug, Algorithm::Optimal, 0);
+        let sampling = [Algorithm::Random, Algorithm::Pct, Algorithm::Pos];
+        let means = sampling.map(|algorithm| {
+            let seeds = 20;
+            let sum: u64 = (1..=seeds)
+                .map(|seed| first_failure(bug, algorithm, seed))
+                .sum();
+            sum as f64 / seeds as f64
+        });
+        let [random, pct, pos] = means;
+        println!("| {name} | {optimal} | {random:.1} | {pct:.1} | {pos:.1} |");
+    }
+}
