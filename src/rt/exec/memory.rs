@@ -243,6 +243,10 @@ impl Inner {
         thread: ThreadId,
         block: Option<Block>,
     ) -> Option<Box<DataRace>> {
+        // What a closure owned is freed by the main thread, after it has joined the others.
+        if self.driver.machine.is_alone(thread) {
+            return None;
+        }
         let objects = self.table.inside(start, length);
         let counted = |object: &ObjectId| {
             let kind = self.driver.machine.state(*object).kind();

@@ -7,7 +7,7 @@
 
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::{Class, Label, Nature, ReadSets, classify};
-use crate::rt::trace::id::{Names, ObjectId, Place, ThreadId};
+use crate::rt::trace::id::{Names, ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
 
 use super::spin::SpinLog;
@@ -58,6 +58,8 @@ pub(crate) struct Machine {
     threads: Vec<Thread>,
     /// The threads that exist and have not exited, in the order of their spawns.
     live: Vec<ThreadId>,
+    /// How many threads have been spawned and not joined.
+    unjoined: u32,
     /// The values that the waits of this execution have seen, one stretch after the other.
     seen: Vec<u64>,
 }
@@ -80,6 +82,8 @@ struct Thread {
     timeouts: (Option<Site>, u32),
     /// How often it has woken up from a condition variable for no reason.
     wakeups: u32,
+    /// Whether a thread has joined it.
+    joined: bool,
 }
 
 /// An announced operation.
@@ -111,6 +115,7 @@ impl Machine {
             touched: Vec::new(),
             threads: Vec::new(),
             live: Vec::new(),
+            unjoined: 0,
             seen: Vec::new(),
         }
     }
@@ -123,6 +128,7 @@ impl Machine {
         self.seen.clear();
         self.live.clear();
         self.add_thread(ThreadId::MAIN, site);
+        self.unjoined = 0;
     }
 
     fn add_thread(&mut self, thread: ThreadId, site: Site) {
@@ -137,6 +143,7 @@ impl Machine {
         entry.let_go_in_a_row = 0;
         entry.timeouts = (None, 0);
         entry.wakeups = 0;
+        entry.joined = false;
         entry.spin.reset();
         entry.pending = Some(Pending {
             operation: Operation {
@@ -146,6 +153,7 @@ impl Machine {
             site,
         });
         self.live.push(thread);
+        self.unjoined += 1;
     }
 
     // Objects.
@@ -217,6 +225,12 @@ impl Machine {
     /// The threads that exist and have not exited, in the order of their spawns.
     pub(crate) fn live(&self) -> &[ThreadId] {
         &self.live
+    }
+
+    /// Whether `thread` is the only one left, and all that the others have done happens before what it
+    /// does next: each was joined, by it or by one that was joined later.
+    pub(crate) fn is_alone(&self, thread: ThreadId) -> bool {
+        self.unjoined == 0 && self.live == [thread]
     }
 
     /// How many events `thread` has performed.
@@ -513,6 +527,13 @@ impl Machine {
                         self.add_thread(child, site);
                     }
                     OpKind::Exit => self.live.retain(|&t| t != thread),
+                    OpKind::Join => {
+                        if let Region::Thread(joined) = self.names.place(operation.object).region {
+                            let joined = &mut self.threads[joined.index()].joined;
+                            self.unjoined -= !*joined as u32;
+                            *joined = true;
+                        }
+                    }
                     _ => {}
                 }
             }
