@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::rt::Body;
 use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
@@ -15,8 +16,8 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::verdict::{Block, End, Leaked};
 
-use super::context::{Inner, Running, Runtime, enter, here};
-use super::coroutine::{Coroutine, Pool, Resumed};
+use super::context::{Inner, ROOM, Running, Runtime, enter, here};
+use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, Watched};
 use super::objects::Table;
 use super::panics::{self, Message};
@@ -91,6 +92,8 @@ pub(crate) fn explore(
         }),
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
+        running: Cell::new(false),
+        roomy: Cell::default(),
         stopping: Cell::new(false),
         catches_panics,
         unwinding: Unwinding::default(),
@@ -104,7 +107,7 @@ pub(crate) fn explore(
         let say = |text| eprintln!("{text}");
         Watchdog::watch(runtime.pulse.clone(), patience, say)
     });
-    let mut pool = Pool::new(stack_bytes);
+    let mut pool = Pool::new(stack_bytes, run);
     if let Some(block) = watch {
         runtime.heap.watch(block);
     }
@@ -260,19 +263,7 @@ fn take_coroutine(runtime: &Runtime, pool: &mut Pool, thread: ThreadId) -> Corou
         panic!("dpor bug: {thread:?} has neither a stack nor a body")
     };
     let (_, body) = inner.spawned.swap_remove(at);
-    let coroutine = pool.start(Box::new(move || {
-        /// Drops the thread's variables, also if its body unwinds.
-        struct End;
-        impl Drop for End {
-            fn drop(&mut self) {
-                super::context::drop_locals();
-            }
-        }
-        let end = End;
-        body();
-        drop(end);
-        exit();
-    }));
+    let coroutine = pool.start(body);
     if inner.threads.len() <= thread.index() {
         inner.threads.resize_with(thread.index() + 1, || None);
     }
@@ -293,17 +284,31 @@ fn put_back(runtime: &Runtime, thread: ThreadId, coroutine: Coroutine) {
 
 /// Runs the code of `thread` until it suspends or ends.
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
+    let (bottom, top) = coroutine.stack();
+    runtime.roomy.set(Stretch::above(bottom, top, ROOM));
     runtime.current.set(thread);
-    runtime.own(thread);
-    panics::catch(true);
+    runtime.own(&runtime.inner.borrow(), thread);
+    runtime.running.set(true);
     runtime.heap.record(true);
     let resumed = coroutine.resume();
     runtime.heap.record(false);
-    if let Some(message) = panics::take() {
-        runtime.message.set(Some(message));
-    }
-    panics::catch(false);
+    runtime.running.set(false);
     resumed
+}
+
+/// Runs the code of a thread.
+fn run(body: Body) {
+    /// Drops the thread's variables, also if its body unwinds.
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            super::context::drop_locals();
+        }
+    }
+    let end = End;
+    body();
+    drop(end);
+    exit();
 }
 
 /// The last event of a thread.

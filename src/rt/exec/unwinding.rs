@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::rt::trace::id::ThreadId;
 
-use super::context::{RUNTIME, Stop};
+use super::context::{Stop, with_any};
 
 /// The threads that are unwinding from a panic.
 #[derive(Default)]
@@ -73,27 +73,13 @@ impl Unwinding {
 
 /// Whether the thread that runs here is unwinding from a panic.
 pub(crate) fn panicking() -> bool {
-    if !RUNTIME.is_set() {
-        return std::thread::panicking();
-    }
-    RUNTIME.with(|runtime| match runtime.catches_panics {
-        true => runtime.is_unwinding(),
-        false => std::thread::panicking(),
-    })
-}
-
-/// A panic has begun here.
-pub(crate) fn note_panic() {
-    if RUNTIME.is_set() {
-        RUNTIME.with(|runtime| {
-            runtime.unwinding.begin(runtime.current.get());
-        });
-    }
+    let caught = with_any(|runtime| runtime.catches_panics.then(|| runtime.is_unwinding()));
+    caught.flatten().unwrap_or_else(std::thread::panicking)
 }
 
 /// Whether panics of threads are only their own ends.
 pub(crate) fn catches_panics() -> bool {
-    RUNTIME.is_set() && RUNTIME.with(|runtime| runtime.catches_panics)
+    with_any(|runtime| runtime.catches_panics) == Some(true)
 }
 
 /// Runs the body of a thread whose panics are caught, where that is what the model wants.
@@ -104,9 +90,9 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T>
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
         Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
         Err(payload) => {
-            RUNTIME.with(|runtime| {
+            with_any(|runtime| {
                 runtime.unwinding.end(runtime.current.get());
-                runtime.forget_message();
+                runtime.message.set(None);
             });
             Err(payload)
         }

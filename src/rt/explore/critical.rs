@@ -4,7 +4,6 @@
 //! reverses ([`reversal`](super::reversal)), and, because an execution that fails in the middle stops
 //! threads that could go on, every operation that is still pending with each event on its object.
 
-use crate::rt::trace::NOWHERE;
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Pair;
@@ -17,7 +16,7 @@ use super::reversal::{Reversal, Second, pairs};
 pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, Second)> = Vec::new();
     pairs(run, |first, second| {
-        if second.position != first && second.step.alternative == 0 {
+        if position(run, &second) != Some(first) && second.step.alternative == 0 {
             found.push((first, second));
         }
     });
@@ -25,14 +24,15 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
         let second = Second {
             step: Step::of(pending.thread),
             operation: pending.operation,
-            position: NOWHERE,
             predecessor: run.trace.predecessor_of_next(pending.thread),
         };
         for &first in run.clocks.events_on(pending.operation.object) {
             found.push((first, second));
         }
     }
-    found.sort_by_key(|&(first, second)| std::cmp::Reverse((first, second.position)));
+    // What is still pending comes after every event.
+    let at = |second: &Second| position(run, second).unwrap_or(u32::MAX);
+    found.sort_by_key(|(first, second)| std::cmp::Reverse((*first, at(second))));
     let mut reversal = Reversal::default();
     let mut pairs = Vec::new();
     for (first, second) in found {
@@ -41,6 +41,14 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
         }
     }
     pairs
+}
+
+/// The position of the second one of a pair; `None` if it is pending.
+fn position(run: &Finished<'_>, second: &Second) -> Option<u32> {
+    match second.predecessor {
+        Some(before) => run.trace.next_of(second.step.thread, before),
+        None => Some(0),
+    }
 }
 
 fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) -> Pair {
@@ -54,9 +62,10 @@ fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) ->
         .find(|it| it.thread == second.step.thread);
     Pair {
         first,
-        second: match (second.position, pending) {
-            (NOWHERE, Some(pending)) => Err(*pending),
-            (position, _) => Ok(position),
+        second: match (position(run, second), pending) {
+            (Some(position), _) => Ok(position),
+            (None, Some(pending)) => Err(*pending),
+            (None, None) => unreachable!("dpor bug: a pair's second operation is not there"),
         },
         reversed: Schedule {
             steps: steps

@@ -325,8 +325,8 @@ impl Driver {
 
     #[inline]
     fn after(&mut self, step: Step, executed: &Executed) -> Next {
+        self.regions.push(self.position);
         self.position += 1;
-        self.regions.push();
         self.current = step.thread;
         if let OpKind::Spawn { .. } = executed.operation.kind
             && self.machine.live().len() > self.bounds.threads_max
@@ -338,6 +338,7 @@ impl Driver {
     }
 
     /// Repeats the next event of the kept prefix.
+    #[inline]
     fn replay(&mut self) -> Next {
         let event = *self.trace.at(self.position as u32);
         if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
@@ -390,6 +391,7 @@ impl Driver {
 
     /// Says how the thread's announced operation differs from the one that is expected (if it is
     /// known) or cannot be performed.
+    #[inline]
     fn mismatch(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Option<End> {
         let found: Option<&Pending> = self.machine.pending(thread);
         let fits = found.is_some_and(|found| {
@@ -403,13 +405,19 @@ impl Driver {
         if fits {
             return None;
         }
-        Some(End::NotDeterministic(Box::new(Divergence {
+        Some(self.unexpected(thread, expected))
+    }
+
+    #[cold]
+    fn unexpected(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> End {
+        let found = self.machine.pending(thread);
+        End::NotDeterministic(Box::new(Divergence {
             thread,
             position: self.position,
             expected,
             found: found.map(|pending| (pending.operation, pending.site)),
             outcome_differs: false,
-        })))
+        }))
     }
 
     #[cold]
