@@ -149,8 +149,8 @@ fn a_use_that_nothing_orders_before_the_free() {
     tells(
         &failure,
         &[
-            "data race: main.1 frees the block, and nothing orders main's load .value before that",
-            "main       .value = 7 (Acquire) at tests/memory.rs:",
+            "data race: main.1 frees the block, and nothing orders main's load value before that",
+            "main       value = 7 (Acquire) at tests/memory.rs:",
             "main.1     free   at tests/memory.rs:",
             "the block: 16 bytes, allocated by main at tests/memory.rs:",
         ],
@@ -245,7 +245,7 @@ fn a_block_that_one_path_forgets() {
         &[
             "leak: a block of the model is still allocated when every thread has finished",
             "the block: 16 bytes, allocated by main at tests/memory.rs:",
-            ".value in it",
+            "value in it",
             "`dpor::alloc::may_leak(&value)`",
         ],
     );

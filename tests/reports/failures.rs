@@ -15,8 +15,11 @@ thread_local! {
     pub static REPLAY: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Each failure, by the name of its file.
-pub const ALL: &[(&str, fn() -> Failure)] = &[
+/// A failure, by the name of its file.
+type Named = (&'static str, fn() -> Failure);
+
+/// Each of them.
+pub const ALL: &[Named] = &[
     ("lost_update", lost_update),
     ("panic_of_a_named_thread", panic_of_a_named_thread),
     ("check_then_act", check_then_act),

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn what_is_too_long_keeps_both_ends() {
         assert_eq!(cut("store", 5), "store");
-        assert_eq!(cut("try_recv from jobs: empty", 16), "try_recv… empty");
+        assert_eq!(cut("try_recv from jobs: empty", 16), "try_recv…: empty");
         assert_eq!(cut("äöü-äöü", 5), "äö…öü");
     }
 }
