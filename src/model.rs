@@ -13,8 +13,10 @@ use crate::rt::exec::{context, heap};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
+use crate::rt::report::execution::Execution;
 use crate::rt::report::places::{self, Life};
-use crate::rt::report::text;
+use crate::rt::report::record::Record;
+use crate::rt::report::{json, text};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Block, End, Wrong};
@@ -62,6 +64,8 @@ pub struct Failure {
     place: String,
     others: Vec<Failure>,
     events: Vec<Event>,
+    /// What was recorded; nothing if the schedule to follow was malformed.
+    record: Option<Box<Record>>,
 }
 
 /// An event of a failed execution, as the report shows it.
@@ -80,6 +84,23 @@ impl Failure {
     /// The events of the execution, in their order.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The execution as JSON: threads, objects, events with their values, clocks and links, races,
+    /// outcome. The format has a version and is described in `docs/REPORTS.md`.
+    pub fn json(&self) -> String {
+        json::render(&self.execution())
+    }
+
+    /// The execution as plain data, made anew each time.
+    fn execution(&self) -> Execution {
+        match &self.record {
+            Some(record) => Execution::of(&record.view()),
+            None => {
+                let sentence = self.text.lines().next().unwrap_or_default();
+                Execution::malformed(&self.schedule, sentence)
+            }
+        }
     }
 
     /// What kind of failure this is.
@@ -227,7 +248,7 @@ impl Builder {
                 Some(block) => self.life(block, body.clone(), &found, site),
                 None => Life::default(),
             };
-            let (mut failure, end, rest) = failure(found, &life);
+            let (mut failure, end, rest) = failure(found, life);
             if rest.coverage() == Coverage::Sampled {
                 failure.text.push_str(&format!(
                     "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
@@ -328,11 +349,12 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
         payload: None,
         place: String::new(),
         others: Vec::new(),
+        record: None,
     })
 }
 
 /// The failure that was found, how its execution ended, and what explores on.
-fn failure(found: Found, life: &Life) -> (Failure, End, Driver) {
+fn failure(found: Found, life: Life) -> (Failure, End, Driver) {
     let kind = match &found.end {
         End::Panicked { .. } => FailureKind::Panic,
         End::Deadlock(_) => FailureKind::Deadlock,
@@ -351,26 +373,21 @@ fn failure(found: Found, life: &Life) -> (Failure, End, Driver) {
         },
         End::Complete | End::Pruned(_) => unreachable!("dpor bug: no failure"),
     };
-    let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string();
-    let view = text::View {
-        end: &found.end,
-        trace: &found.driver.trace,
-        machine: &found.driver.machine,
-        given: &found.names,
-        panic: found.message.as_ref().map(|m| {
-            let location = m.location.as_ref();
-            (
-                m.text.as_str(),
-                location.map(|(file, line, column)| (file.as_str(), *line, *column)),
-            )
-        }),
+    let message = found.message.as_ref();
+    let record = Record {
+        trace: found.driver.trace.clone(),
+        machine: found.driver.machine.clone(),
+        given: found.names,
+        message: message.map(|message| message.text.clone()),
+        raised: message.and_then(|message| message.location.clone()),
         life,
         executions: found.driver.stats.complete + found.driver.stats.assumed + 1,
-        schedule: &schedule,
+        schedule: Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string(),
         test: std::thread::current().name().map(str::to_owned),
+        end: found.end.clone(),
     };
-    let text = text::render(&view);
-    let told = text::events(&view).into_iter();
+    let text = text::render(&record.view());
+    let told = text::events(&record.view()).into_iter();
     let events = told.map(|(thread, what, place)| Event {
         thread,
         what,
@@ -380,10 +397,11 @@ fn failure(found: Found, life: &Life) -> (Failure, End, Driver) {
         events: events.collect(),
         kind,
         text,
-        schedule,
+        schedule: record.schedule.clone(),
         payload: found.payload.map(std::sync::Mutex::new),
         place: place(&found.end, found.message.as_ref()),
         others: Vec::new(),
+        record: Some(Box::new(record)),
     };
     (failure, found.end, found.driver)
 }

@@ -1,8 +1,11 @@
 //! What do people read when a test has failed?
 
 pub(crate) mod cycle;
+pub(crate) mod execution;
+pub(crate) mod json;
 mod memory;
 pub(crate) mod places;
+pub(crate) mod record;
 pub(crate) mod source;
 pub(crate) mod text;
 pub(crate) mod words;

@@ -96,6 +96,13 @@ impl Trace {
         &self.events[position as usize]
     }
 
+    /// The positions of the thread's events, in order.
+    pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
+        self.positions
+            .get(thread.index())
+            .map_or(&[], Vec::as_slice)
+    }
+
     /// The position of the thread's last event.
     pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
         self.positions.get(thread.index())?.last().copied()
