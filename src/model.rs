@@ -16,7 +16,7 @@ use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::execution::Execution;
 use crate::rt::report::places::{self, Life};
 use crate::rt::report::record::Record;
-use crate::rt::report::{json, text};
+use crate::rt::report::{dot, json, text};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Block, End, Wrong};
@@ -90,6 +90,12 @@ impl Failure {
     /// outcome. The format has a version and is described in `docs/REPORTS.md`.
     pub fn json(&self) -> String {
         json::render(&self.execution())
+    }
+
+    /// The execution as a graph in the language of Graphviz: program order, who reads from whom, what
+    /// else orders two threads, and what failed in red.
+    pub fn dot(&self) -> String {
+        dot::render(&self.execution())
     }
 
     /// The execution as plain data, made anew each time.

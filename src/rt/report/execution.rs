@@ -26,6 +26,7 @@ use crate::rt::trace::verdict::End;
 use crate::rt::trace::{Site, Trace};
 use links::{Linked, Links};
 use outcome::Outcome;
+pub(super) use outcome::Touch;
 
 /// The version of the format. It grows with every change that a reader of the old one could trip over;
 /// new fields alone do not change it.
@@ -61,6 +62,13 @@ pub(super) struct Thread {
     pub(super) name: Option<String>,
     /// The event that spawned it.
     pub(super) spawned_by: Option<usize>,
+}
+
+impl Thread {
+    /// What a person calls it.
+    pub(super) fn shown(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.path)
+    }
 }
 
 /// A shared object, in the order of the first events.
@@ -334,6 +342,12 @@ impl<'a> Gathering<'a> {
         let trace = self.view.trace;
         let event = &trace.events()[position];
         let succeeded = event.outcome.succeeded();
+        // A thread ends in the runtime; who reads of it wants to know which thread that was.
+        let start = nth_of(trace, event.thread, 0).map(|start| trace.at(start).site);
+        let site = match event.operation.kind {
+            OpKind::Exit => start.unwrap_or(event.site),
+            _ => event.site,
+        };
         let clock = |&thread: &ThreadId| self.clocks.clock(trace, position as u32, thread);
         let number = |position: usize| position + 1;
         Event {
@@ -353,7 +367,7 @@ impl<'a> Gathering<'a> {
             after: self.directly_before(position as u32),
             reads_from: linked.reads_from.map(number),
             enabled_by: linked.enabled_by.map(number),
-            place: self.place(event.site),
+            place: self.place(site),
         }
     }
 

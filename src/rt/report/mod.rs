@@ -1,6 +1,7 @@
 //! What do people read when a test has failed?
 
 pub(crate) mod cycle;
+pub(crate) mod dot;
 pub(crate) mod execution;
 pub(crate) mod json;
 mod memory;

@@ -76,7 +76,7 @@ pub(super) fn place(site: Site) -> String {
 }
 
 /// The last two parts of a path.
-fn short(file: &str) -> &str {
+pub(super) fn short(file: &str) -> &str {
     let mut slashes = file.rmatch_indices('/').map(|(at, _)| at);
     match slashes.nth(1) {
         Some(at) => &file[at + 1..],

@@ -45,6 +45,8 @@ pub(crate) struct Waiting {
 /// Two accesses to the same plain memory that nothing orders.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Unordered {
+    /// What the source calls the memory, where it has a name.
+    pub(crate) name: Option<String>,
     pub(crate) first: Touch,
     pub(crate) second: Touch,
     /// The events that would order the two if their orderings were stronger: a write, and the read that
@@ -80,6 +82,18 @@ pub(crate) struct Differing {
 pub(crate) struct Announced {
     pub(crate) words: String,
     pub(crate) place: Place,
+}
+
+impl Touch {
+    /// What the thread does, in words.
+    pub(crate) fn words(&self, race: &Unordered) -> String {
+        let memory = race.name.as_deref().unwrap_or("the memory");
+        match self.effect {
+            "free" => "frees the block".to_owned(),
+            "read" => format!("reads {memory}"),
+            _ => format!("writes {memory}"),
+        }
+    }
 }
 
 impl Outcome {
@@ -210,6 +224,7 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         let position = super::nth_of(trace, thread, index)?;
         Some(position as usize + 1)
     };
+    let name = data.sources.receiver(race.second.site);
     let mut touch = |access: &Access| Touch {
         thread: data.thread(access.thread),
         effect: kinds::effect(access.effect),
@@ -221,6 +236,7 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         after: (access.after.checked_sub(1)).and_then(|index| number(access.thread, index)),
     };
     Unordered {
+        name,
         first: touch(&race.first),
         second: touch(&race.second),
         weak: race.weak.and_then(|weak| {
