@@ -16,7 +16,7 @@ use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::execution::Execution;
 use crate::rt::report::places::{self, Life};
 use crate::rt::report::record::Record;
-use crate::rt::report::{dot, json, text};
+use crate::rt::report::{dot, html, json, text};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Block, End, Wrong};
@@ -96,6 +96,12 @@ impl Failure {
     /// else orders two threads, and what failed in red.
     pub fn dot(&self) -> String {
         dot::render(&self.execution())
+    }
+
+    /// The execution as a page for a browser, which needs no other file and no network: a lane per thread,
+    /// a slider that steps through the events, and what each object holds at that point.
+    pub fn html(&self) -> String {
+        html::render(&self.execution())
     }
 
     /// The execution as plain data, made anew each time.

@@ -70,7 +70,7 @@ fn accesses(
     };
     let both = [("first", &race.first), ("second", &race.second)];
     let mine = both.into_iter().filter(here).map(|(name, touch)| {
-        node(out, name, &touch.words(race), &touch.place, FAILED);
+        node(out, name, &touch.words, &touch.place, FAILED);
         name.to_owned()
     });
     mine.collect()

@@ -3,6 +3,7 @@
 pub(crate) mod cycle;
 pub(crate) mod dot;
 pub(crate) mod execution;
+pub(crate) mod html;
 pub(crate) mod json;
 mod memory;
 pub(crate) mod places;

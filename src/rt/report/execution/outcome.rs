@@ -59,6 +59,8 @@ pub(crate) struct Unordered {
 pub(crate) struct Touch {
     pub(crate) thread: usize,
     pub(crate) effect: &'static str,
+    /// What the thread does, in words.
+    pub(crate) words: String,
     /// The event that it is, if it is one.
     pub(crate) event: Option<usize>,
     pub(crate) place: Place,
@@ -82,18 +84,6 @@ pub(crate) struct Differing {
 pub(crate) struct Announced {
     pub(crate) words: String,
     pub(crate) place: Place,
-}
-
-impl Touch {
-    /// What the thread does, in words.
-    pub(crate) fn words(&self, race: &Unordered) -> String {
-        let memory = race.name.as_deref().unwrap_or("the memory");
-        match self.effect {
-            "free" => "frees the block".to_owned(),
-            "read" => format!("reads {memory}"),
-            _ => format!("writes {memory}"),
-        }
-    }
 }
 
 impl Outcome {
@@ -228,6 +218,15 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
     let mut touch = |access: &Access| Touch {
         thread: data.thread(access.thread),
         effect: kinds::effect(access.effect),
+        words: match (access.effect, name.as_deref()) {
+            (Effect::Free, _) => "frees the block".to_owned(),
+            (Effect::Read | Effect::AtomicRead, name) => {
+                format!("reads {}", name.unwrap_or("the memory"))
+            }
+            (Effect::Write | Effect::AtomicWrite, name) => {
+                format!("writes {}", name.unwrap_or("the memory"))
+            }
+        },
         event: match access.effect {
             Effect::AtomicRead | Effect::AtomicWrite => number(access.thread, access.after),
             Effect::Read | Effect::Write | Effect::Free => None,
@@ -235,10 +234,11 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         place: data.place(access.site),
         after: (access.after.checked_sub(1)).and_then(|index| number(access.thread, index)),
     };
+    let (first, second) = (touch(&race.first), touch(&race.second));
     Unordered {
         name,
-        first: touch(&race.first),
-        second: touch(&race.second),
+        first,
+        second,
         weak: race.weak.and_then(|weak| {
             Some(super::Pair {
                 first: number(weak.writer.thread, weak.writer.index)?,
