@@ -101,6 +101,11 @@ pub struct Builder {
     /// execution that fails is not continued, so what its threads would have done afterwards is
     /// not raced with: with more than one failure the search is not exhaustive.
     pub max_failures: usize,
+    /// The directory that a failure is written to for programs and for the eye
+    /// (`DPOR_REPORT_DIR`), as `<test>.json`, `<test>.dot` and `<test>.html`: a relative one is in the
+    /// directory that the test runs in, and files of the same names are replaced. The report says
+    /// where they are.
+    pub report_dir: Option<PathBuf>,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
@@ -175,6 +180,7 @@ impl Builder {
             checkpoint_interval: env
                 .size("DPOR_CHECKPOINT_INTERVAL", "executions")?
                 .unwrap_or(20_000),
+            report_dir: env.directory("DPOR_REPORT_DIR")?,
             progress: env.switch("DPOR_PROGRESS")?,
             log: env.switch("DPOR_LOG")?.unwrap_or(false),
             location: env.switch("DPOR_LOCATION")?.unwrap_or(true),
@@ -248,6 +254,15 @@ impl Environment<'_> {
         }
     }
 
+    fn directory(&self, name: &str) -> Result<Option<PathBuf>, String> {
+        match self.text(name)? {
+            Some(text) if text.trim().is_empty() => {
+                Err(format!("{name}=`{text}`: expected the path of a directory"))
+            }
+            text => Ok(text.map(PathBuf::from)),
+        }
+    }
+
     fn algorithm(&self) -> Result<Algorithm, String> {
         let name = "DPOR_ALGORITHM";
         let Some(text) = self.text(name)? else {
@@ -298,6 +313,7 @@ mod tests {
             ("DPOR_LOG", "trace", "expected 0 or 1"),
             ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
+            ("DPOR_REPORT_DIR", "", "expected the path of a directory"),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (
                 "DPOR_PCT_DEPTH",

@@ -37,6 +37,7 @@ pub mod hint;
 pub mod model;
 mod progress;
 mod regions;
+mod report_dir;
 mod rt;
 mod search;
 mod summary;

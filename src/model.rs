@@ -3,9 +3,11 @@
 use std::backtrace::Backtrace;
 use std::fmt;
 use std::panic::Location;
+use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::config::Builder;
+use crate::report_dir::ReportDir;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
@@ -284,6 +286,9 @@ impl Builder {
         };
         watch.end();
         if !failures.is_empty() {
+            if let Some(directory) = &self.report_dir {
+                write_reports(&mut failures, directory, site);
+            }
             let mut first = failures.remove(0);
             first.others = failures;
             return Err(Box::new(first));
@@ -349,6 +354,20 @@ impl Builder {
             }
             Explored::Passed(_) => Life::default(),
         }
+    }
+}
+
+/// Writes the failures to the directory, and where to in their reports.
+fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
+    let test = std::thread::current();
+    let directory = ReportDir::new(directory, test.name(), site);
+    for (index, failure) in failures.iter_mut().enumerate() {
+        let suffix = match index {
+            0 => String::new(),
+            _ => format!("-{}", index + 1),
+        };
+        let line = directory.write(&suffix, &failure.execution());
+        failure.text.push_str(&format!("\nreport     {line}"));
     }
 }
 
