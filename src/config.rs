@@ -57,6 +57,17 @@ impl Algorithm {
     }
 }
 
+/// Which executions are shown although they did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Executions {
+    /// Every one of them.
+    All,
+    /// The one with this number, counted from 1 as in a report; those that are covered elsewhere do not
+    /// count.
+    Only(u64),
+}
+
 /// How a test is explored.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -106,6 +117,10 @@ pub struct Builder {
     /// directory that the test runs in, and files of the same names are replaced. The report says
     /// where they are.
     pub report_dir: Option<PathBuf>,
+    /// Which executions are shown although they did not fail (`DPOR_TRACE`: `all`, or a number): on
+    /// standard error with the table of a report, and in [`Builder::report_dir`] if that is set, as
+    /// `<test>-execution-<number>`.
+    pub trace: Option<Executions>,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
@@ -181,6 +196,7 @@ impl Builder {
                 .size("DPOR_CHECKPOINT_INTERVAL", "executions")?
                 .unwrap_or(20_000),
             report_dir: env.directory("DPOR_REPORT_DIR")?,
+            trace: env.executions("DPOR_TRACE")?,
             progress: env.switch("DPOR_PROGRESS")?,
             log: env.switch("DPOR_LOG")?.unwrap_or(false),
             location: env.switch("DPOR_LOCATION")?.unwrap_or(true),
@@ -263,6 +279,19 @@ impl Environment<'_> {
         }
     }
 
+    fn executions(&self, name: &str) -> Result<Option<Executions>, String> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match (text.trim(), text.trim().parse()) {
+            ("all", _) => Ok(Some(Executions::All)),
+            (_, Ok(number)) if number > 0 => Ok(Some(Executions::Only(number))),
+            _ => Err(format!(
+                "{name}=`{text}`: expected `all`, or the number of an execution, from 1"
+            )),
+        }
+    }
+
     fn algorithm(&self) -> Result<Algorithm, String> {
         let name = "DPOR_ALGORITHM";
         let Some(text) = self.text(name)? else {
@@ -314,6 +343,11 @@ mod tests {
             ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
             ("DPOR_REPORT_DIR", "", "expected the path of a directory"),
+            (
+                "DPOR_TRACE",
+                "0",
+                "expected `all`, or the number of an execution, from 1",
+            ),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (
                 "DPOR_PCT_DEPTH",

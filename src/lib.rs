@@ -44,7 +44,7 @@ mod summary;
 pub mod sync;
 pub mod thread;
 
-pub use config::{Algorithm, Builder};
+pub use config::{Algorithm, Builder, Executions};
 pub use model::{Any, Event, Failure, FailureKind, any, assume, choose, model, replay};
 pub use regions::{explore, skip_branch, stop_exploring};
 pub use summary::{Hotspot, Limit, Report, Verdict};

@@ -251,8 +251,8 @@ impl Builder {
         let body = Arc::new(f);
         let mut failures: Vec<Failure> = Vec::new();
         let driver = loop {
-            let explored = explore(body.clone(), driver, self.settings(site), |driver| {
-                watch.go_on(driver)
+            let explored = explore(body.clone(), driver, self.settings(site), |between| {
+                watch.go_on(between)
             });
             let found = match explored {
                 Explored::Passed(driver) => break driver,

@@ -59,13 +59,22 @@ pub(crate) struct Settings {
     pub(crate) watch: Option<Block>,
 }
 
+/// What is known between two executions.
+pub(crate) struct Between<'a> {
+    pub(crate) driver: &'a Driver,
+    /// How the last execution ended, if there was one and it did not fail.
+    pub(crate) end: Option<&'a End>,
+    /// Names that it gave to threads.
+    pub(crate) names: &'a [(ThreadId, String)],
+}
+
 /// Explores the executions of `body` that the driver's explorer asks for, until one fails or `go_on`
 /// says no.
 pub(crate) fn explore(
     body: Arc<dyn Fn() + Send + Sync>,
     driver: Driver,
     settings: Settings,
-    mut go_on: impl FnMut(&Driver) -> bool,
+    mut go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Explored {
     let Settings {
         stack_bytes,
@@ -107,9 +116,17 @@ pub(crate) fn explore(
     if let Some(block) = watch {
         runtime.heap.watch(block);
     }
+    let mut last: Option<End> = None;
     loop {
         let mut inner = runtime.inner.borrow_mut();
-        if !go_on(&inner.driver) || !inner.driver.begin(site) {
+        let between = Between {
+            driver: &inner.driver,
+            end: last.as_ref(),
+            names: &inner.names,
+        };
+        let more = go_on(&between);
+        inner.names.clear();
+        if !more || !inner.driver.begin(site) {
             drop(inner);
             return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
         }
@@ -138,7 +155,7 @@ pub(crate) fn explore(
         match end {
             End::Complete | End::Pruned(_) => {
                 inner.driver.finish(&end);
-                inner.names.clear();
+                last = Some(end);
             }
             end => {
                 drop(inner);

@@ -6,6 +6,7 @@ pub(crate) mod execution;
 pub(crate) mod html;
 pub(crate) mod json;
 mod memory;
+pub(crate) mod passing;
 pub(crate) mod places;
 pub(crate) mod record;
 pub(crate) mod source;

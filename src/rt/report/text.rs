@@ -212,7 +212,7 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
     );
 }
 
-fn table(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+pub(super) fn table(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let events = view.trace.events();
     let shown =
         |event: &&(usize, &Event)| !matches!(event.1.operation.kind, OpKind::Start | OpKind::Exit);
