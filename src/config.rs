@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tracing_subscriber::filter::Targets;
+
 /// The algorithm that decides which executions to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -95,6 +97,12 @@ pub struct Builder {
     pub progress: Option<bool>,
     /// Whether standard error shows the schedule of each execution (`DPOR_LOG`: 0 or 1).
     pub log: bool,
+    /// Which of the `tracing` events of the test standard error shows, in every execution, with the modelled
+    /// thread and the number of the last event (`DPOR_LOG`): `debug`, or `my_crate=trace,other=warn`, as
+    /// [`Targets`](https://docs.rs/tracing-subscriber/0.3/tracing_subscriber/filter/struct.Targets.html)
+    /// reads it. `None` for none, and all of them with the report of a failure. Where the test has a
+    /// `tracing` subscriber of its own, that one hears everything and this has no meaning.
+    pub log_filter: Option<String>,
     /// For users of loom (`DPOR_LOCATION`: 0 or 1): places cost nothing here, so reports have them
     /// whatever this says.
     pub location: bool,
@@ -179,6 +187,7 @@ impl Builder {
     }
 
     fn from(env: &Environment<'_>) -> Result<Builder, String> {
+        let log = env.log("DPOR_LOG")?;
         let seconds = |number: u64| (number > 0).then(|| Duration::from_secs(number));
         Ok(Builder {
             algorithm: env.algorithm()?,
@@ -198,7 +207,8 @@ impl Builder {
             report_dir: env.directory("DPOR_REPORT_DIR")?,
             trace: env.executions("DPOR_TRACE")?,
             progress: env.switch("DPOR_PROGRESS")?,
-            log: env.switch("DPOR_LOG")?.unwrap_or(false),
+            log: log == Some(Ok(true)),
+            log_filter: log.and_then(Result::err),
             location: env.switch("DPOR_LOCATION")?.unwrap_or(true),
             expect_explicit_explore: false,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
@@ -216,6 +226,22 @@ impl Builder {
             patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),
             replay: env.text("DPOR_REPLAY")?,
         })
+    }
+}
+
+impl Builder {
+    /// What is shown of the test's log in every execution.
+    pub(crate) fn targets(&self) -> Result<Option<Targets>, String> {
+        let Some(text) = &self.log_filter else {
+            return Ok(None);
+        };
+        let filter = text.parse().map_err(|error| {
+            format!(
+                "log_filter = `{text}` (DPOR_LOG): expected something such as `debug` or \
+                 `my_crate=trace,other=warn`: {error}"
+            )
+        });
+        filter.map(Some)
     }
 }
 
@@ -268,6 +294,26 @@ impl Environment<'_> {
                 _ => Err(format!("{name}=`{text}`: expected 0 or 1")),
             },
         }
+    }
+
+    /// Whether schedules are wanted, or which of the test's own log.
+    fn log(&self, name: &str) -> Result<Option<Result<bool, String>>, String> {
+        Ok(match self.text(name)? {
+            None => None,
+            Some(text) => Some(match text.trim() {
+                "0" => Ok(false),
+                "1" => Ok(true),
+                filter => match filter.parse::<Targets>() {
+                    Ok(_) => Err(filter.to_owned()),
+                    Err(_) => {
+                        return Err(format!(
+                            "{name}=`{text}`: expected 0, 1, or what to show of the test's log, such as \
+                             `debug` or `my_crate=trace,other=warn`"
+                        ));
+                    }
+                },
+            }),
+        })
     }
 
     fn directory(&self, name: &str) -> Result<Option<PathBuf>, String> {
@@ -339,7 +385,12 @@ mod tests {
             ),
             ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
             ("DPOR_MAX_FAILURES", "all", "expected a number of failures"),
-            ("DPOR_LOG", "trace", "expected 0 or 1"),
+            (
+                "DPOR_LOG",
+                "my_crate=loud",
+                "expected 0, 1, or what to show of the test's log, such as `debug` or \
+                 `my_crate=trace,other=warn`",
+            ),
             ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
             ("DPOR_REPORT_DIR", "", "expected the path of a directory"),

@@ -18,8 +18,9 @@ use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::execution::Execution;
 use crate::rt::report::places::{self, Life};
 use crate::rt::report::record::Record;
-use crate::rt::report::{dot, html, json, text};
+use crate::rt::report::{dot, html, json, log, text};
 use crate::rt::trace::Site;
+use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Block, End, Wrong};
 use crate::rt::{self, Answer, Outcome};
@@ -251,8 +252,11 @@ impl Builder {
         let body = Arc::new(f);
         let mut failures: Vec<Failure> = Vec::new();
         let driver = loop {
-            let explored = explore(body.clone(), driver, self.settings(site), |between| {
-                watch.go_on(between)
+            let log = watch.log.clone();
+            let explored = log.listen(|| {
+                explore(body.clone(), driver, self.settings(site), |between| {
+                    watch.go_on(between)
+                })
             });
             let found = match explored {
                 Explored::Passed(driver) => break driver,
@@ -262,7 +266,7 @@ impl Builder {
                 Some(block) => self.life(block, body.clone(), &found, site),
                 None => Life::default(),
             };
-            let (mut failure, end, rest) = failure(found, life);
+            let (mut failure, end, rest) = failure(found, life, log.lines());
             if rest.coverage() == Coverage::Sampled {
                 failure.text.push_str(&format!(
                     "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
@@ -385,7 +389,7 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
 }
 
 /// The failure that was found, how its execution ended, and what explores on.
-fn failure(found: Found, life: Life) -> (Failure, End, Driver) {
+fn failure(found: Found, life: Life, log: Vec<Said>) -> (Failure, End, Driver) {
     let kind = match &found.end {
         End::Panicked { .. } => FailureKind::Panic,
         End::Deadlock(_) => FailureKind::Deadlock,
@@ -412,12 +416,17 @@ fn failure(found: Found, life: Life) -> (Failure, End, Driver) {
         message: message.map(|message| message.text.clone()),
         raised: message.and_then(|message| message.location.clone()),
         life,
+        log,
         executions: found.driver.stats.complete + found.driver.stats.assumed + 1,
         schedule: Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string(),
         test: std::thread::current().name().map(str::to_owned),
         end: found.end.clone(),
     };
-    let text = text::render(&record.view());
+    let mut text = text::render(&record.view());
+    let said = log::render(&record.view());
+    if !said.is_empty() {
+        text = format!("{text}\n\n{}", said.trim_end());
+    }
     let told = text::events(&record.view()).into_iter();
     let events = told.map(|(thread, what, place)| Event {
         thread,

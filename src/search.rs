@@ -6,6 +6,7 @@ use crate::checkpoint::Checkpoint;
 use crate::config::{Algorithm, Builder, Executions};
 use crate::progress::Progress;
 use crate::report_dir::ReportDir;
+use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::driver::{Bounds, Driver};
@@ -86,6 +87,8 @@ pub(crate) struct Watch<'a> {
     before: u64,
     progress: Progress,
     checkpoint: Option<Checkpoint>,
+    /// What the program says in an execution.
+    pub(crate) log: Log,
     /// Where the model was called.
     site: Site,
     /// The limit that has ended the exploration.
@@ -114,6 +117,7 @@ impl<'a> Watch<'a> {
             before: driver.stats.begun(),
             progress: Progress::new(settings.progress),
             checkpoint,
+            log: Log::new(settings.targets()?),
             site,
             stopped: None,
         })
@@ -131,6 +135,7 @@ impl<'a> Watch<'a> {
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
             self.show(wanted, end, between);
         }
+        self.log.clear();
         if driver.more() {
             self.stopped = self.limit(driver);
         }
@@ -160,6 +165,7 @@ impl<'a> Watch<'a> {
             given: names,
             panic: None,
             life: &Life::default(),
+            log: &self.log.lines(),
             executions: number,
             schedule: &Schedule::of(&driver.trace, &driver.machine.names).to_string(),
             test: test.name().map(str::to_owned),

@@ -30,6 +30,7 @@ fn failure() -> Box<Failure> {
         let theirs = slot.clone();
         let other = thread::Builder::new().name("</script><b>writer".to_owned());
         let other = other.spawn(move || {
+            tracing::info!("about to write");
             // SAFETY: the model stops before an access that is not ordered with another one.
             theirs.data.with_mut(|data| unsafe { *data = 1 });
             theirs.ready.store(true, Relaxed);

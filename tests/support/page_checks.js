@@ -9,13 +9,14 @@ try {
   const value = () => all("#values tr.changed td, #values tr td")[1]?.textContent;
   check("the fragment says where to begin", step === 5 && now() === "5");
   check("there is a lane per thread", all("#lanes .lane").map((it) => it.textContent).join() === "main,<\/script><b>writer");
-  check("there is a row per event and per access", all("#rows .row").length === 10);
+  check("there is a row per event, per access and per line of the log", all("#rows .row").length === 11);
   check("each event is in the lane of its thread", rows.every((row) => row.button.style.gridColumnStart === String(row.thread + 2)));
   check("the lanes lie beside each other", all("#lanes .lane")[0].offsetLeft + 100 < all("#lanes .lane")[1].offsetLeft);
   check("the race is drawn", all("#lines .race").length === 1 && all("#lines .tag").length === 1);
   check("the read is drawn, and that it is too weak", all("#lines .reads.weak").length === 1);
   check("a spawn is drawn", all("#lines .wakes").length === 1);
   check("what is later is dimmed", all("#rows .row.later").length === 4);
+  check("what was said is in its place", all("#rows .said").map((it) => it.textContent).join() === "“about to write”" && rows.findIndex((row) => row.said) < rows.findIndex((row) => row.event?.number === 5));
   $("slider").value = 4;
   $("slider").dispatchEvent(new Event("input"));
   check("the slider steps", now() === "4" && $("position").textContent === "event 4 of 8");
@@ -49,7 +50,7 @@ try {
   rows.find((row) => row.event?.number === 8).element.dispatchEvent(new MouseEvent("mouseleave"));
   check("and leaves the step where it was", $("event").textContent.includes("start"));
   all("#threads .chip")[0].click();
-  check("a thread can be hidden", all("#lanes .lane").length === 1 && all("#rows .row").length === 5);
+  check("a thread can be hidden", all("#lanes .lane").length === 1 && all("#rows .row").length === 6);
   press("End");
   press("ArrowUp");
   check("and its events are not stepped to", now() === "7");
@@ -58,7 +59,7 @@ try {
   all("#threads .chip")[0].click();
   $("object").value = String(objects.findIndex((object) => object.kind === "AtomicBool"));
   $("object").dispatchEvent(new Event("change"));
-  check("one object can be looked at", all("#rows .event:not(.failed)").length === 2);
+  check("one object can be looked at", all("#rows .event:not(.failed, .said)").length === 2);
   $("object").value = "";
   $("object").dispatchEvent(new Event("change"));
   $("show-order").click();

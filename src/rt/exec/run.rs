@@ -100,6 +100,7 @@ pub(crate) fn explore(
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
         stopping: Cell::new(false),
+        aside: Cell::new(false),
         catches_panics,
         unwinding: RefCell::new(Vec::new()),
         locals: RefCell::default(),

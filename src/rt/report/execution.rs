@@ -51,6 +51,8 @@ pub(crate) struct Execution {
     pub(super) events: Vec<Event>,
     /// The pairs of ordered events of different threads with nothing between them.
     pub(super) races: Vec<Pair>,
+    /// What the program said, in the order in which it did.
+    pub(super) log: Vec<Line>,
 }
 
 /// A thread, in the order of the spawns.
@@ -116,6 +118,18 @@ pub(super) struct Event {
     pub(super) enabled_by: Option<usize>,
 }
 
+/// A line of the program's own log.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) thread: usize,
+    /// The last event before it, or 0.
+    pub(super) after: usize,
+    pub(super) level: &'static str,
+    pub(super) target: &'static str,
+    pub(super) text: String,
+    pub(super) place: Option<Place>,
+}
+
 /// A place in the program.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Place {
@@ -153,6 +167,7 @@ impl Execution {
             objects: Vec::new(),
             events: Vec::new(),
             races: Vec::new(),
+            log: Vec::new(),
         }
     }
 }
@@ -249,6 +264,7 @@ impl<'a> Gathering<'a> {
             threads: self.thread_list(),
             objects: self.object_list(),
             events: self.events(),
+            log: self.log(),
         }
     }
 
@@ -297,6 +313,22 @@ impl<'a> Gathering<'a> {
             }
         });
         list.collect()
+    }
+
+    fn log(&mut self) -> Vec<Line> {
+        let lines = self.view.log.iter().map(|said| Line {
+            thread: self.thread(said.thread),
+            after: said.after,
+            level: said.level,
+            target: said.target,
+            text: said.text.clone(),
+            // A log has no columns; its calls begin their lines.
+            place: said
+                .file
+                .zip(said.line)
+                .map(|(file, line)| self.place_of(file, line, 1)),
+        });
+        lines.collect()
     }
 
     fn events(&mut self) -> Vec<Event> {

@@ -5,6 +5,7 @@ pub(crate) mod dot;
 pub(crate) mod execution;
 pub(crate) mod html;
 pub(crate) mod json;
+pub(crate) mod log;
 mod memory;
 pub(crate) mod passing;
 pub(crate) mod places;

@@ -3,6 +3,7 @@
 //! With the table of the report, below a line that says which execution it was, how it ended, and what leads
 //! there again.
 
+use super::log;
 use super::text::{View, table};
 use super::words::Names;
 use crate::rt::trace::verdict::{End, Pruned};
@@ -17,5 +18,6 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let mut out = format!("dpor: execution {number} ({end}, {events} events): {schedule}\n");
     let names = Names::new(view.end, view.trace, view.machine, view.given);
     table(&mut out, view, &names);
+    out.push_str(&log::render(view));
     out.trim_end().to_owned()
 }

@@ -8,6 +8,7 @@ use super::text::View;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::Trace;
 use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::End;
 
 /// A failed execution.
@@ -23,6 +24,8 @@ pub(crate) struct Record {
     pub(crate) raised: Option<(String, u32, u32)>,
     /// What is known of the block that the failure is about.
     pub(crate) life: Life,
+    /// What the program said.
+    pub(crate) log: Vec<Said>,
     /// How many executions there were, this one included.
     pub(crate) executions: u64,
     pub(crate) schedule: String,
@@ -44,6 +47,7 @@ impl Record {
                 (text.as_str(), raised)
             }),
             life: &self.life,
+            log: &self.log,
             executions: self.executions,
             schedule: &self.schedule,
             test: self.test.clone(),

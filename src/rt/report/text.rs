@@ -14,6 +14,7 @@ use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Divergence, End};
 use crate::rt::trace::{Event, Site, Trace};
 
@@ -28,6 +29,8 @@ pub(crate) struct View<'a> {
     pub(crate) panic: Option<Panic<'a>>,
     /// What is known of the block that the failure is about.
     pub(crate) life: &'a Life,
+    /// What the program said.
+    pub(crate) log: &'a [Said],
     /// How many executions there were, this one included.
     pub(crate) executions: u64,
     pub(crate) schedule: &'a str,

@@ -13,6 +13,7 @@ pub(crate) mod happens_before;
 pub(crate) mod id;
 pub(crate) mod key;
 pub(crate) mod operation;
+pub(crate) mod said;
 pub(crate) mod schedule;
 pub(crate) mod verdict;
 

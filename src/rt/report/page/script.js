@@ -42,6 +42,11 @@ const rows = [];
     const place = outcome.place ?? last?.place;
     if (place) add(events.length, { failed: "panic", thread: outcome.thread, words: `panics: ${outcome.message ?? ""}`, place });
   }
+  for (const line of data.log) {
+    const { thread, after } = line;
+    const place = line.place ?? { file: line.target, line: 0, column: 0, text: null };
+    extra.set(after, [...(extra.get(after) ?? []), { said: line, thread, words: `“${line.text}”`, place }]);
+  }
   rows.push(...(extra.get(0) ?? []));
   for (const event of events) {
     rows.push({ event, thread: event.thread, words: event.words, place: event.place });
@@ -95,7 +100,7 @@ function layout() {
     const at = short(row.place);
     const quiet = row.event && QUIET.has(row.event.operation) ? " quiet" : "";
     const button = element("button", {
-      className: `event${quiet}${row.failed ? " failed" : ""}`,
+      className: `event${quiet}${row.failed ? " failed" : ""}${row.said ? " said" : ""}`,
       textContent: row.words,
       title: `${row.words}\n${at}${row.place.text ? `\n${row.place.text}` : ""}`,
       tabIndex: -1,
@@ -178,7 +183,7 @@ function draw() {
     }
   }
   for (const row of rows) {
-    if (row.line === null) continue;
+    if (row.line === null || row.said) continue;
     const [cx, cy] = at(row);
     const fill = row.failed ? "var(--fail)" : color(row.thread);
     const later = row.until > step ? ' opacity=".4"' : "";
@@ -279,7 +284,8 @@ function show(row) {
     return;
   }
   const { event } = row;
-  const title = event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : `${shown(row.thread)} · at the end`;
+  if (row.said) fact("said at", `${row.said.level} ${row.said.target}`);
+  const title = row.said ? `${shown(row.thread)} · said after event ${row.said.after}` : event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : `${shown(row.thread)} · at the end`;
   panel.replaceChildren(
     element("h2", { textContent: title }),
     element("p", { className: "words", textContent: row.words }),
