@@ -81,11 +81,14 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
     assert_eq!(
         fields(outcome),
         [
+            "block",
             "data_race",
             "divergence",
             "kind",
             "leaked",
+            "leaked_blocks",
             "message",
+            "misuse",
             "place",
             "sentence",
             "thread",
@@ -309,16 +312,77 @@ fn a_data_race_has_both_accesses_and_the_events_that_were_too_weak() {
     assert_eq!(race["weak"], weak);
 }
 
+/// An atomic behind a pointer that its owner has given back.
+fn used_after_free() {
+    let pointer = Box::into_raw(Box::new(AtomicUsize::new(7)));
+    let address = pointer as usize;
+    let other = thread::spawn(move || {
+        // SAFETY: the model stops before an access to memory that has been freed.
+        unsafe { &*(address as *const AtomicUsize) }.load(SeqCst)
+    });
+    // SAFETY: it comes from `Box::into_raw`; the model stops if another thread uses it afterwards.
+    drop(unsafe { Box::from_raw(pointer) });
+    other.join().unwrap();
+}
+
+#[test]
+fn a_wrong_use_of_memory_has_the_block_and_who_freed_it() {
+    let failure = failure(used_after_free);
+    let execution = parsed(&failure);
+    let outcome = &execution["outcome"];
+    assert_eq!(
+        (&outcome["kind"], &outcome["thread"]),
+        (&"use_after_free".into(), &1.into())
+    );
+    let block = &outcome["block"];
+    assert_eq!((&block["size"], &block["thread"]), (&8.into(), &0.into()));
+    let place = block["allocated"]
+        .as_str()
+        .expect("tests have debug information");
+    assert!(place.starts_with("tests/pictures.rs:"), "{place}");
+    let misuse = &outcome["misuse"];
+    assert_eq!(
+        (&misuse["thread"], &misuse["freed_by"]),
+        (&1.into(), &0.into())
+    );
+    let words = misuse["words"].as_str().expect("text");
+    assert!(words.starts_with("load "), "{words}");
+    assert!(
+        failure.dot().contains("misuse [label="),
+        "{}",
+        failure.dot()
+    );
+}
+
+#[test]
+fn a_block_that_is_left_has_its_size_and_its_place() {
+    let execution = parsed(&failure(|| {
+        let left = Box::leak(Box::new(AtomicUsize::new(0)));
+        left.store(1, SeqCst);
+    }));
+    let outcome = &execution["outcome"];
+    assert_eq!(outcome["kind"], "leak");
+    let blocks = list(outcome, "leaked_blocks");
+    assert_eq!(blocks.len(), 1);
+    assert_eq!(
+        (&blocks[0]["size"], &blocks[0]["align"]),
+        (&8.into(), &8.into())
+    );
+    assert_eq!(blocks[0], outcome["block"]);
+}
+
+fn held_for_ever() {
+    let lock = Arc::new(Mutex::new(()));
+    let kept = lock.lock().unwrap();
+    let shared = lock.clone();
+    let other = thread::spawn(move || drop(shared.lock()));
+    other.join().unwrap();
+    drop(kept);
+}
+
 #[test]
 fn a_deadlock_has_the_threads_that_wait_and_who_holds_what() {
-    let execution = parsed(&failure(|| {
-        let lock = Arc::new(Mutex::new(()));
-        let kept = lock.lock().unwrap();
-        let shared = lock.clone();
-        let other = thread::spawn(move || drop(shared.lock()));
-        other.join().unwrap();
-        drop(kept);
-    }));
+    let execution = parsed(&failure(held_for_ever));
     let waiting = list(&execution["outcome"], "waiting");
     assert_eq!(waiting.len(), 2);
     let main = waiting
@@ -367,7 +431,6 @@ fn every_event_is_on_a_line_of_its_own() {
 #[test]
 fn the_format_is_described_field_by_field() {
     let described = include_str!("../docs/REPORTS.md");
-    let execution = parsed(&failure(unordered_flag));
     fn names(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {
@@ -381,7 +444,9 @@ fn the_format_is_described_field_by_field() {
         }
     }
     let mut found = Vec::new();
-    names(&execution, &mut found);
+    for failing in [unordered_flag, used_after_free, held_for_ever] {
+        names(&parsed(&failure(failing)), &mut found);
+    }
     for name in found {
         assert!(
             described.contains(&format!("`{name}`")),

@@ -86,6 +86,15 @@ fn last(out: &mut String, execution: &Execution, thread: usize) -> Option<String
         node(out, &name, &label, &waiting.place, FAILED);
         return Some(name);
     }
+    if let Some(misuse) = outcome.misuse.as_ref().filter(|it| it.thread == thread) {
+        let place = misuse.place.as_ref();
+        let mut events = execution.events.iter();
+        let last = events.rfind(|event| event.thread == thread);
+        // A free has no place of its own: the thread's last event is nearest.
+        let place = place.or(last.map(|event| &event.place))?;
+        node(out, "misuse", &misuse.words, place, FAILED);
+        return Some("misuse".to_owned());
+    }
     let place = outcome.place.as_ref();
     let place = place.filter(|_| outcome.thread == Some(thread))?;
     node(out, "panic", "panics", place, FAILED);

@@ -10,6 +10,7 @@
 mod holds;
 mod kinds;
 mod links;
+mod misuse;
 mod outcome;
 
 use rustc_hash::FxHashMap;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::misuse::{self, Allocation, Misuse};
 use super::{Gathering, Place, kinds};
 use crate::rt::object::State;
 use crate::rt::report::memory;
@@ -25,8 +26,14 @@ pub(crate) struct Outcome {
     /// The threads that wait for ever.
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) data_race: Option<Unordered>,
+    /// The wrong use of memory that is the failure.
+    pub(crate) misuse: Option<Misuse>,
+    /// The block that the failure is about.
+    pub(crate) block: Option<Allocation>,
     /// Where the values were made that were not dropped.
     pub(crate) leaked: Vec<Place>,
+    /// The blocks that were not freed.
+    pub(crate) leaked_blocks: Vec<Allocation>,
     pub(crate) divergence: Option<Differing>,
 }
 
@@ -96,7 +103,10 @@ impl Outcome {
             place: None,
             waiting: Vec::new(),
             data_race: None,
+            misuse: None,
+            block: None,
             leaked: Vec::new(),
+            leaked_blocks: Vec::new(),
             divergence: None,
         }
     }
@@ -165,10 +175,19 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         outcome.message = Some(text.to_owned());
         outcome.place = location.map(|(file, line, column)| data.place_of(file, line, column));
     }
+    let block = end.block();
+    outcome.block = block.map(|block| misuse::allocation(data, &block, Some(data.view.life)));
     match end {
         End::DataRace(race) => outcome.data_race = Some(unordered(data, race)),
+        End::BadMemory(bad) => outcome.misuse = Some(misuse::misuse(data, bad)),
         End::Leaked(leaked) => {
             outcome.leaked = leaked.values.iter().map(|&site| data.place(site)).collect();
+            let blocks = leaked.blocks.iter();
+            // Only the first one is watched when the execution is run again.
+            let blocks = blocks.enumerate().map(|(index, block)| {
+                misuse::allocation(data, block, (index == 0).then_some(data.view.life))
+            });
+            outcome.leaked_blocks = blocks.collect();
         }
         End::NotDeterministic(it) => outcome.divergence = Some(differing(data, it)),
         _ => {}

@@ -37,6 +37,11 @@ const rows = [];
   for (const it of outcome.waiting) {
     add(events.length, { failed: "waits", thread: it.thread, words: `waits to ${it.words}`, place: it.place, waiting: it });
   }
+  const { misuse } = outcome;
+  if (misuse) {
+    const place = misuse.place ?? events.findLast((event) => event.thread === misuse.thread)?.place;
+    if (place) add(events.length, { failed: "misuse", thread: misuse.thread, words: misuse.words, place });
+  }
   if (outcome.kind === "panic" && outcome.thread !== null) {
     const last = events.findLast((event) => event.thread === outcome.thread);
     const place = outcome.place ?? last?.place;
@@ -312,8 +317,24 @@ function show(row) {
     const taken = takenBy(row.waiting);
     fact("held by", shown(row.waiting.held_by), taken ? element("div", {}, "since ", link(taken.event.number)) : "");
   }
+  if (row.failed) memory(fact, row);
   panel.append(facts);
   values(row.until);
+}
+
+/// What is known of the block that the failure is about.
+function memory(fact, row) {
+  const { block, misuse } = outcome;
+  const after = (event) => (event === null ? "" : element("div", {}, "after ", link(event)));
+  if (block && row.failed !== "panic" && row.failed !== "waits") {
+    const at = block.allocated ? ` at ${block.allocated}` : "";
+    fact("the block", `${block.size} bytes, allocated by ${shown(block.thread)}${at}`, at ? "" : after(block.after));
+  }
+  if (misuse?.freed_by != null) {
+    const at = block?.freed ? ` at ${block.freed}` : "";
+    fact("freed by", `${shown(misuse.freed_by)}${at}`, at ? "" : after(misuse.freed_after));
+  }
+  if (misuse?.stack_of != null) fact("on the stack of", `${shown(misuse.stack_of)}, which has ended`);
 }
 
 const nth = (n) => `${n}${n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10] ?? "th"}`;
