@@ -27,6 +27,10 @@ const rows = [];
 {
   const extra = new Map();
   const add = (after, row) => extra.set(after, [...(extra.get(after) ?? []), row]);
+  for (const line of data.log) {
+    const place = line.place ?? { file: line.target, line: 0, column: 0, text: null };
+    add(line.after, { said: line, thread: line.thread, words: `“${line.text}”`, place });
+  }
   const race = outcome.data_race;
   for (const [end, touch] of race ? [["first", race.first], ["second", race.second]] : []) {
     if (touch.event !== null) continue; // It is an event, which has a row.
@@ -46,11 +50,6 @@ const rows = [];
     const last = events.findLast((event) => event.thread === outcome.thread);
     const place = outcome.place ?? last?.place;
     if (place) add(events.length, { failed: "panic", thread: outcome.thread, words: `panics: ${outcome.message ?? ""}`, place });
-  }
-  for (const line of data.log) {
-    const { thread, after } = line;
-    const place = line.place ?? { file: line.target, line: 0, column: 0, text: null };
-    extra.set(after, [...(extra.get(after) ?? []), { said: line, thread, words: `“${line.text}”`, place }]);
   }
   rows.push(...(extra.get(0) ?? []));
   for (const event of events) {
@@ -368,7 +367,8 @@ document.title = `${outcome.kind}${data.test ? ` · ${data.test}` : ""}`;
 $("kind").textContent = outcome.kind.replaceAll("_", " ");
 $("kind").classList.toggle("fine", ["complete", "assumed", "asleep"].includes(outcome.kind));
 $("test").textContent = data.test ?? "";
-$("sentence").textContent = outcome.sentence;
+const kind = `${$("kind").textContent}: `;
+$("sentence").textContent = outcome.sentence.startsWith(kind) ? outcome.sentence.slice(kind.length) : outcome.sentence;
 {
   const copy = element("button", { textContent: "copy" });
   const replay = `DPOR_REPLAY="${data.schedule}"`;
