@@ -77,12 +77,13 @@ pub struct Builder {
     /// The algorithm (`DPOR_ALGORITHM`: `optimal`, `source`, `classic`, `sleep_sets`, `naive`,
     /// `bounded`, `random`, `pct`, `pos`).
     pub algorithm: Algorithm,
-    /// The most threads that may be alive at once (`DPOR_MAX_THREADS`); `None` for any number.
-    pub max_threads: Option<usize>,
+    /// The most threads that may be alive at once (`DPOR_MAX_THREADS`); `usize::MAX`, the default, is
+    /// no limit.
+    pub max_threads: usize,
     /// The most events in one execution (`DPOR_MAX_BRANCHES`).
     pub max_branches: usize,
     /// Stop after this many executions (`DPOR_MAX_PERMUTATIONS`); those of a checkpoint do not count.
-    pub max_permutations: Option<u64>,
+    pub max_permutations: Option<usize>,
     /// Stop after this time, in seconds (`DPOR_MAX_DURATION`).
     pub max_duration: Option<Duration>,
     /// Stop when what is planned needs more memory than this, in bytes (`DPOR_MAX_MEMORY`). The
@@ -157,6 +158,10 @@ pub struct Builder {
     /// `AtomicPtr` has led to. Other blocks may belong to what the test collects. See
     /// [`may_leak`](crate::alloc::may_leak) for a single one.
     pub check_leaks: bool,
+    /// How many more executions may be run after a failure to find a simpler one of the same
+    /// (`DPOR_SIMPLIFY`). With 0 the execution that failed is shown as it was, and no pair of
+    /// operations is tried the other way round.
+    pub simplify: u64,
     /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`).
     pub stack_size: usize,
     /// After how long a step that does not come back is told on standard error
@@ -186,14 +191,22 @@ impl Builder {
         }
     }
 
+    /// Sets [`checkpoint_file`](Builder#structfield.checkpoint_file), as in loom.
+    pub fn checkpoint_file(&mut self, file: &str) -> &mut Self {
+        self.checkpoint_file = Some(file.into());
+        self
+    }
+
     fn from(env: &Environment<'_>) -> Result<Builder, String> {
         let log = env.log("DPOR_LOG")?;
         let seconds = |number: u64| (number > 0).then(|| Duration::from_secs(number));
         Ok(Builder {
             algorithm: env.algorithm()?,
-            max_threads: env.size("DPOR_MAX_THREADS", "threads")?,
+            max_threads: env
+                .size("DPOR_MAX_THREADS", "threads")?
+                .unwrap_or(usize::MAX),
             max_branches: env.size("DPOR_MAX_BRANCHES", "events")?.unwrap_or(100_000),
-            max_permutations: env.number("DPOR_MAX_PERMUTATIONS", "executions")?,
+            max_permutations: env.size("DPOR_MAX_PERMUTATIONS", "executions")?,
             max_duration: env
                 .number("DPOR_MAX_DURATION", "seconds")?
                 .map(Duration::from_secs),
@@ -221,6 +234,7 @@ impl Builder {
             spurious_wakeups: 0,
             timeout_bound: 2,
             catch_panics: false,
+            simplify: env.number("DPOR_SIMPLIFY", "executions")?.unwrap_or(200),
             check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(true),
             stack_size: env.size("DPOR_STACK_SIZE", "bytes")?.unwrap_or(256 * 1024),
             patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),

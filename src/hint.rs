@@ -3,9 +3,14 @@
 //! A loop that only looks waits at its hint until something it has looked at changes; see
 //! [`spin_loop`].
 
-pub use std::hint::{assert_unchecked, black_box, unreachable_unchecked};
+pub use std::hint::{assert_unchecked, black_box, select_unpredictable, unreachable_unchecked};
 
 use crate::rt::{self, Answer};
+
+/// Says that the path which comes here is rarely taken, as `std::hint::cold_path`, which is newer than
+/// our oldest compiler.
+#[cold]
+pub const fn cold_path() {}
 
 /// Drop-in replacement for `std::hint::spin_loop`.
 ///

@@ -34,15 +34,21 @@ mod checkpoint;
 mod config;
 pub mod future;
 pub mod hint;
+pub mod lazy_static;
 pub mod model;
 mod progress;
 mod regions;
 mod report_dir;
 mod rt;
 mod search;
+mod shown;
 mod summary;
 pub mod sync;
 pub mod thread;
+
+/// How many threads loom can have in one execution, for tests that ask. Here there may be any number, and
+/// [`Builder::max_threads`] can say less.
+pub const MAX_THREADS: usize = 5;
 
 pub use config::{Algorithm, Builder, Executions};
 pub use model::{Any, Event, Failure, FailureKind, any, assume, choose, model, replay};

@@ -1,6 +1,5 @@
 //! What happens when a test calls `model`?
 
-use std::backtrace::Backtrace;
 use std::fmt;
 use std::panic::Location;
 use std::path::Path;
@@ -8,7 +7,6 @@ use std::sync::Arc;
 
 pub use crate::config::Builder;
 use crate::report_dir::ReportDir;
-use crate::rt::exec::heap::Watched;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
 use crate::rt::exec::{context, heap};
@@ -16,15 +14,14 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::execution::Execution;
-use crate::rt::report::places::{self, Life};
 use crate::rt::report::record::Record;
 use crate::rt::report::{dot, html, json, log, text};
-use crate::rt::trace::Site;
-use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Block, End, Wrong};
+use crate::rt::trace::verdict::{End, Wrong};
+use crate::rt::trace::{self, Site};
 use crate::rt::{self, Answer, Outcome};
 use crate::search::{Watch, fresh_seed};
+use crate::shown::{Body, Shown};
 use crate::summary::{Report, Verdict};
 
 /// What kind of failure was found.
@@ -254,19 +251,33 @@ impl Builder {
         let driver = loop {
             let log = watch.log.clone();
             let explored = log.listen(|| {
-                explore(body.clone(), driver, self.settings(site), |between| {
+                explore(body.clone(), driver, self.running(site), |between| {
                     watch.go_on(between)
                 })
             });
-            let found = match explored {
+            let mut found = match explored {
                 Explored::Passed(driver) => break driver,
                 Explored::Failed(found) => *found,
             };
-            let life = match found.end.block() {
-                Some(block) => self.life(block, body.clone(), &found, site),
-                None => Life::default(),
+            let key = (
+                kind_of(&found.end),
+                place(&found.end, found.message.as_ref()),
+            );
+            let known = |other: &Failure| (other.kind, &other.place) == (key.0, &key.1);
+            if failures.iter().any(known) {
+                driver = found.driver;
+                driver.finish(&found.end);
+                continue;
+            }
+            let body = Body {
+                settings: self,
+                body: body.clone(),
+                log: &log,
+                site,
             };
-            let (mut failure, end, rest) = failure(found, life, log.lines());
+            found.log = log.lines();
+            let shown = body.shown(&mut found, self.replay.is_some());
+            let (mut failure, end, rest) = failure(found, shown);
             if rest.coverage() == Coverage::Sampled {
                 failure.text.push_str(&format!(
                     "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
@@ -277,11 +288,7 @@ impl Builder {
                 failure.kind,
                 FailureKind::NotDeterministic | FailureKind::Schedule
             );
-            let known =
-                |other: &Failure| (other.kind, &other.place) == (failure.kind, &failure.place);
-            if !failures.iter().any(known) {
-                failures.push(failure);
-            }
+            failures.push(failure);
             driver = rest;
             driver.finish(&end);
             if last || failures.len() >= self.max_failures {
@@ -316,47 +323,14 @@ impl Builder {
 }
 
 impl Builder {
-    fn settings(&self, site: Site) -> Settings {
+    /// How executions of these settings are run.
+    pub(crate) fn running(&self, site: Site) -> Settings {
         Settings {
             stack_bytes: self.stack_size,
             patience: self.patience,
             site,
             check_leaks: self.check_leaks,
             watch: None,
-        }
-    }
-
-    /// Where the block was allocated and freed, from another run of the execution that failed: to note
-    /// that of every block all the time would cost more than the exploration.
-    fn life(
-        &self,
-        block: Block,
-        body: Arc<dyn Fn() + Send + Sync>,
-        found: &Found,
-        site: Site,
-    ) -> Life {
-        let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
-        let driver = self.driver(Box::new(Replay::new(schedule)));
-        let settings = Settings {
-            watch: Some(block),
-            ..self.settings(site)
-        };
-        match explore(body, driver, settings, |_| true) {
-            Explored::Failed(again) => {
-                let Watched {
-                    allocated,
-                    freed,
-                    again,
-                    ..
-                } = again.watched;
-                let place = |trace: Option<Backtrace>| places::of(&trace?);
-                Life {
-                    allocated: place(allocated),
-                    freed: place(freed),
-                    again: place(again),
-                }
-            }
-            Explored::Passed(_) => Life::default(),
         }
     }
 }
@@ -389,8 +363,22 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
 }
 
 /// The failure that was found, how its execution ended, and what explores on.
-fn failure(found: Found, life: Life, log: Vec<Said>) -> (Failure, End, Driver) {
-    let kind = match &found.end {
+fn failure(found: Found, shown: Shown) -> (Failure, End, Driver) {
+    let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
+    let failure = match &shown.simpler {
+        Some(simpler) => told(simpler, executions, &shown),
+        None => told(&found, executions, &shown),
+    };
+    let failure = Failure {
+        payload: found.payload.map(std::sync::Mutex::new),
+        ..failure
+    };
+    (failure, found.end, found.driver)
+}
+
+/// The kind of failure that an execution ended with.
+fn kind_of(end: &End) -> FailureKind {
+    match end {
         End::Panicked { .. } => FailureKind::Panic,
         End::Deadlock(_) => FailureKind::Deadlock,
         End::Livelock { .. } => FailureKind::Livelock,
@@ -407,18 +395,32 @@ fn failure(found: Found, life: Life, log: Vec<Said>) -> (Failure, End, Driver) {
             }
         },
         End::Complete | End::Pruned(_) => unreachable!("dpor bug: no failure"),
-    };
+    }
+}
+
+/// A failure in words, without its payload.
+fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
+    let kind = kind_of(&found.end);
+    let mut schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
+    if let End::Livelock { .. } = found.end {
+        // Once nothing but spinning is left, it goes on by itself.
+        let let_go = |event: &trace::Event| event.outcome == Outcome::LetGo;
+        let spins = found.driver.trace.events().iter().position(let_go);
+        schedule.steps.truncate(spins.unwrap_or(usize::MAX));
+    }
     let message = found.message.as_ref();
     let record = Record {
         trace: found.driver.trace.clone(),
         machine: found.driver.machine.clone(),
-        given: found.names,
+        given: found.names.clone(),
         message: message.map(|message| message.text.clone()),
         raised: message.and_then(|message| message.location.clone()),
-        life,
-        log,
-        executions: found.driver.stats.complete + found.driver.stats.assumed + 1,
-        schedule: Schedule::of(&found.driver.trace, &found.driver.machine.names).to_string(),
+        life: shown.life.clone(),
+        pair: shown.pair.clone(),
+        simplified: shown.simpler.is_some(),
+        log: found.log.clone(),
+        executions,
+        schedule: schedule.to_string(),
         test: std::thread::current().name().map(str::to_owned),
         end: found.end.clone(),
     };
@@ -433,21 +435,20 @@ fn failure(found: Found, life: Life, log: Vec<Said>) -> (Failure, End, Driver) {
         what,
         place,
     });
-    let failure = Failure {
+    Failure {
         events: events.collect(),
         kind,
         text,
         schedule: record.schedule.clone(),
-        payload: found.payload.map(std::sync::Mutex::new),
+        payload: None,
         place: place(&found.end, found.message.as_ref()),
         others: Vec::new(),
         record: Some(Box::new(record)),
-    };
-    (failure, found.end, found.driver)
+    }
 }
 
 /// Where an execution failed, to tell whether two failures are the same.
-fn place(end: &End, message: Option<&Message>) -> String {
+pub(crate) fn place(end: &End, message: Option<&Message>) -> String {
     if let Some(Some((file, line, column))) = message.map(|message| &message.location) {
         return format!("{file}:{line}:{column}");
     }

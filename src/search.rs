@@ -165,6 +165,8 @@ impl<'a> Watch<'a> {
             given: names,
             panic: None,
             life: &Life::default(),
+            pair: None,
+            simplified: false,
             log: &self.log.lines(),
             executions: number,
             schedule: &Schedule::of(&driver.trace, &driver.machine.names).to_string(),
@@ -183,7 +185,7 @@ impl<'a> Watch<'a> {
     fn limit(&self, driver: &Driver) -> Option<Limit> {
         let settings = self.settings;
         if let Some(most) = settings.max_permutations
-            && driver.stats.begun() - self.before >= most
+            && driver.stats.begun() - self.before >= most as u64
         {
             return Some(Limit::Permutations(most));
         }

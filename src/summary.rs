@@ -180,7 +180,7 @@ impl fmt::Display for Verdict {
 #[non_exhaustive]
 pub enum Limit {
     /// [`Builder::max_permutations`](crate::Builder::max_permutations), in executions.
-    Permutations(u64),
+    Permutations(usize),
     /// [`Builder::max_duration`](crate::Builder::max_duration).
     Duration(Duration),
     /// [`Builder::max_memory`](crate::Builder::max_memory), in bytes.

@@ -54,7 +54,7 @@ fn adders(seen: impl Fn(String)) {
 type Seen = BTreeMap<String, u32>;
 
 /// One run that is stopped after `most` executions.
-fn part(file: &Path, most: u64, seen: &Arc<Mutex<Seen>>) -> Report {
+fn part(file: &Path, most: usize, seen: &Arc<Mutex<Seen>>) -> Report {
     let mut builder = Builder::new();
     builder.checkpoint_file = Some(file.to_owned());
     builder.max_permutations = Some(most);
@@ -68,7 +68,7 @@ fn part(file: &Path, most: u64, seen: &Arc<Mutex<Seen>>) -> Report {
 fn an_exploration_in_parts_is_the_same_as_one_in_a_piece() {
     let file = Scratch::new("parts");
     let whole = Arc::new(Mutex::new(Seen::new()));
-    let piece = part(&file.0, u64::MAX, &whole);
+    let piece = part(&file.0, usize::MAX, &whole);
     assert_eq!(piece.verdict, Verdict::Complete);
     for most in [1, 10, 97] {
         let seen = Arc::new(Mutex::new(Seen::new()));

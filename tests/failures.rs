@@ -249,7 +249,9 @@ fn a_panic_while_other_threads_hold_locks_unwinds_every_stack() {
             DROPS.fetch_add(1, SeqCst);
         }
     }
-    let found = failure(|| {
+    let mut builder = Builder::new();
+    builder.simplify = 0;
+    let found = builder.explore(|| {
         let lock = Arc::new(Mutex::new(0));
         let payload = Payload(lock.clone());
         let held = lock.lock().unwrap();
@@ -260,6 +262,7 @@ fn a_panic_while_other_threads_hold_locks_unwinds_every_stack() {
         drop(other.join());
         drop(held);
     });
+    let found = found.expect_err("the panic");
     assert_eq!(found.kind(), FailureKind::Panic);
     assert!(found.to_string().contains("in the middle"));
     assert_eq!(DROPS.load(SeqCst), 1);

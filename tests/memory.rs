@@ -403,7 +403,7 @@ fn plain_accesses_to_an_atomic_must_be_ordered_with_its_operations() {
 
 #[test]
 fn executions_that_are_given_up_leave_no_memory_behind() {
-    let run = |executions: u64| {
+    let run = |executions: usize| {
         let mut builder = Builder::new();
         builder.max_permutations = Some(executions);
         builder.explore(|| {

@@ -43,7 +43,7 @@ fn a_search_that_is_stopped_says_how_many_preemptions_it_has_covered() {
     let mut builder = Builder::new();
     builder.algorithm = Algorithm::Bounded;
     let full = builder.check(three_and_three);
-    builder.max_permutations = Some((full.executions + full.pruned) / 2);
+    builder.max_permutations = Some((full.executions + full.pruned) as usize / 2);
     let report = builder.check(three_and_three);
     assert!(matches!(
         report.verdict,

@@ -302,7 +302,7 @@ fn sequence_locks() {
             };
             fence(Acquire);
             let after = lock.sequence.load(Relaxed);
-            if before == after && before % 2 == 0 {
+            if before == after && before.is_multiple_of(2) {
                 assert_eq!(data, if before == 2 { 5 } else { 0 });
             }
             other.join().unwrap();

@@ -6,7 +6,7 @@ use std::sync::Mutex as StdMutex;
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::{AtomicUsize, Ordering};
-use dpor::sync::{Condvar, Mutex, RwLock};
+use dpor::sync::{Barrier, Condvar, LazyLock, Mutex, Once, RwLock, mpsc};
 use dpor::{Builder, FailureKind, thread};
 
 /// The outcomes of `f` in all executions.
@@ -169,4 +169,179 @@ fn there_may_be_more_than_five_threads() {
         });
     });
     assert_eq!((seen.len(), executions), (1, 1));
+}
+
+#[test]
+fn a_later_waiter_is_woken_by_one_notification_too() {
+    let (seen, _) = outcomes(|| {
+        let (turn, condvar) = (Mutex::new(0), Condvar::new());
+        let woken = AtomicUsize::new(0);
+        let wait = |me: usize| {
+            // The order of the two waits is fixed: the second comes after the first has unlocked.
+            let mut guard = turn.lock().unwrap();
+            while *guard != me {
+                drop(guard);
+                thread::yield_now();
+                guard = turn.lock().unwrap();
+            }
+            *guard = me + 1;
+            drop(condvar.wait(guard).unwrap());
+            let _ = woken.compare_exchange(0, me + 1, SeqCst, SeqCst);
+        };
+        thread::scope(|s| {
+            s.spawn(|| wait(0));
+            s.spawn(|| wait(1));
+            loop {
+                let guard = turn.lock().unwrap();
+                if *guard == 2 {
+                    break;
+                }
+                drop(guard);
+                thread::yield_now();
+            }
+            condvar.notify_one();
+            while woken.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
+            condvar.notify_one();
+        });
+        woken.load(SeqCst)
+    });
+    assert_eq!(seen, BTreeSet::from([1, 2]));
+}
+
+#[test]
+fn a_timed_wait_for_a_condition_sees_it_come_true_or_the_time_pass() {
+    let (seen, _) = outcomes(|| {
+        let (ready, condvar) = (Mutex::new(false), Condvar::new());
+        thread::scope(|s| {
+            s.spawn(|| {
+                *ready.lock().unwrap() = true;
+                condvar.notify_one();
+            });
+            let guard = ready.lock().unwrap();
+            let long = std::time::Duration::from_secs(3600);
+            let waited = condvar.wait_timeout_while(guard, long, |ready| !*ready);
+            let (guard, result) = waited.unwrap();
+            (*guard, result.timed_out())
+        })
+    });
+    // What came true is never told as a time-out.
+    assert_eq!(seen, BTreeSet::from([(false, true), (true, false)]));
+}
+
+#[test]
+fn a_wait_for_a_condition_ends_when_it_holds() {
+    let (seen, _) = outcomes(|| {
+        let (count, condvar) = (Mutex::new(0), Condvar::new());
+        thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    *count.lock().unwrap() += 1;
+                    condvar.notify_all();
+                });
+            }
+            *condvar
+                .wait_while(count.lock().unwrap(), |count| *count < 2)
+                .unwrap()
+        })
+    });
+    assert_eq!(seen, BTreeSet::from([2]));
+}
+
+#[test]
+fn a_thread_has_finished_or_not_when_somebody_looks() {
+    let (seen, executions) = outcomes(|| {
+        let worker = thread::spawn(|| ());
+        let finished = worker.is_finished();
+        worker.join().unwrap();
+        finished
+    });
+    assert_eq!(seen, BTreeSet::from([false, true]));
+    assert_eq!(executions, 2);
+}
+
+#[test]
+fn an_initialisation_is_seen_before_and_after_it_happens() {
+    let (seen, _) = outcomes(|| {
+        let (once, lazy) = (Once::new(), LazyLock::new(|| 5));
+        thread::scope(|s| {
+            s.spawn(|| once.call_once(|| ()));
+            s.spawn(|| *lazy);
+            (once.is_completed(), LazyLock::get(&lazy).copied())
+        })
+    });
+    let all = [
+        (false, None),
+        (false, Some(5)),
+        (true, None),
+        (true, Some(5)),
+    ];
+    assert_eq!(seen, BTreeSet::from(all));
+}
+
+#[test]
+fn an_iterator_over_what_is_there_sees_any_first_part_of_it() {
+    let (seen, _) = outcomes(|| {
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|s| {
+            s.spawn(move || {
+                for message in 1..3 {
+                    sender.send(message).unwrap();
+                }
+            });
+            let early: Vec<_> = receiver.try_iter().collect();
+            let late: Vec<_> = receiver.iter().collect();
+            (early, late)
+        })
+    });
+    let all = [
+        (vec![], vec![1, 2]),
+        (vec![1], vec![2]),
+        (vec![1, 2], vec![]),
+    ];
+    assert_eq!(seen, BTreeSet::from(all));
+}
+
+#[test]
+fn three_threads_at_a_barrier_for_two_leave_one_behind() {
+    let mut builder = Builder::new();
+    builder.max_failures = 10;
+    let failure = builder.explore(|| {
+        let barrier = Barrier::new(2);
+        thread::scope(|s| {
+            s.spawn(|| barrier.wait());
+            s.spawn(|| barrier.wait());
+            barrier.wait();
+        });
+    });
+    let failure = failure.expect_err("one waits for ever");
+    assert_eq!(failure.kind(), FailureKind::Deadlock);
+    // Any of the three may be the one; the main thread then waits at the barrier or for another.
+    assert_eq!(1 + failure.others().len(), 3, "{failure}");
+}
+
+#[test]
+fn a_lock_is_seen_before_and_after_it_is_poisoned() {
+    let seen = StdArc::new(StdMutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let report = builder.check(move || {
+        let (mutex, lock) = (Mutex::new(()), RwLock::new(()));
+        thread::scope(|s| {
+            let other = s.spawn(|| {
+                let _guards = (mutex.lock(), lock.write());
+                panic!("while the locks are held");
+            });
+            let outcome = (mutex.is_poisoned(), lock.is_poisoned());
+            all.lock().unwrap().insert(outcome);
+            assert!(other.join().is_err());
+        });
+    });
+    assert!(report.complete);
+    // The locks are given up one after the other, in the order of the tuple's fields.
+    let all = [(false, false), (false, true), (true, false), (true, true)];
+    assert_eq!(*seen.lock().unwrap(), BTreeSet::from(all));
+    assert_eq!(report.executions, 4);
 }

@@ -120,7 +120,7 @@ fn outside_of_a_model_scopes_and_locals_are_real_ones() {
     });
     let text = caught.expect_err("the scope tells");
     let text = text.downcast_ref::<&str>().expect("a text");
-    assert_eq!(*text, "a thread of the scope has panicked");
+    assert_eq!(*text, "a scoped thread panicked");
     dpor::thread_local! { static LOCAL: Cell<u32> = const { Cell::new(1) }; }
     LOCAL.set(2);
     let other = thread::spawn(|| LOCAL.get()).join().unwrap();
@@ -220,9 +220,7 @@ fn a_scope_tells_of_a_caught_panic_that_nobody_asked_for() {
     });
     let failure = failure.expect_err("the scope panics");
     assert!(
-        failure
-            .to_string()
-            .contains("a thread of the scope has panicked"),
+        failure.to_string().contains("a scoped thread panicked"),
         "{failure}"
     );
 }
@@ -358,4 +356,99 @@ fn explorations_in_parallel_that_share_statics_take_turns() {
             });
         }
     });
+}
+
+/// Panics, and catches it.
+fn caught(body: impl FnOnce()) {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    assert!(result.is_err());
+}
+
+#[test]
+fn a_thread_that_has_caught_its_own_panic_is_explored_as_before() {
+    for catch_panics in [false, true] {
+        let mut builder = Builder::new();
+        builder.catch_panics = catch_panics;
+        let report = builder.check(|| {
+            caught(|| panic!("caught"));
+            assert!(!thread::panicking());
+            let x = AtomicUsize::new(0);
+            thread::scope(|s| {
+                s.spawn(|| x.fetch_add(1, SeqCst));
+                x.fetch_add(1, SeqCst);
+            });
+        });
+        assert_eq!(report.executions, 2);
+    }
+}
+
+#[test]
+fn a_thread_that_has_caught_its_own_panic_ends_with_its_execution() {
+    let went_on = std::sync::Arc::new(StdAtomicUsize::new(0));
+    let after = went_on.clone();
+    let result = Builder::new().explore(move || {
+        caught(|| panic!("caught"));
+        thread::park();
+        after.fetch_add(1, SeqCst);
+    });
+    assert_eq!(result.unwrap_err().kind(), FailureKind::Deadlock);
+    assert_eq!(went_on.load(SeqCst), 0);
+}
+
+#[test]
+fn a_panic_that_is_caught_poisons_the_lock_that_is_held() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let report = builder.check(|| {
+        let lock = Mutex::new(0);
+        thread::scope(|s| {
+            s.spawn(|| {
+                caught(|| {
+                    let _guard = lock.lock();
+                    panic!("caught");
+                });
+                assert!(lock.is_poisoned());
+            });
+            drop(lock.lock());
+        });
+    });
+    assert_eq!(report.executions, 2);
+}
+
+#[test]
+fn a_panic_that_is_caught_although_it_fails_the_test_may_not_unlock() {
+    let failure = Builder::new().explore(|| {
+        let lock = Mutex::new(0);
+        caught(|| {
+            let _guard = lock.lock();
+            panic!("caught");
+        });
+        drop(lock.lock());
+    });
+    let text = failure.unwrap_err().to_string();
+    assert!(text.contains("was caught by `catch_unwind`"), "{text}");
+    assert!(text.contains("Builder::catch_panics"), "{text}");
+}
+
+#[test]
+fn a_lock_in_a_static_is_not_poisoned_when_an_execution_begins() {
+    static LOCK: Mutex<u8> = Mutex::new(0);
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    for _ in 0..2 {
+        let report = builder.check(|| {
+            assert!(!LOCK.is_poisoned());
+            let other = thread::spawn(|| {
+                let _guard = LOCK.lock();
+                panic!("while the lock is held");
+            });
+            let before = LOCK.lock().is_err();
+            assert!(other.join().is_err());
+            assert!(LOCK.lock().is_err());
+            LOCK.clear_poison();
+            assert_eq!(*LOCK.lock().unwrap(), 0, "{before}");
+        });
+        assert_eq!(report.executions, 2);
+        assert!(!LOCK.is_poisoned());
+    }
 }

@@ -20,5 +20,8 @@
 mod track;
 mod tracking;
 
-pub use track::{Layout, Track, alloc, alloc_zeroed, dealloc, may_leak, realloc};
+#[allow(deprecated, reason = "a name that std has is a name that we have")]
+pub use std::alloc::LayoutErr;
+pub use std::alloc::{GlobalAlloc, Layout, LayoutError, System, handle_alloc_error};
+pub use track::{Track, alloc, alloc_zeroed, dealloc, may_leak, realloc};
 pub use tracking::Tracking;

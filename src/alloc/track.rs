@@ -1,10 +1,8 @@
 //! Is a value dropped in every execution?
 
-use std::alloc::{self as std_alloc};
+use std::alloc::{self as std_alloc, Layout};
 
 use crate::rt::{self, Tracked};
-
-pub use std::alloc::Layout;
 
 /// A value that must be dropped, or taken out, before the execution ends; otherwise the test fails, with
 /// the place where it was made. As `loom::alloc::Track`.

@@ -234,7 +234,7 @@ mod tests {
             ]
         };
         let heap = Heap::new();
-        let mut pool = Pool::new(64 * 1024);
+        let mut pool = Pool::new(64 * 1024, |body| body());
         heap.attach(|| {
             for call in calls {
                 let mut coroutine = pool.start(Box::new(move || {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`UnsafeCell`] | `std::cell::UnsafeCell`, with the closures of loom's |
 //! | [`ConstPtr`], [`MutPtr`] | loom's: accesses that last as long as a value |
-//! | [`Cell`] | loom's `cell::Cell` |
+//! | [`Cell`] | loom's and `std::cell::Cell` |
+//! | `RefCell`, `OnceCell`, `LazyCell` and their kin | std's own: they count their borrows themselves, and no two threads share them |
 //!
 //! An access is no scheduling point and no event: where it stands between its neighbours does not matter
 //! as long as it is ordered with the accesses of other threads, and if it is not, the test fails. Ordered
@@ -13,6 +14,9 @@
 //! Where std and loom have one name for two things (`get`, `get_mut`) it is std's here. Loom's are
 //! [`UnsafeCell::read`] and [`UnsafeCell::write`].
 
+mod single;
 mod unsafe_cell;
 
-pub use unsafe_cell::{Cell, ConstPtr, MutPtr, UnsafeCell};
+pub use single::Cell;
+pub use std::cell::{BorrowError, BorrowMutError, LazyCell, OnceCell, Ref, RefCell, RefMut};
+pub use unsafe_cell::{ConstPtr, MutPtr, UnsafeCell};

@@ -2,7 +2,7 @@
 
 use std::cell as std_cell;
 use std::fmt;
-use std::mem::needs_drop;
+use std::mem::{ManuallyDrop, needs_drop, transmute_copy};
 
 use crate::rt::{self, Accessing, Memory};
 
@@ -19,9 +19,29 @@ pub struct UnsafeCell<T: ?Sized>(std_cell::UnsafeCell<T>);
 /// # Safety
 ///
 /// A `T` is there, and nobody uses it again.
-unsafe fn drop_data<T>(data: *mut u8) {
+unsafe fn drop_data<T: ?Sized>(data: *mut u8) {
+    assert!(is_thin::<T>(), "dpor bug: an address is no pointer to this");
+    // SAFETY: a pointer to a `T` is an address and nothing else, so the two have the same layout.
+    let data: *mut T = unsafe { transmute_copy(&data) };
     // SAFETY: the caller says so.
-    unsafe { std::ptr::drop_in_place(data.cast::<T>()) };
+    unsafe { std::ptr::drop_in_place(data) };
+}
+
+/// Whether a pointer to a `T` is its address alone.
+const fn is_thin<T: ?Sized>() -> bool {
+    size_of::<*const T>() == size_of::<*const ()>()
+}
+
+/// The value of a cell. In a `const fn` it cannot be moved out of its field, because the compiler does
+/// not see that nothing is left to drop.
+///
+/// # Safety
+///
+/// `C` is transparent over `T`.
+pub(super) const unsafe fn peel<C, T>(cell: C) -> T {
+    let cell = ManuallyDrop::new(cell);
+    // SAFETY: the two have the same layout, and what is copied is not used or dropped again.
+    unsafe { transmute_copy(&cell) }
 }
 
 impl<T> UnsafeCell<T> {
@@ -31,12 +51,13 @@ impl<T> UnsafeCell<T> {
     }
 
     /// The value, when nobody shares the cell any more.
-    pub fn into_inner(self) -> T {
-        self.0.into_inner()
+    pub const fn into_inner(self) -> T {
+        // SAFETY: the cell is transparent over std's, which is transparent over `T`.
+        unsafe { peel(self) }
     }
 }
 
-impl<T> UnsafeCell<T> {
+impl<T: ?Sized> UnsafeCell<T> {
     /// Calls `f` with a pointer to the value, which it may read from until it returns.
     #[track_caller]
     pub fn with<F, R>(&self, f: F) -> R
@@ -79,8 +100,9 @@ impl<T> UnsafeCell<T> {
     fn access(&self, write: bool) -> Option<Accessing> {
         let memory = Memory {
             start: self.0.get().cast(),
-            size: size_of::<T>(),
-            drop: if needs_drop::<T>() {
+            size: size_of_val(&self.0),
+            // A value whose type is not known where it ends is never in a static itself.
+            drop: if needs_drop::<T>() && is_thin::<T>() {
                 Some(drop_data::<T>)
             } else {
                 None
@@ -190,83 +212,5 @@ impl<T: ?Sized> MutPtr<T> {
         F: FnOnce(*mut T) -> R,
     {
         f(self.pointer)
-    }
-}
-
-/// A cell for one thread at a time whose accesses are watched, as `loom::cell::Cell`.
-#[derive(Default)]
-pub struct Cell<T>(UnsafeCell<T>);
-
-impl<T> Cell<T> {
-    /// A cell with this value.
-    pub const fn new(value: T) -> Cell<T> {
-        Cell(UnsafeCell::new(value))
-    }
-
-    /// A copy of the value.
-    #[track_caller]
-    pub fn get(&self) -> T
-    where
-        T: Copy,
-    {
-        // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
-        self.0.with(|value| unsafe { *value })
-    }
-
-    /// Replaces the value and drops the old one.
-    #[track_caller]
-    pub fn set(&self, value: T) {
-        drop(self.replace(value));
-    }
-
-    /// Replaces the value and gives the old one.
-    #[track_caller]
-    pub fn replace(&self, value: T) -> T {
-        // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
-        self.0
-            .with_mut(|old| unsafe { std::mem::replace(&mut *old, value) })
-    }
-
-    /// Takes the value and leaves the default.
-    #[track_caller]
-    pub fn take(&self) -> T
-    where
-        T: Default,
-    {
-        self.replace(T::default())
-    }
-
-    /// Exchanges the values of two cells.
-    #[track_caller]
-    pub fn swap(&self, other: &Cell<T>) {
-        if std::ptr::eq(self, other) {
-            return;
-        }
-        self.0.with_mut(|a| {
-            // SAFETY: the cells are two, and not `Sync`, so nobody else accesses them meanwhile.
-            other.0.with_mut(|b| unsafe { std::ptr::swap(a, b) });
-        });
-    }
-
-    /// The value, when nobody shares the cell any more.
-    pub fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
-
-    /// The value; the reference is exclusive.
-    pub fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut()
-    }
-}
-
-impl<T> From<T> for Cell<T> {
-    fn from(value: T) -> Self {
-        Cell::new(value)
-    }
-}
-
-impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cell").field(&self.get()).finish()
     }
 }

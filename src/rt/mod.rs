@@ -12,6 +12,7 @@ pub(crate) mod trace;
 use exec::context;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
+use exec::unwinding;
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -226,12 +227,17 @@ pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8)) {
 
 /// Runs the body of a thread; its panic is the result where the model wants panics to be caught.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    context::catch_panic(body)
+    unwinding::catch_panic(body)
+}
+
+/// Whether the panic of a thread is only its own end in the model that runs here, if one does.
+pub(crate) fn catches_panics() -> bool {
+    unwinding::catches_panics()
 }
 
 /// Whether the thread that runs here is unwinding from a panic.
 pub(crate) fn panicking() -> bool {
-    context::panicking()
+    unwinding::panicking()
 }
 
 /// In a torn-down execution: lets the other threads unwind first, because this one needs something

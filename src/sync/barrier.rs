@@ -21,6 +21,7 @@ pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
     /// Whether this thread was the last to arrive.
+    #[must_use]
     pub fn is_leader(&self) -> bool {
         self.0
     }
@@ -36,6 +37,7 @@ impl fmt::Debug for BarrierWaitResult {
 
 impl Barrier {
     /// A barrier for groups of `n` threads; 0 is as good as 1.
+    #[must_use]
     pub const fn new(n: usize) -> Barrier {
         Barrier {
             size: n,

@@ -33,6 +33,7 @@ pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
     /// Whether the time was over before a notification came.
+    #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
     }
@@ -40,6 +41,7 @@ impl WaitTimeoutResult {
 
 impl Condvar {
     /// A condition variable nobody waits for.
+    #[must_use]
     pub const fn new() -> Condvar {
         Condvar {
             address: AtomicU8::new(0),

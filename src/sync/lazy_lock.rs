@@ -70,7 +70,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
                 this.stage.undo_at_end(this, undo::<T, F>);
             }
         };
-        this.stage.call(false, begun, |_| {
+        this.stage.call(Some("LazyLock"), begun, |_| {
             // SAFETY: the stage lets one thread in, once.
             let f = unsafe {
                 *this.whole.get() = false;
@@ -178,30 +178,4 @@ impl<T: fmt::Debug, F> fmt::Debug for LazyLock<T, F> {
         }
         out.finish()
     }
-}
-
-/// Declares statics whose values are made when they are first used, as the crate `lazy_static` and
-/// loom do; in a model they are made anew in every execution.
-///
-/// ```
-/// use dpor::sync::Mutex;
-///
-/// dpor::lazy_static! {
-///     /// What was seen.
-///     static ref SEEN: Mutex<Vec<u32>> = Mutex::new(vec![1]);
-/// }
-///
-/// dpor::model(|| {
-///     SEEN.lock().unwrap().push(2);
-///     assert_eq!(*SEEN.lock().unwrap(), [1, 2]);
-/// });
-/// ```
-#[macro_export]
-macro_rules! lazy_static {
-    () => {};
-    ($(#[$attr:meta])* $vis:vis static ref $name:ident : $t:ty = $value:expr; $($rest:tt)*) => {
-        $(#[$attr])*
-        $vis static $name: $crate::sync::LazyLock<$t> = $crate::sync::LazyLock::new(|| $value);
-        $crate::lazy_static! { $($rest)* }
-    };
 }

@@ -9,6 +9,8 @@
 //! | `mpsc` | modelled; its errors are std's own |
 //! | `PoisonError`, `TryLockError`, `LockResult`, `TryLockResult` | std's own |
 //! | `Arc`, `Weak` | modelled; no unsizing but through `From<Box<dyn Trait>>`, no `self: Arc<Self>`, no `Waker` |
+//!
+//! `docs/SURFACE.md` lists every item.
 
 mod arc;
 pub mod atomic;
@@ -29,6 +31,8 @@ pub use condvar::{Condvar, WaitTimeoutResult};
 pub use lazy_lock::LazyLock;
 pub use mutex::{Mutex, MutexGuard};
 pub use notify::Notify;
+#[allow(deprecated, reason = "a name that std has is a name that we have")]
+pub use once::ONCE_INIT;
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -133,6 +133,7 @@ pub struct SyncSender<T>(End<real::SyncSender<T>, T>);
 pub struct Receiver<T>(End<real::Receiver<T>, T>);
 
 /// A channel with room for any number of messages. Inside a model it must not be used outside of it.
+#[must_use]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     if rt::current().is_none() {
         let (sender, receiver) = real::channel();
@@ -146,6 +147,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 /// A channel with room for `bound` messages; with 0 a send waits until its message is taken.
+#[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     if rt::current().is_none() {
         let (sender, receiver) = real::sync_channel(bound);
@@ -288,12 +290,12 @@ impl<T> Receiver<T> {
 
     /// The messages, until every sender is gone.
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter { receiver: self }
+        Iter { rx: self }
     }
 
     /// The messages that are there.
     pub fn try_iter(&self) -> TryIter<'_, T> {
-        TryIter { receiver: self }
+        TryIter { rx: self }
     }
 }
 
@@ -318,19 +320,19 @@ impl<T> fmt::Debug for Receiver<T> {
 /// The messages of a [`Receiver`], until every sender is gone.
 #[derive(Debug)]
 pub struct Iter<'a, T: 'a> {
-    receiver: &'a Receiver<T>,
+    rx: &'a Receiver<T>,
 }
 
 /// The messages that are in a [`Receiver`]'s queue.
 #[derive(Debug)]
 pub struct TryIter<'a, T: 'a> {
-    receiver: &'a Receiver<T>,
+    rx: &'a Receiver<T>,
 }
 
 /// The messages of a [`Receiver`] that it owns, until every sender is gone.
 #[derive(Debug)]
 pub struct IntoIter<T> {
-    receiver: Receiver<T>,
+    rx: Receiver<T>,
 }
 
 impl<T> Iterator for Iter<'_, T> {
@@ -338,7 +340,7 @@ impl<T> Iterator for Iter<'_, T> {
 
     #[track_caller]
     fn next(&mut self) -> Option<T> {
-        self.receiver.recv().ok()
+        self.rx.recv().ok()
     }
 }
 
@@ -347,7 +349,7 @@ impl<T> Iterator for TryIter<'_, T> {
 
     #[track_caller]
     fn next(&mut self) -> Option<T> {
-        self.receiver.try_recv().ok()
+        self.rx.try_recv().ok()
     }
 }
 
@@ -356,7 +358,7 @@ impl<T> Iterator for IntoIter<T> {
 
     #[track_caller]
     fn next(&mut self) -> Option<T> {
-        self.receiver.recv().ok()
+        self.rx.recv().ok()
     }
 }
 
@@ -374,6 +376,6 @@ impl<T> IntoIterator for Receiver<T> {
     type IntoIter = IntoIter<T>;
 
     fn into_iter(self) -> IntoIter<T> {
-        IntoIter { receiver: self }
+        IntoIter { rx: self }
     }
 }

@@ -33,6 +33,10 @@ pub struct MutexGuard<'a, T: ?Sized> {
     changed: bool,
 }
 
+// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
+// said by its owner, who cannot have come from another thread.
+unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
+
 impl<T: ?Sized> UnwindSafe for Mutex<T> {}
 impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
 
@@ -66,7 +70,7 @@ impl<T> Mutex<T> {
     pub fn into_inner(self) -> LockResult<T> {
         let data = self.inner.into_inner();
         self.poison
-            .check(data.unwrap_or_else(PoisonError::into_inner))
+            .mark(data.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -155,11 +159,13 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// Whether a thread panicked while it held the mutex.
+    #[track_caller]
     pub fn is_poisoned(&self) -> bool {
-        self.poison.get()
+        self.poison.look()
     }
 
     /// Forgets that a thread panicked while it held the mutex.
+    #[track_caller]
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
@@ -172,7 +178,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.poison.check(data)
+        self.poison.mark(data)
     }
 }
 
@@ -196,7 +202,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
             Some(guard) => out.field("data", &&*guard),
             None => out.field("data", &"<locked>"),
         };
-        out.field("poisoned", &self.is_poisoned());
+        out.field("poisoned", &self.poison.get());
         out.finish_non_exhaustive()
     }
 }
@@ -229,6 +235,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     }
 
     /// The guard, marked if the mutex is poisoned.
+    #[track_caller]
     pub(super) fn checked(self) -> LockResult<MutexGuard<'a, T>> {
         self.mutex.poison.check(self)
     }

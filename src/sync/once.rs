@@ -3,7 +3,9 @@
 //! [`Stage`] is the part that the model knows: how far the initialisation has come. `Once`, `OnceLock`
 //! and `LazyLock` add the data. Outside of a model std's `Once` makes threads wait for each other.
 
+use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync as std_sync;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -31,6 +33,13 @@ impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         self.0.end(true);
     }
+}
+
+/// Refuses to go on after a panic, in std's words.
+#[track_caller]
+fn poisoned(name: Option<&str>) -> ! {
+    let name = name.unwrap_or("Once");
+    panic!("{name} instance has previously been poisoned")
 }
 
 impl Stage {
@@ -109,13 +118,20 @@ impl Stage {
     }
 
     /// Runs `body` unless somebody has, or waits until that is done. `begun` is called where a model
-    /// has granted the initialisation, before `body`.
+    /// has granted the initialisation, before `body`. `refuses` is the name of the type if it does not
+    /// go on after a panic.
     ///
     /// # Panics
     ///
-    /// If it is poisoned, unless `force`.
+    /// If it is poisoned and the type refuses that.
     #[track_caller]
-    pub(super) fn call(&self, force: bool, begun: impl FnOnce(), body: impl FnOnce(bool)) {
+    pub(super) fn call(
+        &self,
+        refuses: Option<&str>,
+        begun: impl FnOnce(),
+        body: impl FnOnce(bool),
+    ) {
+        let force = refuses.is_none();
         match rt::perform(self.target(), OpKind::CallOnce { force }) {
             Answer::Done(Outcome::Success(found)) => {
                 self.state.store(RUNNING, Ordering::Relaxed);
@@ -124,11 +140,14 @@ impl Stage {
             }
             Answer::Done(outcome) => {
                 if outcome == Outcome::Failure(POISONED as u64) {
-                    panic!("the initialisation is poisoned: an earlier one has panicked");
+                    poisoned(refuses);
                 }
             }
             Answer::Outside if self.is_done() => {}
             Answer::Outside => {
+                if !force && self.state.load(Ordering::Acquire) == POISONED {
+                    poisoned(refuses);
+                }
                 let attempt = |poisoned| {
                     // A model may have come further than std's `Once` knows.
                     if !self.is_done() {
@@ -173,7 +192,7 @@ impl Stage {
     pub(super) fn wait(&self, force: bool) {
         match rt::perform(self.target(), OpKind::WaitOnce { force }) {
             Answer::Done(Outcome::Failure(found)) if found == POISONED as u64 && !force => {
-                panic!("the initialisation is poisoned: an earlier one has panicked");
+                poisoned(Some("Once"));
             }
             Answer::Done(_) => {}
             Answer::Outside if self.is_done() => {}
@@ -192,12 +211,22 @@ impl Stage {
 /// call.
 pub struct Once(Stage);
 
+/// A `Once` that has not been called.
+#[deprecated(note = "std has deprecated it; use `Once::new()`")]
+#[allow(
+    clippy::declare_interior_mutable_const,
+    reason = "std's is the same; each use is a new one"
+)]
+pub const ONCE_INIT: Once = Once::new();
+
 impl UnwindSafe for Once {}
 impl RefUnwindSafe for Once {}
 
 /// What a closure learns that is called by [`Once::call_once_force`].
 pub struct OnceState {
     poisoned: bool,
+    /// Std's can be written to from inside, so it is not shared.
+    alone: PhantomData<Cell<()>>,
 }
 
 impl OnceState {
@@ -229,6 +258,7 @@ unsafe fn undo_once(once: *mut u8) {
 impl Once {
     /// A `Once` that has not been called.
     #[allow(clippy::new_without_default, reason = "std's has no default either")]
+    #[must_use]
     pub const fn new() -> Once {
         Once(Stage::new())
     }
@@ -248,7 +278,7 @@ impl Once {
     where
         F: FnOnce(),
     {
-        self.0.call(false, || self.begun(), |_| f());
+        self.0.call(Some("Once"), || self.begun(), |_| f());
     }
 
     /// As [`Once::call_once`], but calls `f` also after a call that has panicked.
@@ -257,8 +287,13 @@ impl Once {
     where
         F: FnOnce(&OnceState),
     {
-        let call = |poisoned| f(&OnceState { poisoned });
-        self.0.call(true, || self.begun(), call);
+        let call = |poisoned| {
+            f(&OnceState {
+                poisoned,
+                alone: PhantomData,
+            })
+        };
+        self.0.call(None, || self.begun(), call);
     }
 
     /// Whether a call has come to its end.

@@ -37,6 +37,7 @@ unsafe fn undo<T>(lock: *mut u8) {
 
 impl<T> OnceLock<T> {
     /// A lock without a value.
+    #[must_use]
     pub const fn new() -> OnceLock<T> {
         OnceLock {
             stage: Stage::new(),
@@ -101,7 +102,7 @@ impl<T> OnceLock<T> {
     {
         // After a panic the next one tries again.
         self.stage.call(
-            true,
+            None,
             || self.stage.undo_at_end(self, undo::<T>),
             |_| {
                 let value = f();

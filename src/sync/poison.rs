@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LockResult, PoisonError};
 
-use crate::rt::{self, Memory};
+use crate::rt::{self, AtomicType, Memory, ObjectKind, OpKind, Target};
 
 /// Whether a thread panicked while it held a lock.
 #[derive(Debug, Default)]
@@ -18,16 +18,27 @@ impl Poison {
         Poison(AtomicBool::new(false))
     }
 
+    /// The mark, for who has the lock for himself or only prints it.
     pub(super) fn get(&self) -> bool {
         self.0.load(Relaxed)
     }
 
+    /// The mark, for everybody: a visible operation.
+    #[track_caller]
+    pub(super) fn look(&self) -> bool {
+        self.announce(OpKind::Load { order: Relaxed }, Location::caller());
+        self.get()
+    }
+
+    #[track_caller]
     pub(super) fn clear(&self) {
+        let (order, value) = (Relaxed, 0);
+        self.announce(OpKind::Store { order, value }, Location::caller());
         self.0.store(false, Relaxed);
     }
 
     /// `value`, marked as coming from a poisoned lock if this one is.
-    pub(super) fn check<G>(&self, value: G) -> LockResult<G> {
+    pub(super) fn mark<G>(&self, value: G) -> LockResult<G> {
         if self.get() {
             Err(PoisonError::new(value))
         } else {
@@ -35,10 +46,32 @@ impl Poison {
         }
     }
 
+    /// [`mark`](Poison::mark) where others may use the lock at the same time.
+    #[track_caller]
+    pub(super) fn check<G>(&self, guard: G) -> LockResult<G> {
+        self.look();
+        self.mark(guard)
+    }
+
     /// A lock that can write is given up by a thread that took it like this.
     pub(super) fn leave(&self, taken: &Taken) {
         if !taken.panicking && rt::panicking() {
+            let (order, value) = (Relaxed, 1);
+            self.announce(OpKind::Store { order, value }, taken.site);
             self.0.store(true, Relaxed);
+        }
+    }
+
+    /// Whoever does not hold the lock may see the mark change at any time. Where no panic can be
+    /// survived it never changes, and nobody needs to be told.
+    fn announce(&self, kind: OpKind, site: &'static Location<'static>) {
+        if rt::catches_panics() {
+            let target = Target {
+                address: self.0.as_ptr().addr(),
+                kind: ObjectKind::Atomic(AtomicType::Bool),
+                memory: self.get() as u64,
+            };
+            rt::perform_at(target, kind, site);
         }
     }
 }

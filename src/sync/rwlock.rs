@@ -46,6 +46,12 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
     changed: bool,
 }
 
+// SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
+// said by its owner, who cannot have come from another thread.
+unsafe impl<T: ?Sized + Sync> Sync for RwLockReadGuard<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Sync> Sync for RwLockWriteGuard<'_, T> {}
+
 impl<T: ?Sized> UnwindSafe for RwLock<T> {}
 impl<T: ?Sized> RefUnwindSafe for RwLock<T> {}
 
@@ -88,7 +94,7 @@ impl<T> RwLock<T> {
     pub fn into_inner(self) -> LockResult<T> {
         let data = self.inner.into_inner();
         self.poison
-            .check(data.unwrap_or_else(PoisonError::into_inner))
+            .mark(data.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -219,11 +225,13 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Whether a thread panicked while it held the lock for writing.
+    #[track_caller]
     pub fn is_poisoned(&self) -> bool {
-        self.poison.get()
+        self.poison.look()
     }
 
     /// Forgets that a thread panicked while it held the lock for writing.
+    #[track_caller]
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
@@ -236,7 +244,7 @@ impl<T: ?Sized> RwLock<T> {
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.poison.check(data)
+        self.poison.mark(data)
     }
 }
 
@@ -260,7 +268,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
             Some(guard) => out.field("data", &&*guard),
             None => out.field("data", &format_args!("<locked>")),
         };
-        out.field("poisoned", &self.is_poisoned());
+        out.field("poisoned", &self.poison.get());
         out.finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 //! What does one thread know of another?
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Result;
@@ -89,22 +90,29 @@ impl<T> JoinHandle<T> {
     }
 
     /// The thread that is waited for.
+    #[must_use]
     pub fn thread(&self) -> &Thread {
         &self.thread
     }
 }
 
-impl<T> std::fmt::Debug for JoinHandle<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+// SAFETY: a handle gives the thread's result to the one who joins, by value. The thread could only be
+// spawned if its result may be sent.
+unsafe impl<T> Send for JoinHandle<T> {}
+// SAFETY: a shared handle gives no access to the result.
+unsafe impl<T> Sync for JoinHandle<T> {}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JoinHandle").finish_non_exhaustive()
     }
 }
 
 /// A thread, to be unparked or named.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Thread(pub(super) Which);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Which {
     Modelled {
         thread: Modelled,
@@ -114,10 +122,10 @@ pub(super) enum Which {
 }
 
 /// What tells threads apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ThreadId(WhichId);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum WhichId {
     Modelled(Modelled),
     Real(std::thread::ThreadId),
@@ -146,6 +154,7 @@ impl Thread {
     }
 
     /// What tells this thread from others.
+    #[must_use]
     pub fn id(&self) -> ThreadId {
         ThreadId(match &self.0 {
             Which::Real(thread) => WhichId::Real(thread.id()),
@@ -154,10 +163,30 @@ impl Thread {
     }
 
     /// The name it was given.
+    #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
             Which::Real(thread) => thread.name(),
             Which::Modelled { name, .. } => name.as_deref(),
+        }
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Thread")
+            .field("id", &self.id())
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            WhichId::Real(id) => id.fmt(f),
+            // Like std's, the first one is 1.
+            WhichId::Modelled(id) => f.debug_tuple("ThreadId").field(&(id.index() + 1)).finish(),
         }
     }
 }

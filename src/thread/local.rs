@@ -64,7 +64,7 @@ impl fmt::Debug for AccessError {
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the thread-local variable has been dropped at the end of its thread")
+        fmt::Display::fmt("already destroyed", f)
     }
 }
 
@@ -97,7 +97,9 @@ impl<T: 'static> LocalKey<T> {
     {
         match self.try_with(f) {
             Ok(result) => result,
-            Err(error) => panic!("{error}"),
+            Err(error) => panic!(
+                "cannot access a Thread Local Storage value during or after destruction: {error:?}"
+            ),
         }
     }
 
@@ -127,48 +129,57 @@ impl<T: 'static> LocalKey<T> {
     }
 }
 
-impl<T: 'static> LocalKey<Cell<T>> {
-    /// Sets this thread's value.
-    ///
-    /// # Panics
-    ///
-    /// As [`LocalKey::with`].
-    pub fn set(&'static self, value: T) {
-        self.with(|cell| cell.set(value));
-    }
+/// The methods of a variable that is a cell, std's or ours.
+macro_rules! of_a_cell {
+    ($($($path:ident)::+;)*) => {$(
+        impl<T: 'static> LocalKey<$($path)::+<T>> {
+            /// Sets this thread's value.
+            ///
+            /// # Panics
+            ///
+            /// As [`LocalKey::with`].
+            pub fn set(&'static self, value: T) {
+                self.with(|cell| cell.set(value));
+            }
 
-    /// A copy of this thread's value.
-    ///
-    /// # Panics
-    ///
-    /// As [`LocalKey::with`].
-    pub fn get(&'static self) -> T
-    where
-        T: Copy,
-    {
-        self.with(Cell::get)
-    }
+            /// A copy of this thread's value.
+            ///
+            /// # Panics
+            ///
+            /// As [`LocalKey::with`].
+            pub fn get(&'static self) -> T
+            where
+                T: Copy,
+            {
+                self.with(|cell| cell.get())
+            }
 
-    /// This thread's value; the default is left in its place.
-    ///
-    /// # Panics
-    ///
-    /// As [`LocalKey::with`].
-    pub fn take(&'static self) -> T
-    where
-        T: Default,
-    {
-        self.with(Cell::take)
-    }
+            /// This thread's value; the default is left in its place.
+            ///
+            /// # Panics
+            ///
+            /// As [`LocalKey::with`].
+            pub fn take(&'static self) -> T
+            where
+                T: Default,
+            {
+                self.with(|cell| cell.take())
+            }
 
-    /// This thread's value; `value` is left in its place.
-    ///
-    /// # Panics
-    ///
-    /// As [`LocalKey::with`].
-    pub fn replace(&'static self, value: T) -> T {
-        self.with(|cell| cell.replace(value))
-    }
+            /// This thread's value; `value` is left in its place.
+            ///
+            /// # Panics
+            ///
+            /// As [`LocalKey::with`].
+            pub fn replace(&'static self, value: T) -> T {
+                self.with(|cell| cell.replace(value))
+            }
+        }
+    )*};
+}
+of_a_cell! {
+    Cell;
+    crate::cell::Cell;
 }
 
 impl<T: 'static> LocalKey<RefCell<T>> {

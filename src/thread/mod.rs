@@ -28,6 +28,7 @@ pub use spawn::{Builder, spawn};
 pub use std::thread::{Result, available_parallelism};
 
 /// The thread that calls this.
+#[must_use]
 pub fn current() -> Thread {
     Thread::current()
 }
@@ -86,6 +87,7 @@ pub fn sleep_ms(ms: u32) {
 }
 
 /// Whether this thread is unwinding.
+#[must_use]
 pub fn panicking() -> bool {
     rt::panicking()
 }

@@ -22,6 +22,8 @@ pub(super) struct Members {
     modelled: Mutex<Vec<Modelled>>,
     /// Whom to wake, outside of a model.
     owner: std::thread::Thread,
+    /// The thread that opened the scope.
+    thread: Thread,
 }
 
 impl Members {
@@ -123,6 +125,7 @@ where
             panicked: AtomicBool::new(false),
             modelled: Mutex::default(),
             owner: std::thread::current(),
+            thread: Thread::current(),
         }),
         scope: PhantomData,
         env: PhantomData,
@@ -133,7 +136,7 @@ where
     drop(wait);
     assert!(
         !scope.members.panicked.load(Ordering::Relaxed),
-        "a thread of the scope has panicked"
+        "a scoped thread panicked"
     );
     result
 }
@@ -160,7 +163,18 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").finish_non_exhaustive()
+        let members = &*self.members;
+        f.debug_struct("Scope")
+            .field(
+                "num_running_threads",
+                &members.alive.load(Ordering::Relaxed),
+            )
+            .field(
+                "a_thread_panicked",
+                &members.panicked.load(Ordering::Relaxed),
+            )
+            .field("main_thread", &members.thread)
+            .finish_non_exhaustive()
     }
 }
 
@@ -179,6 +193,7 @@ impl<'scope, T> ScopedJoinHandle<'scope, T> {
     }
 
     /// The thread that is waited for.
+    #[must_use]
     pub fn thread(&self) -> &Thread {
         self.handle.thread()
     }

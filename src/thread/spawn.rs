@@ -1,5 +1,6 @@
 //! How does a thread begin?
 
+use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,12 +28,12 @@ where
 pub(super) fn expect<H>(handle: io::Result<H>) -> H {
     match handle {
         Ok(handle) => handle,
-        Err(error) => panic!("a thread could not be spawned: {error}"),
+        Err(error) => panic!("failed to spawn thread: {error:?}"),
     }
 }
 
 /// Gives a thread properties before it is spawned.
-#[derive(Debug, Default)]
+#[must_use = "must eventually spawn the thread"]
 pub struct Builder {
     name: Option<String>,
     stack_size: Option<usize>,
@@ -40,8 +41,12 @@ pub struct Builder {
 
 impl Builder {
     /// A builder with nothing set.
+    #[expect(clippy::new_without_default, reason = "std's has no default either")]
     pub fn new() -> Builder {
-        Builder::default()
+        Builder {
+            name: None,
+            stack_size: None,
+        }
     }
 
     /// Names the thread; reports show the name.
@@ -55,6 +60,18 @@ impl Builder {
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
         self
+    }
+
+    /// Std's builder with the same settings.
+    fn real(&self) -> std::thread::Builder {
+        let mut real = std::thread::Builder::new();
+        if let Some(name) = &self.name {
+            real = real.name(name.clone());
+        }
+        if let Some(size) = self.stack_size {
+            real = real.stack_size(size);
+        }
+        real
     }
 
     /// Spawns the thread.
@@ -142,15 +159,8 @@ impl Builder {
             drop(member);
         };
         if !modelled {
-            let mut builder = std::thread::Builder::new();
-            if let Some(name) = self.name {
-                builder = builder.name(name);
-            }
-            if let Some(size) = self.stack_size {
-                builder = builder.stack_size(size);
-            }
             // SAFETY: the caller's contract.
-            let handle = unsafe { builder.spawn_unchecked(body) }?;
+            let handle = unsafe { self.real().spawn_unchecked(body) }?;
             return Ok(JoinHandle {
                 thread: Thread(Which::Real(handle.thread().clone())),
                 running: Running::Real(handle),
@@ -174,5 +184,11 @@ impl Builder {
             running,
             packet,
         })
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.real().fmt(f)
     }
 }

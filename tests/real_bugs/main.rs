@@ -104,6 +104,7 @@ fn census(buggy: fn()) -> (u64, u64) {
     let shared = counts.clone();
     let mut builder = Builder::new();
     builder.max_failures = usize::MAX;
+    builder.simplify = 0;
     let found = builder.explore(move || {
         shared[0].fetch_add(1, SeqCst);
         buggy();

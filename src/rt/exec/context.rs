@@ -5,8 +5,9 @@
 //! taken right there, on the coroutine's stack: if it is the same thread, nothing is switched. No
 //! borrow of the runtime is alive across a suspension.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::panic::Location;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,17 +17,24 @@ use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Effect, End};
+use crate::rt::trace::verdict::{Effect, End, Gone};
 use crate::rt::{Answer, Body, Memory, Target};
 
-use super::coroutine::{Coroutine, leave_room, suspend};
+use super::coroutine::{Coroutine, Stretch, leave_room, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::panics::Message;
+use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
 
 scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
+
+thread_local! {
+    /// What `RUNTIME` points to, or null: a step reads this once. The key of `scoped_tls` is made on
+    /// first use, and has to be asked twice, whether it is set and for what.
+    static HERE: Cell<*const Runtime> = const { Cell::new(ptr::null()) };
+}
 
 /// The payload with which a thread of a given-up execution unwinds.
 pub(crate) struct Stop;
@@ -37,14 +45,17 @@ pub(crate) struct Runtime {
     pub(crate) heap: Heap,
     /// The thread whose code runs.
     pub(crate) current: Cell<ThreadId>,
+    /// Whether the code of a thread runs, and not only the loop.
+    pub(crate) running: Cell<bool>,
+    /// The part of its stack in which there is room for the runtime.
+    pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
     /// The code that runs is the program's and no part of the execution.
     pub(crate) aside: Cell<bool>,
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
     pub(crate) catches_panics: bool,
-    /// The threads that are unwinding from a panic.
-    pub(crate) unwinding: RefCell<Vec<ThreadId>>,
+    pub(crate) unwinding: Unwinding,
     pub(crate) locals: RefCell<Locals>,
     /// The values that must be gone when the execution ends, with the places where they were made.
     pub(crate) tracked: RefCell<Vec<(u64, Site)>>,
@@ -83,6 +94,13 @@ pub(crate) struct Running {
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.
 pub(crate) fn enter<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
+    struct Restore(*const Runtime);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            HERE.set(self.0);
+        }
+    }
+    let _restore = Restore(HERE.replace(runtime));
     runtime.heap.attach(|| RUNTIME.set(runtime, f))
 }
 
@@ -91,8 +109,13 @@ pub(crate) fn inside() -> bool {
     RUNTIME.is_set()
 }
 
+/// Runs `f` on the runtime of this OS thread if there is one, whatever state it is in.
+pub(super) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
+    RUNTIME.is_set().then(|| RUNTIME.with(f))
+}
+
 /// How much stack in bytes the runtime may need below a shim.
-const ROOM: usize = 16 * 1024;
+pub(crate) const ROOM: usize = 16 * 1024;
 
 /// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
 #[inline]
@@ -103,35 +126,44 @@ pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
 /// [`with`] for what may end with the execution: `None` if it does.
 #[inline]
 fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
-    if !RUNTIME.is_set() {
+    let here = HERE.get();
+    if here.is_null() {
         return Err(Answer::Outside);
     }
-    RUNTIME.with(|runtime| {
-        if runtime.stopping.get() || runtime.is_lost() {
-            return Err(Answer::Inert);
-        }
-        // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
+    // SAFETY: `enter` borrows the runtime for as long as the pointer is here.
+    let runtime = unsafe { &*here };
+    if runtime.stopping.get() || runtime.is_lost() {
+        return Err(Answer::Inert);
+    }
+    // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
+    if !runtime.roomy.get().is_here() {
         leave_room::<ROOM>();
-        runtime.heap.record(false);
-        let result = f(runtime);
-        runtime.heap.record(true);
-        result.ok_or(Answer::Inert)
-    })
+    }
+    runtime.heap.record(false);
+    let result = f(runtime);
+    runtime.heap.record(true);
+    result.ok_or(Answer::Inert)
 }
 
 /// Announces an operation on the object behind a shim; returns when it has happened.
-#[inline]
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
-        let object = runtime.resolve(target, kind, site)?;
-        let outcome = runtime.patiently(Operation { object, kind }, site)?;
+        let mut inner = runtime.inner.borrow_mut();
+        let object = match runtime.resolve(&mut inner, target) {
+            Ok(object) => object,
+            Err(gone) => {
+                drop(inner);
+                return runtime.used_after_its_end(target, kind, gone, site);
+            }
+        };
+        let outcome = runtime.patiently(inner, Operation { object, kind }, site)?;
         runtime.note_pointer(target, &kind, outcome);
         Some(outcome)
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(answer) => answer,
+        Err(answer) => missed(answer),
     }
 }
 
@@ -143,15 +175,26 @@ pub(crate) fn announce(
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
-        let operation = make(&mut runtime.inner.borrow_mut().driver.machine, me);
-        operation.map_or(Some(Outcome::Done), |operation| {
-            runtime.patiently(operation, site)
-        })
+        let mut inner = runtime.inner.borrow_mut();
+        match make(&mut inner.driver.machine, me) {
+            Some(operation) => runtime.patiently(inner, operation, site),
+            None => Some(Outcome::Done),
+        }
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(answer) => answer,
+        Err(answer) => missed(answer),
     }
+}
+
+/// An operation that was not performed; if that is because its thread unwinds, the model no longer knows
+/// the object.
+#[cold]
+fn missed(answer: Answer) -> Answer {
+    if let Answer::Inert = answer {
+        RUNTIME.with(|runtime| runtime.unwinding.miss());
+    }
+    answer
 }
 
 /// Tracks a value that is made at `site`.
@@ -191,7 +234,11 @@ pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, sit
     with_step(|runtime| {
         runtime.hear_of_frees()?;
         // If it is no more, that is told as of a load.
-        let object = runtime.resolve(target, kind, site)?;
+        let resolved = runtime.resolve(&mut runtime.inner.borrow_mut(), target);
+        let object = match resolved {
+            Ok(object) => object,
+            Err(gone) => return runtime.used_after_its_end(target, kind, gone, site),
+        };
         let cell = (target.address, size);
         runtime.begin_access_to(cell, Some(object), plainly(write), site)
     })
@@ -230,19 +277,17 @@ pub(crate) fn spawn(
     let spawned = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
-        let (child, object) = {
-            let mut inner = runtime.inner.borrow_mut();
-            let child = inner.driver.machine.next_child(me);
-            if let Some(body) = body.take() {
-                inner.spawned.push((child, body));
-            }
-            if let Some(name) = name {
-                inner.names.push((child, name));
-            }
-            (child, inner.driver.machine.thread_object(child))
-        };
+        let mut inner = runtime.inner.borrow_mut();
+        let child = inner.driver.machine.next_child(me);
+        if let Some(body) = body.take() {
+            inner.spawned.push((child, body));
+        }
+        if let Some(name) = name {
+            inner.names.push((child, name));
+        }
+        let object = inner.driver.machine.thread_object(child);
         let kind = OpKind::Spawn { child };
-        runtime.step(Operation { object, kind }, site)?;
+        runtime.step(inner, Operation { object, kind }, site)?;
         Some(child)
     });
     match (spawned, body) {
@@ -255,9 +300,7 @@ pub(crate) fn spawn(
 
 /// The modelled thread that runs here.
 pub(crate) fn current() -> Option<ThreadId> {
-    RUNTIME
-        .is_set()
-        .then(|| RUNTIME.with(|runtime| runtime.current.get()))
+    with_any(|runtime| runtime.current.get())
 }
 
 /// The name a thread was given when it was built.
@@ -422,85 +465,36 @@ pub(crate) fn yield_to_teardown() {
     suspend();
 }
 
-/// Whether the thread that runs here is unwinding from a panic. The OS thread's own count would not
-/// do: where panics are caught, a thread that unwinds may have to wait for others.
-pub(crate) fn panicking() -> bool {
-    if !RUNTIME.is_set() {
-        return std::thread::panicking();
-    }
-    RUNTIME.with(|runtime| match runtime.catches_panics {
-        true => runtime.is_unwinding(),
-        false => std::thread::panicking(),
-    })
-}
-
-/// A panic has begun here.
-pub(crate) fn note_panic() {
-    if RUNTIME.is_set() {
-        RUNTIME.with(|runtime| {
-            if let Ok(mut unwinding) = runtime.unwinding.try_borrow_mut() {
-                unwinding.push(runtime.current.get());
-            }
-        });
-    }
-}
-
-/// Runs the body of a thread whose panics are caught, where that is what the model wants.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    let catches = RUNTIME.is_set() && RUNTIME.with(|runtime| runtime.catches_panics);
-    if !catches {
-        return Ok(body());
-    }
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
-        Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
-        Err(payload) => {
-            RUNTIME.with(|runtime| {
-                let me = runtime.current.get();
-                runtime.unwinding.borrow_mut().retain(|&t| t != me);
-                runtime.message.set(None);
-                super::panics::take();
-            });
-            Err(payload)
-        }
-        ok => ok,
-    }
-}
-
 impl Runtime {
-    fn is_unwinding(&self) -> bool {
-        self.unwinding.borrow().contains(&self.current.get())
+    pub(super) fn is_unwinding(&self) -> bool {
+        self.unwinding.is(self.current.get())
     }
 
     /// Whether the thread that runs unwinds from a panic that is a failure, so that nothing it does
     /// matters any more.
     #[inline]
     fn is_lost(&self) -> bool {
-        if self.catches_panics {
-            self.current.get() == ThreadId::MAIN && self.is_unwinding()
-        } else {
-            std::thread::panicking()
+        if !std::thread::panicking() {
+            if self.unwinding.nobody() {
+                // The last panic was caught and is no failure.
+                self.message.set(None);
+            }
+            return false;
         }
+        !self.catches_panics || self.current.get() == ThreadId::MAIN && self.is_unwinding()
     }
 
-    /// The object behind a shim; `None` if the execution ends because there is none any more.
+    /// The object behind a shim, unless its memory is gone.
     #[inline]
-    fn resolve(&self, target: Target, kind: OpKind, site: Site) -> Option<ObjectId> {
-        let gone = {
-            let mut inner = self.inner.borrow_mut();
-            let inner = &mut *inner;
-            let (threads, ended) = (&inner.threads, &inner.ended);
-            let locate = |address| self.locate(threads, ended, address);
-            let Target {
-                address,
-                kind,
-                memory,
-            } = target;
-            match (inner.table).object(&mut inner.driver.machine, address, kind, memory, locate) {
-                Ok(object) => return Some(object),
-                Err(gone) => gone,
-            }
-        };
-        self.used_after_its_end(target, kind, gone, site)
+    fn resolve(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
+        let (threads, ended) = (&inner.threads, &inner.ended);
+        let locate = |address| self.locate(threads, ended, address);
+        let Target {
+            address,
+            kind,
+            memory,
+        } = target;
+        (inner.table).object(&mut inner.driver.machine, address, kind, memory, locate)
     }
 
     /// Ends the execution. `None` if the current thread is unwinding already.
@@ -517,36 +511,41 @@ impl Runtime {
 
     /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
     #[inline]
-    fn patiently(&self, operation: Operation, site: Site) -> Option<Outcome> {
+    fn patiently<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: Operation,
+        site: Site,
+    ) -> Option<Outcome> {
         let me = self.current.get();
-        let wait = {
-            let mut inner = self.inner.borrow_mut();
-            inner.driver.machine.wait_before(me, &operation, site)
-        };
+        let wait = inner.driver.machine.wait_before(me, &operation, site);
         if let Some(wait) = wait {
-            self.step(wait, site)?;
+            self.step(inner, wait, site)?;
+            inner = self.inner.borrow_mut();
         }
-        self.step(operation, site)
+        self.step(inner, operation, site)
     }
 
     /// Announces `operation` for the current thread, and returns when it has happened. `None` if the
     /// execution has ended meanwhile and the thread is unwinding already.
     #[inline]
-    fn step(&self, operation: Operation, site: Site) -> Option<Outcome> {
+    fn step<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: Operation,
+        site: Site,
+    ) -> Option<Outcome> {
         let me = self.current.get();
-        let next = {
-            let mut inner = self.inner.borrow_mut();
-            inner.driver.machine.announce(me, operation, site);
-            inner.next()
-        };
-        match next {
+        inner.driver.machine.announce(me, operation, site);
+        match inner.next() {
             Next::Ran(thread, outcome) if thread == me => {
-                self.own(me);
+                self.own(&inner, me);
                 self.pulse.beat(me, site);
                 return Some(outcome);
             }
-            next => self.inner.borrow_mut().take(next),
+            next => inner.take(next),
         }
+        drop(inner);
         suspend();
         if self.stopping.get() {
             if self.is_unwinding() {
@@ -555,7 +554,6 @@ impl Runtime {
             self.heap.record(true);
             std::panic::resume_unwind(Box::new(Stop));
         }
-        self.own(me);
         self.pulse.beat(me, site);
         let mut inner = self.inner.borrow_mut();
         let running = inner.threads[me.index()].as_mut();
@@ -569,8 +567,8 @@ impl Runtime {
 
     /// The current thread has performed another event: new blocks belong to what follows it.
     #[inline]
-    pub(crate) fn own(&self, thread: ThreadId) {
-        let events = self.inner.borrow().driver.machine.events_of(thread);
+    pub(crate) fn own(&self, inner: &Inner, thread: ThreadId) {
+        let events = inner.driver.machine.events_of(thread);
         self.heap.set_thread(thread.0, events);
     }
 }

@@ -56,6 +56,8 @@ use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
 
+use crate::rt::Body;
+
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
@@ -74,26 +76,28 @@ pub(crate) enum Resumed {
 /// The stacks of one exploration, all of one size. They stay on the OS thread that made the pool.
 pub(crate) struct Pool {
     stack_bytes: usize,
+    run: fn(Body),
     idle: Vec<Coroutine>,
 }
 
 impl Pool {
     /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to whole pages; the
-    /// guard page comes on top. Calls [`prepare`].
-    pub(crate) fn new(stack_bytes: usize) -> Pool {
+    /// guard page comes on top. Each body is called by `run`, on its stack. Calls [`prepare`].
+    pub(crate) fn new(stack_bytes: usize, run: fn(Body)) -> Pool {
         prepare();
         Pool {
             stack_bytes: stack_bytes.next_multiple_of(PAGE),
+            run,
             idle: Vec::new(),
         }
     }
 
     /// Puts `body` on an idle stack, or on a new one. It does not run yet. Panics if the system has
     /// no memory for another stack.
-    pub(crate) fn start(&mut self, body: Box<dyn FnOnce()>) -> Coroutine {
+    pub(crate) fn start(&mut self, body: Body) -> Coroutine {
         let coroutine = match self.idle.pop() {
             Some(idle) => idle,
-            None => Coroutine::new(self.stack_bytes),
+            None => Coroutine::new(self.stack_bytes, self.run),
         };
         coroutine.control.body.set(Some(body));
         coroutine.control.state.set(State::Ready);
@@ -122,14 +126,16 @@ pub(crate) struct Coroutine {
     control: Rc<Control>,
     /// Dropped by hand, and only when its code has returned.
     generator: ManuallyDrop<LocalGenerator<'static, (), ()>>,
+    bottom: usize,
     top: usize,
 }
 
 impl Coroutine {
-    fn new(stack_bytes: usize) -> Coroutine {
+    fn new(stack_bytes: usize, run: fn(Body)) -> Coroutine {
         let control = Rc::new(Control {
             state: Cell::new(State::Idle),
             body: Cell::new(None),
+            run,
             panic: Cell::new(None),
             scope: Cell::new(ptr::null_mut()),
         });
@@ -147,10 +153,13 @@ impl Coroutine {
         // SAFETY: the pointer comes from `into_raw` of a generator of this type and is used once.
         let mut generator = unsafe { LocalGenerator::<'static, (), ()>::from_raw(record) };
         generator.set_local_data(Rc::as_ptr(&control).cast_mut().cast());
+        let (words, _) = generator.stack_usage();
+        let top = (record.addr() + 1).next_multiple_of(PAGE);
         Coroutine {
             control,
             generator: ManuallyDrop::new(generator),
-            top: (record.addr() + 1).next_multiple_of(PAGE),
+            bottom: top - words * size_of::<usize>(),
+            top,
         }
     }
 
@@ -182,8 +191,7 @@ impl Coroutine {
     /// The lowest address of the stack, and the address behind its highest byte. The latter is on
     /// a page boundary, and the first frame of each body is at the same distance from it.
     pub(crate) fn stack(&self) -> (usize, usize) {
-        let (words, _) = self.generator.stack_usage();
-        (self.top - words * size_of::<usize>(), self.top)
+        (self.bottom, self.top)
     }
 
     /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.
@@ -241,6 +249,31 @@ pub(crate) fn prepare() {
     });
 }
 
+/// Some of the addresses of a stack.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stretch {
+    start: usize,
+    length: usize,
+}
+
+impl Stretch {
+    /// Those of a stack from `start` to `end` below which `room` bytes are left.
+    pub(crate) fn above(start: usize, end: usize, room: usize) -> Stretch {
+        let start = start + room;
+        Stretch {
+            start,
+            length: end.saturating_sub(start),
+        }
+    }
+
+    /// Whether this is called from a frame that begins there.
+    #[inline(never)]
+    pub(crate) fn is_here(self) -> bool {
+        let frame = MaybeUninit::<u8>::uninit();
+        black_box(&raw const frame).addr().wrapping_sub(self.start) < self.length
+    }
+}
+
 /// Overflows now if fewer than `BYTES` bytes of this stack are left, give or take a few words. To be
 /// called before something that must not be cut off in the middle and is known to need less.
 #[inline(never)]
@@ -277,7 +310,9 @@ enum State {
 /// What the two sides of a switch share: the owner of the stack and the code on it.
 struct Control {
     state: Cell<State>,
-    body: Cell<Option<Box<dyn FnOnce()>>>,
+    body: Cell<Option<Body>>,
+    /// Calls a body.
+    run: fn(Body),
     /// The payload if the last body panicked.
     panic: Cell<Option<Payload>>,
     /// The generator's end of the switch, in a frame at the top of the stack.
@@ -289,7 +324,7 @@ impl Control {
     fn serve(&self) {
         while let Some(body) = self.body.take() {
             // An unwind cannot cross the switch, so it ends here.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.run)(body))) {
                 self.panic.set(Some(payload));
             }
             self.switch_back(State::Idle);

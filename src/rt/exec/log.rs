@@ -33,6 +33,8 @@ pub(crate) struct Log {
     kept: Arc<Mutex<Kept>>,
     /// What is shown of every execution, and then of a failed one nothing else.
     filter: Option<Targets>,
+    /// Whether to show it.
+    loud: bool,
 }
 
 #[derive(Default)]
@@ -55,7 +57,17 @@ impl Log {
     pub(crate) fn new(filter: Option<Targets>) -> Log {
         Log {
             kept: Arc::default(),
+            loud: filter.is_some(),
             filter,
+        }
+    }
+
+    /// Another log of the same lines, which shows nothing.
+    pub(crate) fn quiet(&self) -> Log {
+        Log {
+            kept: Arc::default(),
+            loud: false,
+            filter: self.filter.clone(),
         }
     }
 
@@ -151,7 +163,7 @@ impl Subscriber for Collector {
                 file: metadata.file(),
                 line: metadata.line(),
             };
-            if self.log.filter.is_some() {
+            if self.log.loud {
                 let given = inner.names.iter().find(|(t, _)| *t == thread);
                 let name = match given {
                     Some((_, name)) => name.clone(),

@@ -15,13 +15,13 @@ use crate::rt::{Memory, Target};
 impl Runtime {
     /// What was found at the address of a shim is no more.
     #[cold]
-    pub(super) fn used_after_its_end(
+    pub(super) fn used_after_its_end<T>(
         &self,
         target: Target,
         kind: OpKind,
         gone: Gone,
         site: Site,
-    ) -> Option<ObjectId> {
+    ) -> Option<T> {
         let object = {
             let machine = &mut self.inner.borrow_mut().driver.machine;
             let region = match gone {
@@ -137,7 +137,7 @@ impl Runtime {
             ended,
             ..
         } = &mut *inner;
-        table.forget(bottom, top - bottom);
+        table.forget_stack(bottom, top - bottom);
         races.forget(bottom, top - bottom);
         ended.push((thread, (bottom, top)));
     }
@@ -243,6 +243,10 @@ impl Inner {
         thread: ThreadId,
         block: Option<Block>,
     ) -> Option<Box<DataRace>> {
+        // What a closure owned is freed by the main thread, after it has joined the others.
+        if self.driver.machine.is_alone(thread) {
+            return None;
+        }
         let objects = self.table.inside(start, length);
         let counted = |object: &ObjectId| {
             let kind = self.driver.machine.state(*object).kind();

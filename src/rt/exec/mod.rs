@@ -15,4 +15,5 @@ pub(crate) mod objects;
 pub(crate) mod panics;
 pub(crate) mod run;
 mod statics;
+pub(crate) mod unwinding;
 pub(crate) mod watchdog;

@@ -3,7 +3,10 @@
 //! A shim has nothing of its own but the value it would have in std, so that `new` is a `const fn`,
 //! sizes and alignments are std's and zeroed memory is a valid atomic. The object behind it is found
 //! by its address, once per operation, in a table; the address becomes a name (a [`Place`]) only the
-//! first time in an execution.
+//! first time in an execution. In front of the table are the objects that were met last, because most
+//! operations are on one of few. An execution nearly always has its objects where the one before had
+//! them, so what is not valid any more stays in the table to be recognised: that saves looking up
+//! the name.
 //!
 //! Memory is the truth. If the value there is not the one the machine remembers, somebody wrote it
 //! through `&mut`, or a new object was made in the same place: the next *generation* begins, and the
@@ -29,9 +32,16 @@ use super::statics;
 type Undo = unsafe fn(*mut u8);
 
 /// The objects of an execution, by address.
-#[derive(Default)]
 pub(crate) struct Table {
     entries: FxHashMap<usize, Entry>,
+    /// Valid entries, each at the place that its address has.
+    recent: [(usize, ObjectId); RECENT],
+    /// The number of this execution, from 1.
+    execution: u64,
+    /// For each [`LINE`] of memory whether an object in one with the same remainder was met.
+    lines: [u64; LINES / 64],
+    /// Whether an object on a stack was met.
+    on_stacks: bool,
     /// Memory that is older than the execution, with what it held when it was met.
     elsewhere: Vec<(usize, ObjectKind, u64)>,
     /// Copies of shims that are more than a value, by their addresses.
@@ -50,6 +60,48 @@ pub(crate) struct Table {
 struct Entry {
     object: ObjectId,
     place: Place,
+    /// The execution it is valid in.
+    execution: u64,
+}
+
+/// How many objects are in front of the table.
+const RECENT: usize = 64;
+
+/// In bytes.
+const LINE: usize = 64;
+const LINES: usize = 1024;
+
+/// If more addresses are known than this, those of earlier executions are forgotten.
+const MOST: usize = 10_000;
+
+impl Default for Table {
+    fn default() -> Table {
+        Table {
+            entries: FxHashMap::default(),
+            recent: [(0, ObjectId::NONE); RECENT],
+            execution: 1,
+            lines: [0; LINES / 64],
+            on_stacks: false,
+            elsewhere: Vec::new(),
+            pristine: Vec::new(),
+            undo: Vec::new(),
+            made: Vec::new(),
+            turn: statics::Turn::default(),
+            filled: Vec::new(),
+        }
+    }
+}
+
+/// The place of an address among the objects met last.
+#[inline]
+fn recent(address: usize) -> usize {
+    address / 8 % RECENT
+}
+
+/// The word and the bit that stand for a line of memory.
+#[inline]
+fn line(number: usize) -> (usize, u64) {
+    (number % LINES / 64, 1 << (number % 64))
 }
 
 impl Table {
@@ -64,20 +116,61 @@ impl Table {
         memory: u64,
         locate: impl FnOnce(usize) -> Result<Region, Gone>,
     ) -> Result<ObjectId, Gone> {
-        if let Some(&Entry { object, place }) = self.entries.get(&address) {
-            let state = machine.state(object);
-            if state.kind() == kind && state.agrees(memory) {
-                return Ok(object);
+        let (known, object) = self.recent[recent(address)];
+        if known == address && machine.state(object).may_be(kind, memory) {
+            return Ok(object);
+        }
+        let object = self.meet(machine, address, kind, memory, locate)?;
+        self.recent[recent(address)] = (address, object);
+        Ok(object)
+    }
+
+    /// [`Table::object`] for an object that is not the one met last at this address.
+    fn meet(
+        &mut self,
+        machine: &mut Machine,
+        address: usize,
+        kind: ObjectKind,
+        memory: u64,
+        locate: impl FnOnce(usize) -> Result<Region, Gone>,
+    ) -> Result<ObjectId, Gone> {
+        let execution = self.execution;
+        let entry = self.entries.get_mut(&address);
+        if let Some(entry) = &entry
+            && entry.execution == execution
+        {
+            if machine.state(entry.object).may_be(kind, memory) {
+                return Ok(entry.object);
             }
             let place = Place {
-                generation: place.generation + 1,
-                ..place
+                generation: entry.place.generation + 1,
+                ..entry.place
             };
             let object = machine.object_at(place, kind, memory);
-            self.entries.insert(address, Entry { object, place });
+            let entry = Entry {
+                object,
+                place,
+                execution,
+            };
+            self.entries.insert(address, entry);
             return Ok(object);
         }
         let region = locate(address)?;
+        let place = Place {
+            region,
+            generation: 0,
+        };
+        let (line, bit) = line(address / LINE);
+        self.lines[line] |= bit;
+        self.on_stacks |= matches!(region, Region::Stack { .. });
+        if let Some(entry) = entry
+            && entry.place == place
+            && !matches!(region, Region::Elsewhere { .. })
+        {
+            entry.execution = execution;
+            machine.meet(entry.object, kind, memory);
+            return Ok(entry.object);
+        }
         let made = |range: &Range<usize>| range.contains(&address);
         let mut memory = memory;
         if matches!(region, Region::Elsewhere { .. }) && !self.made.iter().any(made) {
@@ -87,29 +180,47 @@ impl Table {
             }
             self.elsewhere.push((address, kind, memory));
         }
-        let place = Place {
-            region,
-            generation: 0,
-        };
         let object = machine.object_at(place, kind, memory);
-        self.entries.insert(address, Entry { object, place });
+        let entry = Entry {
+            object,
+            place,
+            execution,
+        };
+        self.entries.insert(address, entry);
         Ok(object)
     }
 
     /// The object at this address, if the execution has met it.
     pub(crate) fn known(&self, address: usize) -> Option<ObjectId> {
-        self.entries.get(&address).map(|entry| entry.object)
+        let entry = self.entries.get(&address);
+        let entry = entry.filter(|entry| entry.execution == self.execution);
+        entry.map(|entry| entry.object)
+    }
+
+    /// Whether this execution has certainly not met an object in the block.
+    fn is_empty(&self, start: usize, length: usize) -> bool {
+        let mut touched = start / LINE..(start + length).div_ceil(LINE);
+        touched.len() < LINES
+            && !touched.any(|at| {
+                let (line, bit) = line(at);
+                self.lines[line] & bit != 0
+            })
     }
 
     /// The objects in a block.
     pub(crate) fn inside(&self, start: usize, length: usize) -> Vec<ObjectId> {
         let block = start..start + length;
-        if length <= 8 * self.entries.len() {
+        if self.is_empty(start, length) {
+            Vec::new()
+        } else if length <= self.entries.len() {
             block.filter_map(|address| self.known(address)).collect()
         } else {
+            let valid = |entry: &Entry| entry.execution == self.execution;
             let entries = self.entries.iter();
-            let inside = entries.filter(|(address, _)| block.contains(address));
-            inside.map(|(_, entry)| entry.object).collect()
+            let inside = entries
+                .filter(|&(address, entry)| block.contains(address) && valid(entry))
+                .map(|(_, entry)| entry.object);
+            inside.collect()
         }
     }
 
@@ -128,15 +239,36 @@ impl Table {
     /// Forgets the objects in a block that was freed.
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         let block = start..start + length;
-        if length <= 8 * self.entries.len() {
+        if self.is_empty(start, length) {
+            return;
+        }
+        for known in &mut self.recent {
+            if block.contains(&known.0) {
+                *known = (0, ObjectId::NONE);
+            }
+        }
+        if length <= self.entries.len() {
             for address in block.clone() {
-                self.entries.remove(&address);
+                if let Some(entry) = self.entries.get_mut(&address) {
+                    entry.execution = 0;
+                }
             }
         } else {
-            self.entries.retain(|address, _| !block.contains(address));
+            for (address, entry) in &mut self.entries {
+                if block.contains(address) {
+                    entry.execution = 0;
+                }
+            }
         }
         self.elsewhere
             .retain(|(address, ..)| !block.contains(address));
+    }
+
+    /// Forgets the objects on a stack whose thread has ended.
+    pub(crate) fn forget_stack(&mut self, start: usize, length: usize) {
+        if self.on_stacks {
+            self.forget(start, length);
+        }
     }
 
     /// Whether the object at this address is older than the execution.
@@ -194,7 +326,13 @@ impl Table {
 
     /// Ends the execution: memory that is older than it gets back what it held before.
     pub(crate) fn reset(&mut self) {
-        self.entries.clear();
+        if self.entries.len() > MOST {
+            self.entries.clear();
+        }
+        self.recent = [(0, ObjectId::NONE); RECENT];
+        self.execution += 1;
+        self.lines = [0; LINES / 64];
+        self.on_stacks = false;
         self.made.clear();
         self.filled.clear();
         for (memory, bytes) in self.pristine.drain(..) {

@@ -5,19 +5,15 @@
 //! goes to the hook that was there before. It is never taken out again, so models in parallel tests
 //! do not get into each other's way.
 
-use std::cell::RefCell;
 use std::sync::Once;
+
+use super::context::with_any;
 
 /// What the hook kept of a panic.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) text: String,
     pub(crate) location: Option<(String, u32, u32)>,
-}
-
-thread_local! {
-    /// Set while this OS thread runs the code of a modelled thread.
-    static CATCHING: RefCell<Option<Option<Message>>> = const { RefCell::new(None) };
 }
 
 /// Installs the hook if it is not installed yet.
@@ -27,13 +23,7 @@ pub(crate) fn install() {
         super::coroutine::prepare();
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            let kept = CATCHING.try_with(|slot| {
-                let Ok(mut slot) = slot.try_borrow_mut() else {
-                    return false;
-                };
-                let Some(slot) = slot.as_mut() else {
-                    return false;
-                };
+            let message = || {
                 let payload = info.payload();
                 let text = payload
                     .downcast_ref::<&str>()
@@ -43,23 +33,24 @@ pub(crate) fn install() {
                 let location = info
                     .location()
                     .map(|l| (l.file().to_owned(), l.line(), l.column()));
-                *slot = Some(Message { text, location });
-                super::context::note_panic();
-                true
-            });
-            if kept != Ok(true) {
+                Message { text, location }
+            };
+            if !keep(message) {
                 before(info);
             }
         }));
     });
 }
 
-/// Panics of this OS thread are kept from now on, or go to the hook before.
-pub(crate) fn catch(on: bool) {
-    CATCHING.with(|slot| *slot.borrow_mut() = on.then_some(None));
-}
-
-/// The last panic that was kept.
-pub(crate) fn take() -> Option<Message> {
-    CATCHING.with(|slot| slot.borrow_mut().as_mut().and_then(Option::take))
+/// A panic has begun. If that is in the code of a modelled thread, keeps the message and answers true.
+fn keep(message: impl FnOnce() -> Message) -> bool {
+    let kept = with_any(|runtime| {
+        if !runtime.running.get() {
+            return false;
+        }
+        runtime.message.set(Some(message()));
+        runtime.unwinding.begin(runtime.current.get());
+        true
+    });
+    kept == Some(true)
 }

@@ -8,18 +8,21 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::rt::Body;
 use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked};
 
-use super::context::{Inner, Running, Runtime, enter, here};
-use super::coroutine::{Coroutine, Pool, Resumed};
+use super::context::{Inner, ROOM, Running, Runtime, enter, here};
+use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, Watched};
 use super::objects::Table;
 use super::panics::{self, Message};
+use super::unwinding::Unwinding;
 use super::watchdog::{Pulse, Watchdog};
 
 /// An execution that failed, with everything that is needed to tell about it.
@@ -28,6 +31,8 @@ pub(crate) struct Found {
     pub(crate) driver: Driver,
     /// Names given to threads.
     pub(crate) names: Vec<(ThreadId, String)>,
+    /// What the program said, to be filled in by who has listened.
+    pub(crate) log: Vec<Said>,
     /// Where the program panicked, if it did.
     pub(crate) message: Option<Message>,
     /// What was seen of the block that was to be watched.
@@ -99,10 +104,12 @@ pub(crate) fn explore(
         }),
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
+        running: Cell::new(false),
+        roomy: Cell::default(),
         stopping: Cell::new(false),
         aside: Cell::new(false),
         catches_panics,
-        unwinding: RefCell::new(Vec::new()),
+        unwinding: Unwinding::default(),
         locals: RefCell::default(),
         tracked: RefCell::default(),
         next_tracked: Cell::new(0),
@@ -113,7 +120,7 @@ pub(crate) fn explore(
         let say = |text| eprintln!("{text}");
         Watchdog::watch(runtime.pulse.clone(), patience, say)
     });
-    let mut pool = Pool::new(stack_bytes);
+    let mut pool = Pool::new(stack_bytes, run);
     if let Some(block) = watch {
         runtime.heap.watch(block);
     }
@@ -166,6 +173,7 @@ pub(crate) fn explore(
                     end,
                     driver: inner.driver,
                     names: inner.names,
+                    log: Vec::new(),
                     message,
                     payload,
                     watched: runtime.heap.take_watched(),
@@ -277,19 +285,7 @@ fn take_coroutine(runtime: &Runtime, pool: &mut Pool, thread: ThreadId) -> Corou
         panic!("dpor bug: {thread:?} has neither a stack nor a body")
     };
     let (_, body) = inner.spawned.swap_remove(at);
-    let coroutine = pool.start(Box::new(move || {
-        /// Drops the thread's variables, also if its body unwinds.
-        struct End;
-        impl Drop for End {
-            fn drop(&mut self) {
-                super::context::drop_locals();
-            }
-        }
-        let end = End;
-        body();
-        drop(end);
-        exit();
-    }));
+    let coroutine = pool.start(body);
     if inner.threads.len() <= thread.index() {
         inner.threads.resize_with(thread.index() + 1, || None);
     }
@@ -310,17 +306,31 @@ fn put_back(runtime: &Runtime, thread: ThreadId, coroutine: Coroutine) {
 
 /// Runs the code of `thread` until it suspends or ends.
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
+    let (bottom, top) = coroutine.stack();
+    runtime.roomy.set(Stretch::above(bottom, top, ROOM));
     runtime.current.set(thread);
-    runtime.own(thread);
-    panics::catch(true);
+    runtime.own(&runtime.inner.borrow(), thread);
+    runtime.running.set(true);
     runtime.heap.record(true);
     let resumed = coroutine.resume();
     runtime.heap.record(false);
-    if let Some(message) = panics::take() {
-        runtime.message.set(Some(message));
-    }
-    panics::catch(false);
+    runtime.running.set(false);
     resumed
+}
+
+/// Runs the code of a thread.
+fn run(body: Body) {
+    /// Drops the thread's variables, also if its body unwinds.
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            super::context::drop_locals();
+        }
+    }
+    let end = End;
+    body();
+    drop(end);
+    exit();
 }
 
 /// The last event of a thread.
@@ -386,7 +396,7 @@ fn tear_down(
         }
     }
     runtime.message.set(None);
-    runtime.unwinding.borrow_mut().clear();
+    runtime.unwinding.reset();
     runtime.locals.borrow_mut().reset();
     runtime.stopping.set(false);
 }

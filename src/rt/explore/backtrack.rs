@@ -74,7 +74,7 @@ impl Backtrack {
 
     /// Sees to it that the sequence in `reversal` is begun at `depth`.
     fn cover(&mut self, run: &Finished<'_>, depth: usize) {
-        if run.fixed[depth] {
+        if run.is_fixed(depth) {
             return;
         }
         let v = &self.reversal;

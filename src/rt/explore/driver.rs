@@ -60,8 +60,8 @@ pub(crate) enum Next {
 pub(crate) struct Bounds {
     /// The most events an execution may have.
     pub(crate) events_max: usize,
-    /// The most threads that may exist in it; `None` for any number.
-    pub(crate) threads_max: Option<usize>,
+    /// The most threads that may exist in it.
+    pub(crate) threads_max: usize,
     /// Whether exploration is off until the test switches it on.
     pub(crate) explicit: bool,
 }
@@ -70,7 +70,7 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             events_max: 100_000,
-            threads_max: None,
+            threads_max: usize::MAX,
             explicit: false,
         }
     }
@@ -325,19 +325,20 @@ impl Driver {
 
     #[inline]
     fn after(&mut self, step: Step, executed: &Executed) -> Next {
+        self.regions.push(self.position);
         self.position += 1;
-        self.regions.push();
         self.current = step.thread;
         if let OpKind::Spawn { .. } = executed.operation.kind
-            && let Some(limit) = self.bounds.threads_max
-            && self.machine.live().len() > limit
+            && self.machine.live().len() > self.bounds.threads_max
         {
+            let limit = self.bounds.threads_max;
             return Next::Ended(End::TooManyThreads { limit });
         }
         Next::Ran(step.thread, executed.outcome)
     }
 
     /// Repeats the next event of the kept prefix.
+    #[inline]
     fn replay(&mut self) -> Next {
         let event = *self.trace.at(self.position as u32);
         if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
@@ -390,6 +391,7 @@ impl Driver {
 
     /// Says how the thread's announced operation differs from the one that is expected (if it is
     /// known) or cannot be performed.
+    #[inline]
     fn mismatch(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Option<End> {
         let found: Option<&Pending> = self.machine.pending(thread);
         let fits = found.is_some_and(|found| {
@@ -403,13 +405,19 @@ impl Driver {
         if fits {
             return None;
         }
-        Some(End::NotDeterministic(Box::new(Divergence {
+        Some(self.unexpected(thread, expected))
+    }
+
+    #[cold]
+    fn unexpected(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> End {
+        let found = self.machine.pending(thread);
+        End::NotDeterministic(Box::new(Divergence {
             thread,
             position: self.position,
             expected,
             found: found.map(|pending| (pending.operation, pending.site)),
             outcome_differs: false,
-        })))
+        }))
     }
 
     #[cold]
@@ -438,8 +446,41 @@ impl Driver {
             End::Pruned(Pruned::Assumed) => self.stats.assumed += 1,
             _ => self.stats.complete += 1,
         }
+        self.measure();
+        let blocked = self.pending(end);
+        self.explorer.finish(&Finished {
+            trace: &self.trace,
+            clocks: &self.clocks,
+            machine: &self.machine,
+            blocked: &blocked,
+            fixed: self.regions.fixed(),
+            first_new: self.plan.kept + self.plan.repeated,
+            planned: self.plan.steps.len() - self.plan.repeated,
+        });
+    }
+
+    /// Gives a clock to every event.
+    pub(crate) fn measure(&mut self) {
         self.clocks.extend(&self.trace, &self.machine.sets);
-        let blocked: Vec<Blocked> = match end {
+    }
+
+    /// Looks at an execution that has ended, without anything being learnt from it.
+    pub(crate) fn ended<R>(&mut self, end: &End, look: impl FnOnce(&Finished<'_>) -> R) -> R {
+        self.measure();
+        look(&Finished {
+            trace: &self.trace,
+            clocks: &self.clocks,
+            machine: &self.machine,
+            blocked: &self.pending(end),
+            fixed: self.regions.fixed(),
+            first_new: 0,
+            planned: 0,
+        })
+    }
+
+    /// The operations that threads have announced and not performed when an execution ended.
+    fn pending(&self, end: &End) -> Vec<Blocked> {
+        match end {
             End::Complete => Vec::new(),
             End::Deadlock(_) | End::Livelock { .. } | End::Pruned(Pruned::Assumed) => {
                 self.blocked()
@@ -458,16 +499,7 @@ impl Driver {
                     })
                 })
                 .collect(),
-        };
-        self.explorer.finish(&Finished {
-            trace: &self.trace,
-            clocks: &self.clocks,
-            machine: &self.machine,
-            blocked: &blocked,
-            fixed: self.regions.fixed(),
-            first_new: self.plan.kept + self.plan.repeated,
-            planned: self.plan.steps.len() - self.plan.repeated,
-        });
+        }
     }
 }
 

@@ -17,6 +17,8 @@
 pub(crate) mod backtrack;
 pub(crate) mod bound;
 pub(crate) mod checkpoint;
+mod cover;
+pub(crate) mod critical;
 pub(crate) mod driver;
 pub(crate) mod estimate;
 pub(crate) mod exhaustive;
@@ -155,10 +157,17 @@ pub(crate) struct Finished<'a> {
     pub(crate) blocked: &'a [Blocked],
     /// The first event that the execution before did not have.
     pub(crate) first_new: usize,
-    /// For each event whether no execution may branch off before it.
+    /// For each event up to the last such one whether no execution may branch off before it.
     pub(crate) fixed: &'a [bool],
     /// How many of the new events the plan asked for.
     pub(crate) planned: usize,
+}
+
+impl Finished<'_> {
+    /// Whether no execution may branch off before the event at `position`.
+    pub(crate) fn is_fixed(&self, position: usize) -> bool {
+        self.fixed.get(position).is_some_and(|&fixed| fixed)
+    }
 }
 
 /// How the free choices of an explorer are made. Any choice is right; tests try them all.

@@ -14,31 +14,41 @@
 //! 1. Sleepers and branches are steps, that is a thread *and* its outcome, so that a choice is a
 //!    race of an event with its own other outcomes (EXPLORATION, section 5c).
 //! 2. The label of the reversed event is found anew (EXPLORATION, trap 1).
-//! 3. The insertion descends into the first child that is a weak initial, and stops at a leaf;
+//! 3. The insertion ([`cover`](super::cover)) descends into the first child that is a weak initial, and stops at a leaf;
 //!    the tree then holds a branch that covers the sequence, though maybe not the sequence itself.
+//! 4. What is inserted is not the whole sequence but only what is needed to execute the reversed event
+//!    and to wake everybody who will be asleep there, the branches that are explored before included.
+//!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
+//!    leads to, and the rest of the sequence is among what is explored from there.
 
-use crate::rt::trace::Trace;
-use crate::rt::trace::dependency::{Label, commutes};
-use crate::rt::trace::id::ObjectId;
-use crate::rt::trace::operation::{Operation, Step};
+use crate::rt::trace::dependency::Label;
+use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
+use super::cover::{Walk, is_behind};
 use super::driver::Plan;
 use super::reversal::{Reversal, Second, pairs};
 use super::sleep::Sleeper;
-use super::wakeup_tree::{Arena, List};
+use super::wakeup_tree::{Arena, List, NodeId};
 use super::{Choice, Explorer, Finished, Free, Point};
 
 /// The explorer that visits each trace once.
 pub(crate) struct Optimal {
     free: Free,
-    /// One for each point of the current execution before its last event.
+    /// One for each point of the current execution up to the last one at which somebody sleeps or
+    /// something is planned.
     levels: Vec<Level>,
     /// The sleep sets of all levels, one after the other.
     sleepers: Vec<Sleeper>,
     arena: Arena,
     reversal: Reversal,
-    gone: Vec<bool>,
+    /// The scratch of [`Walk`].
+    heads: Vec<u32>,
+    /// The nodes by which the last walk has come.
+    path: Vec<NodeId>,
+    /// Who will be asleep behind them, unless the sequence wakes them.
+    asleep: Vec<Sleeper>,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
     started: bool,
@@ -69,17 +79,21 @@ impl Optimal {
             sleepers: Vec::new(),
             arena: Arena::new(),
             reversal: Reversal::default(),
-            gone: Vec::new(),
+            heads: Vec::new(),
+            path: Vec::new(),
+            asleep: Vec::new(),
             next: None,
             started: false,
             elsewhere: Vec::new(),
         }
     }
 
-    /// Gives every new point its sleep set.
+    /// Gives every new point up to the end of the wakeup sequence its sleep set. Behind it nobody
+    /// sleeps, and a point gets its level when something is planned there.
     fn extend(&mut self, run: &Finished<'_>) {
         let planned = run.first_new + run.planned;
-        for depth in self.levels.len().min(run.first_new + 1)..run.trace.len() {
+        let end = run.trace.len().min(planned + 1);
+        for depth in self.levels.len().min(run.first_new + 1)..end {
             let sleep = if depth == 0 {
                 (0, 0)
             } else {
@@ -108,116 +122,103 @@ impl Optimal {
         }
     }
 
-    /// Whether a sleeping thread covers the sequence that reverses this pair, as far as that can be
-    /// told without making the sequence. It nearly always can.
-    fn is_covered(&self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
-        let (from, to) = self.levels[first as usize].sleep;
-        let sleepers = &self.sleepers[from as usize..to as usize];
-        sleepers.iter().any(|sleeper| {
-            let Some(next) = run.trace.next_of(sleeper.step.thread, first) else {
-                return false;
-            };
-            if next == second.position {
-                return sleeper.step == second.step && comes_first(run, first, second);
-            }
-            // If nothing from `first` on happens before the sleeping thread's next event, then it is
-            // in the sequence, because `first` does not, and it comes first in it.
-            !run.clocks.follows_any_from(next, first) && run.trace.at(next).step() == sleeper.step
-        })
-    }
-
-    /// Plans the sequence in `reversal` at `depth`, unless it is covered.
-    fn insert(&mut self, run: &Finished<'_>, depth: usize) {
-        if run.fixed[depth] {
+    /// Plans the sequence that reverses this pair, unless it is covered.
+    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
+        if run.is_fixed(first as usize) {
             return;
         }
-        let sets = &run.machine.sets;
-        let v = &self.reversal;
-        let level = self.levels[depth];
-        self.gone.clear();
-        self.gone.resize(v.items.len(), false);
-        for sleeper in &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize] {
-            let covered = match v.first_of(run, depth as u32, sleeper.step.thread) {
-                Some(at) => v.items[at].step == sleeper.step && v.is_initial(run, at, &self.gone),
-                // The last item is the one that is most often in the way.
-                None => {
-                    (v.items.iter().rev()).all(|item| commutes(sets, sleeper.label, item.label))
-                }
+        if self.levels.len() <= first as usize {
+            let end = self.levels.last().map_or(0, |level| level.sleep.1);
+            let level = Level {
+                sleep: (end, end),
+                pending: List::EMPTY,
             };
-            if covered {
+            self.levels.resize(first as usize + 1, level);
+        }
+        // A writer's sequence leaves readers out; of all others it is known without them what they are.
+        let writes = second.operation.kind == OpKind::WriteLock;
+        if writes && !self.reversal.build(run, first, second) {
+            return;
+        }
+        let known = writes.then_some(&self.reversal);
+        let mut walk = Walk::new(run, first, second, known, &mut self.heads);
+        let (from, to) = self.levels[first as usize].sleep;
+        for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
+            if walk.is_impossible() || walk.begins_with(step, label) {
                 return;
             }
         }
-        let mut parent = None;
-        let mut children = level.pending;
-        if !children.is_empty() {
-            self.reversal.link(run.trace.threads());
-        }
-        'descend: while !children.is_empty() {
-            for id in self.arena.iter(children) {
-                let child = self.arena.node(id);
-                let v = &self.reversal;
-                let found = v.head(child.step.thread);
-                let matches = match found {
-                    Some(at) => v.items[at].step == child.step && v.is_initial(run, at, &self.gone),
-                    None => (0..v.items.len())
-                        .filter(|&i| !self.gone[i])
-                        .all(|i| commutes(sets, child.label, v.items[i].label)),
-                };
-                if matches {
-                    if let Some(at) = found {
-                        self.gone[at] = true;
-                        self.reversal.advance(at);
-                    }
-                    parent = Some(id);
-                    children = child.children;
-                    if children.is_empty() {
-                        return;
-                    }
-                    continue 'descend;
+        self.path.clear();
+        let mut children = self.arena.iter(self.levels[first as usize].pending);
+        while let Some(id) = children.next() {
+            let child = self.arena.node(id);
+            if walk.begins_with(child.step, child.label) {
+                if child.children.is_empty() {
+                    return;
                 }
+                walk.go_by(child.step.thread);
+                self.path.push(id);
+                children = self.arena.iter(child.children);
             }
-            break;
+            if walk.is_impossible() {
+                return;
+            }
         }
-        for i in 0..self.reversal.items.len() {
-            if self.gone[i] {
-                continue;
-            }
-            let item = self.reversal.items[i];
+        drop(children);
+        let taken = walk.has_taken_second();
+        if !writes && !self.reversal.build(run, first, second) {
+            return;
+        }
+        let heads = &self.heads;
+        self.reversal.retain(|item| match item.position {
+            NOWHERE => !taken,
+            position => !is_behind(heads, item.step.thread, position),
+        });
+        self.put_to_sleep(run, first);
+        self.reversal.trim(run, &self.asleep);
+        let mut parent = self.path.last().copied();
+        let pending = &mut self.levels[first as usize].pending;
+        for item in &self.reversal.items {
             parent = Some(match parent {
                 Some(parent) => self.arena.push_child(parent, item.step, item.label),
-                None => {
-                    let pending = &mut self.levels[depth].pending;
-                    self.arena.push(pending, item.step, item.label)
-                }
+                None => self.arena.push(pending, item.step, item.label),
             });
         }
     }
 }
 
-/// Whether the reversed event comes first in the sequence without `first`, whatever its outcome will be
-/// there. It does if its thread has nothing else in the sequence, and nobody touches its object: after
-/// an event that conflicts with everything on the object, or before one, nobody can without happening
-/// after `first`.
-fn comes_first(run: &Finished<'_>, first: u32, second: &Second) -> bool {
-    let e = run.trace.at(first);
-    let Operation { object, .. } = second.operation;
-    if object == ObjectId::NONE
-        || object != e.operation.object
-        || second.predecessor.is_some_and(|p| p >= first)
-    {
-        return false;
+impl Optimal {
+    /// Finds out who will be asleep behind `path` in the tree at `first`: who is now, who goes to sleep
+    /// because of the steps that come before those of the path, and was not woken by them.
+    fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
+        let Level { sleep, pending } = self.levels[first as usize];
+        let e = run.trace.at(first);
+        self.asleep.clear();
+        self.asleep
+            .extend_from_slice(&self.sleepers[sleep.0 as usize..sleep.1 as usize]);
+        self.asleep.push(Sleeper {
+            step: e.step(),
+            label: e.label,
+        });
+        let mut children = pending;
+        for &next in self.path.iter().chain([&NOWHERE]) {
+            for id in self.arena.iter(children).take_while(|&id| id != next) {
+                let child = self.arena.node(id);
+                self.asleep.push(Sleeper {
+                    step: child.step,
+                    label: child.label,
+                });
+            }
+            if next != NOWHERE {
+                let child = self.arena.node(next);
+                let wakes = |sleeper: &Sleeper| {
+                    !sleeper.survives(&run.machine.sets, child.step.thread, child.label)
+                };
+                self.asleep.retain(|sleeper| !wakes(sleeper));
+                children = child.children;
+            }
+        }
     }
-    if e.label.class.slot() == 0 {
-        return true;
-    }
-    let events = run.clocks.events_on(object);
-    let from = events.partition_point(|&p| p <= first);
-    run.trace.at(second.position).label.class.slot() == 0
-        && events[from..]
-            .iter()
-            .take_while(|&&p| p < second.position)
-            .all(|&p| run.clocks.before(run.trace, first, p))
 }
 
 impl Explorer for Optimal {
@@ -265,18 +266,7 @@ impl Explorer for Optimal {
         // A failure may end an execution in the middle of its wakeup sequence.
         self.levels.truncate(run.trace.len());
         self.extend(run);
-        let mut reversal = std::mem::take(&mut self.reversal);
-        pairs(run, |first, second| {
-            if self.is_covered(run, first, &second) {
-                return;
-            }
-            if reversal.build(run, first, &second) {
-                std::mem::swap(&mut self.reversal, &mut reversal);
-                self.insert(run, first as usize);
-                std::mem::swap(&mut self.reversal, &mut reversal);
-            }
-        });
-        self.reversal = reversal;
+        pairs(run, |first, second| self.reverse(run, first, &second));
         self.next = (0..self.levels.len())
             .rev()
             .find(|&depth| !self.levels[depth].pending.is_empty())

@@ -13,6 +13,7 @@ pub(crate) struct Regions {
     explicit: bool,
     off: bool,
     skipped: bool,
+    /// For each event of the execution up to the last fixed one whether it is fixed.
     fixed: Vec<bool>,
     /// Whether any event of any execution was fixed.
     any: bool,
@@ -47,17 +48,22 @@ impl Regions {
     }
 
     /// Whether the next event is fixed.
+    #[inline]
     pub(super) fn off(&self) -> bool {
         self.off || self.skipped
     }
 
-    /// An event has happened.
-    pub(super) fn push(&mut self) {
-        self.any |= self.off();
-        self.fixed.push(self.off());
+    /// The event at this position has happened.
+    #[inline]
+    pub(super) fn push(&mut self, position: usize) {
+        if self.off() {
+            self.any = true;
+            self.fixed.resize(position, false);
+            self.fixed.push(true);
+        }
     }
 
-    /// For each event of the execution whether it is fixed.
+    /// For each event of the execution up to the last fixed one whether it is fixed.
     pub(super) fn fixed(&self) -> &[bool] {
         &self.fixed
     }

@@ -25,6 +25,7 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 
 use super::Finished;
+use super::sleep::Sleeper;
 
 /// One event of a sequence.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +41,6 @@ pub(crate) struct Item {
 pub(crate) struct Second {
     pub(crate) step: Step,
     pub(crate) operation: Operation,
-    /// Its position in the execution; [`NOWHERE`] if it is still blocked at the end.
-    pub(crate) position: u32,
     /// The event directly before it: of its own thread, or the spawn.
     pub(crate) predecessor: Option<u32>,
 }
@@ -50,15 +49,15 @@ pub(crate) struct Second {
 #[derive(Default, Debug)]
 pub(crate) struct Reversal {
     pub(crate) items: Vec<Item>,
-    /// For each item the next one of its thread, and for each thread its first one; [`NOWHERE`] for
-    /// none. Made by [`Reversal::link`].
-    next: Vec<u32>,
-    heads: Vec<u32>,
     /// For each thread whether the rest of it is known to be outside of the sequence; the scratch of
     /// one call.
     done: Vec<bool>,
     /// The predecessor of the last item.
     predecessor: Option<u32>,
+    /// The scratch of [`Reversal::trim`].
+    needed: Vec<bool>,
+    clock: Vec<u32>,
+    counted: Vec<ObjectId>,
 }
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
@@ -73,7 +72,6 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
                 alternative,
             },
             operation: event.operation,
-            position,
             predecessor: trace.predecessor(position),
         }
     };
@@ -106,7 +104,6 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
         let second = Second {
             step: Step::of(blocked.thread),
             operation: blocked.operation,
-            position: NOWHERE,
             predecessor: trace.predecessor_of_next(blocked.thread),
         };
         let end = trace.len() as u32;
@@ -158,9 +155,12 @@ fn shut_out(
     match operation.kind {
         OpKind::Wait { set, .. } => {
             for &object in run.machine.sets.get(set) {
-                for first in earlier(object) {
+                for first in run.clocks.changes_of(object) {
                     let event = run.trace.at(first);
-                    if event.thread != thread && changes_value(event.label.class) {
+                    if first < position
+                        && event.thread != thread
+                        && changes_value(event.label.class)
+                    {
                         found(first);
                     }
                 }
@@ -189,9 +189,11 @@ fn shut_out(
     }
 }
 
-/// Whether the label has a count that depends on what happened to the object before.
+/// The classes whose labels have a count that depends on what happened to the object before.
+pub(super) const COUNTED: [Class; 2] = [Class::Drop, Class::Arrive];
+
 fn carries_count(class: Class) -> bool {
-    matches!(class, Class::Drop | Class::Arrive)
+    COUNTED.contains(&class)
 }
 
 impl Reversal {
@@ -249,7 +251,8 @@ impl Reversal {
         {
             return false;
         }
-        let Some(label) = self.relabel(run, first, second) else {
+        let state = |object| self.state_after(run, first, object);
+        let Some(label) = relabel(run, second, state) else {
             return false;
         };
         self.items.push(Item {
@@ -264,36 +267,6 @@ impl Reversal {
                 .items
                 .iter()
                 .any(|item| !commutes(&run.machine.sets, e.label, item.label))
-    }
-
-    /// The label that the second event has after `pre(E, first)` and the items, or `None` if it is
-    /// disabled there.
-    fn relabel(&self, run: &Finished<'_>, first: u32, second: &Second) -> Option<Label> {
-        let Operation { object, kind } = second.operation;
-        match kind {
-            OpKind::Wait { set, seen } => {
-                let changed = run.machine.has_changed(set, seen, |object, seen| {
-                    self.state_after(run, first, object).has_changed(seen)
-                });
-                changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
-            }
-            OpKind::GiveUp => None,
-            _ if object == ObjectId::NONE => {
-                Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
-            }
-            _ => {
-                let mut state = self.state_after(run, first, object);
-                if !state.enabled(second.step.thread, &kind) {
-                    return None;
-                }
-                let step = second.step;
-                if step.alternative >= state.alternatives(&kind) {
-                    return None;
-                }
-                let outcome = state.apply(step.thread, &kind, step.alternative);
-                Some(state.label(&second.operation, outcome))
-            }
-        }
     }
 
     /// The state of `object` after `pre(E, first)` and the items.
@@ -366,64 +339,68 @@ impl Reversal {
         }
     }
 
-    /// The first item of `thread`, where `first` is the event that the sequence does without.
-    pub(crate) fn first_of(
-        &self,
-        run: &Finished<'_>,
-        first: u32,
-        thread: ThreadId,
-    ) -> Option<usize> {
-        let last = self.items.len() - 1;
-        let next = run.trace.next_of(thread, first);
-        let found = next.and_then(|next| {
-            let items = &self.items[..last];
-            let found = items.binary_search_by_key(&next, |item| item.position);
-            found.ok()
-        });
-        found.or_else(|| (self.items[last].step.thread == thread).then_some(last))
+    /// Keeps only these items.
+    pub(crate) fn retain(&mut self, kept: impl FnMut(&Item) -> bool) {
+        self.items.retain(kept);
     }
 
-    /// Makes ready for [`Reversal::head`] and [`Reversal::advance`].
-    pub(crate) fn link(&mut self, threads: usize) {
-        self.heads.clear();
-        self.heads.resize(threads, NOWHERE);
-        self.next.clear();
-        self.next.resize(self.items.len(), NOWHERE);
-        for (at, item) in self.items.iter().enumerate().rev() {
-            let head = &mut self.heads[item.step.thread.index()];
-            self.next[at] = *head;
-            *head = at as u32;
+    /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where
+    /// the sequence begins: for each of them the first item that does, and what happens before it.
+    /// What is left out is executed anyway, in one order or the other, because nobody sleeps.
+    pub(crate) fn trim(&mut self, run: &Finished<'_>, asleep: &[Sleeper]) {
+        let sets = &run.machine.sets;
+        self.needed.clear();
+        self.needed.resize(self.items.len(), false);
+        for sleeper in asleep {
+            let wakes = |item: &Item| !sleeper.survives(sets, item.step.thread, item.label);
+            let Some(at) = self.items.iter().position(wakes) else {
+                return;
+            };
+            self.needed[at] = true;
         }
-    }
-
-    /// The first item of `thread` that is left.
-    pub(crate) fn head(&self, thread: ThreadId) -> Option<usize> {
-        let head = self.heads.get(thread.index()).copied();
-        head.filter(|&at| at != NOWHERE).map(|at| at as usize)
-    }
-
-    /// The item at `at`, the first of its thread that is left, is left no more.
-    pub(crate) fn advance(&mut self, at: usize) {
-        self.heads[self.items[at].step.thread.index()] = self.next[at];
-    }
-
-    /// Whether no other item happens before the one at `at`, those that are `gone` left out. What is
-    /// gone was first itself when it went, so only the direct predecessors have to be asked.
-    pub(crate) fn is_initial(&self, run: &Finished<'_>, at: usize, gone: &[bool]) -> bool {
-        let position = self.items[at].position;
-        if position == NOWHERE {
-            return (0..at).all(|j| gone[j] || !self.precedes(run, j, at));
+        if let (Some(last), Some(needed)) = (self.items.last(), self.needed.last_mut()) {
+            *needed |= last.position == NOWHERE;
         }
-        let is_gone = |position: u32| {
-            let found = self.items[..at].binary_search_by_key(&position, |item| item.position);
-            // What is not an item stands before the first one.
-            found.is_ok_and(|j| gone[j]) || found == Err(0)
-        };
-        run.clocks
-            .races_of(position)
-            .iter()
-            .all(|race| is_gone(race.first))
-            && run.trace.predecessor(position).is_none_or(is_gone)
+        // For each thread how many of its events are needed.
+        self.clock.clear();
+        self.clock.resize(run.trace.threads(), 0);
+        self.counted.clear();
+        for at in (0..self.items.len()).rev() {
+            let item = self.items[at];
+            let object = match item.position {
+                NOWHERE => item.label.object,
+                position => {
+                    let event = run.trace.at(position);
+                    self.needed[at] |= event.index < self.clock[event.thread.index()]
+                        // A count depends on everything that was done to it.
+                        || self.counted.contains(&event.operation.object);
+                    event.operation.object
+                }
+            };
+            if !self.needed[at] {
+                continue;
+            }
+            if carries_count(item.label.class) && !self.counted.contains(&object) {
+                self.counted.push(object);
+            }
+            let threads = (0..run.trace.threads() as u32).map(ThreadId);
+            if item.position != NOWHERE {
+                for thread in threads {
+                    let known = run.clocks.clock(run.trace, item.position, thread);
+                    let needed = &mut self.clock[thread.index()];
+                    *needed = known.max(*needed);
+                }
+                continue;
+            }
+            for earlier in 0..at {
+                if self.precedes(run, earlier, at) {
+                    self.needed[earlier] = true;
+                }
+            }
+        }
+        let mut needed = self.needed.iter();
+        self.items
+            .retain(|_| needed.next().is_some_and(|&needed| needed));
     }
 
     /// Whether the item at `later` happens after the one at `earlier`.
@@ -438,6 +415,59 @@ impl Reversal {
                 .predecessor
                 .is_some_and(|p| run.clocks.before(run.trace, a.position, p))
     }
+}
+
+/// The label that the second event has where objects are in the states that `state` says, or `None` if
+/// it is disabled there.
+pub(super) fn relabel(
+    run: &Finished<'_>,
+    second: &Second,
+    state: impl Fn(ObjectId) -> State,
+) -> Option<Label> {
+    let Operation { object, kind } = second.operation;
+    match kind {
+        OpKind::Wait { set, seen } => {
+            let changed = run
+                .machine
+                .has_changed(set, seen, |object, seen| state(object).has_changed(seen));
+            changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
+        }
+        OpKind::GiveUp => None,
+        _ if object == ObjectId::NONE => {
+            Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
+        }
+        _ => {
+            let mut state = state(object);
+            if !state.enabled(second.step.thread, &kind) {
+                return None;
+            }
+            let step = second.step;
+            if step.alternative >= state.alternatives(&kind) {
+                return None;
+            }
+            let outcome = state.apply(step.thread, &kind, step.alternative);
+            Some(state.label(&second.operation, outcome))
+        }
+    }
+}
+
+/// The state of `object` after `pre(E, first)` and everything that does not happen after `first`.
+pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) -> State {
+    let mut state = state_before(run, first, object);
+    let label = run.trace.at(first).label;
+    if label.object == object && label.class.slot() == 0 {
+        // Everything behind it happens after it.
+        return state;
+    }
+    let events = run.clocks.events_on(object);
+    let from = events.partition_point(|&p| p <= first);
+    for &position in &events[from..] {
+        let event = run.trace.at(position);
+        if event.operation.object == object && !run.clocks.before(run.trace, first, position) {
+            state.apply(event.thread, &event.operation.kind, event.alternative);
+        }
+    }
+    state
 }
 
 /// The state of `object` directly before the event at `position`.

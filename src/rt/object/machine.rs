@@ -6,12 +6,12 @@
 //! outcome back. It knows nothing of schedules.
 
 use crate::rt::trace::Site;
-use crate::rt::trace::dependency::{Label, Nature, ReadSets};
+use crate::rt::trace::dependency::{Class, Label, Nature, ReadSets, classify};
 use crate::rt::trace::id::{Names, ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
 
-use super::State;
 use super::spin::SpinLog;
+use super::{State, atomic};
 
 /// The bounds that belong to the meaning of a program rather than to the search.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,8 @@ pub(crate) struct Machine {
     threads: Vec<Thread>,
     /// The threads that exist and have not exited, in the order of their spawns.
     live: Vec<ThreadId>,
+    /// How many threads have been spawned and not joined.
+    unjoined: u32,
     /// The values that the waits of this execution have seen, one stretch after the other.
     seen: Vec<u64>,
 }
@@ -80,6 +82,8 @@ struct Thread {
     timeouts: (Option<Site>, u32),
     /// How often it has woken up from a condition variable for no reason.
     wakeups: u32,
+    /// Whether a thread has joined it.
+    joined: bool,
 }
 
 /// An announced operation.
@@ -111,6 +115,7 @@ impl Machine {
             touched: Vec::new(),
             threads: Vec::new(),
             live: Vec::new(),
+            unjoined: 0,
             seen: Vec::new(),
         }
     }
@@ -123,6 +128,7 @@ impl Machine {
         self.seen.clear();
         self.live.clear();
         self.add_thread(ThreadId::MAIN, site);
+        self.unjoined = 0;
     }
 
     fn add_thread(&mut self, thread: ThreadId, site: Site) {
@@ -137,6 +143,7 @@ impl Machine {
         entry.let_go_in_a_row = 0;
         entry.timeouts = (None, 0);
         entry.wakeups = 0;
+        entry.joined = false;
         entry.spin.reset();
         entry.pending = Some(Pending {
             operation: Operation {
@@ -146,6 +153,7 @@ impl Machine {
             site,
         });
         self.live.push(thread);
+        self.unjoined += 1;
     }
 
     // Objects.
@@ -153,11 +161,14 @@ impl Machine {
     /// The object at `place`, made with this kind and value if this execution has not met it yet.
     pub(crate) fn object_at(&mut self, place: Place, kind: ObjectKind, value: u64) -> ObjectId {
         let object = self.names.object(place);
-        self.ensure(object, kind, value);
+        self.meet(object, kind, value);
         object
     }
 
-    fn ensure(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
+    /// This execution meets the object, which is made with this kind and value if it has not been met
+    /// yet.
+    #[inline]
+    pub(crate) fn meet(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
         if self.objects.len() <= object.index() {
             self.objects.resize_with(object.index() + 1, || None);
         }
@@ -174,23 +185,20 @@ impl Machine {
 
     /// The object that stands for the end of `thread`.
     pub(crate) fn thread_object(&mut self, thread: ThreadId) -> ObjectId {
-        let place = Place {
-            region: Region::Thread(thread),
-            generation: 0,
-        };
-        self.object_at(place, ObjectKind::Thread, 0)
+        let object = self.names.thread_object(thread);
+        self.meet(object, ObjectKind::Thread, 0);
+        object
     }
 
     /// The object that stands for the park token of `thread`.
     pub(crate) fn token_object(&mut self, thread: ThreadId) -> ObjectId {
-        let place = Place {
-            region: Region::Token(thread),
-            generation: 0,
-        };
-        self.object_at(place, ObjectKind::Token, 0)
+        let object = self.names.token_object(thread);
+        self.meet(object, ObjectKind::Token, 0);
+        object
     }
 
     /// The state of an object that this execution has met.
+    #[inline]
     pub(crate) fn state(&self, object: ObjectId) -> &State {
         match &self.objects[object.index()] {
             Some(object) => &object.state,
@@ -219,12 +227,20 @@ impl Machine {
         &self.live
     }
 
+    /// Whether `thread` is the only one left, and all that the others have done happens before what it
+    /// does next: each was joined, by it or by one that was joined later.
+    pub(crate) fn is_alone(&self, thread: ThreadId) -> bool {
+        self.unjoined == 0 && self.live == [thread]
+    }
+
     /// How many events `thread` has performed.
+    #[inline]
     pub(crate) fn events_of(&self, thread: ThreadId) -> u32 {
         self.threads[thread.index()].events
     }
 
     /// What `thread` is about to do, if it has said so.
+    #[inline]
     pub(crate) fn pending(&self, thread: ThreadId) -> Option<&Pending> {
         self.threads.get(thread.index())?.pending.as_ref()
     }
@@ -246,6 +262,7 @@ impl Machine {
     }
 
     /// Announces the next operation of `thread`.
+    #[inline]
     pub(crate) fn announce(&mut self, thread: ThreadId, operation: Operation, site: Site) {
         self.threads[thread.index()].pending = Some(Pending { operation, site });
     }
@@ -299,6 +316,7 @@ impl Machine {
     }
 
     /// Whether `thread` can make the step it has announced.
+    #[inline]
     pub(crate) fn enabled(&self, thread: ThreadId) -> bool {
         let Some(entry) = self.threads.get(thread.index()) else {
             return false;
@@ -306,7 +324,13 @@ impl Machine {
         let Some(pending) = &entry.pending else {
             return false;
         };
-        match pending.operation.kind {
+        let kind = &pending.operation.kind;
+        kind.is_atomic() || self.can_happen(thread, entry, &pending.operation)
+    }
+
+    /// Whether what the thread has announced can happen.
+    fn can_happen(&self, thread: ThreadId, entry: &Thread, operation: &Operation) -> bool {
+        match operation.kind {
             OpKind::Wait { set, seen } => {
                 entry.released.is_some()
                     || self.has_changed(set, seen, |object, seen| {
@@ -314,8 +338,8 @@ impl Machine {
                     })
             }
             OpKind::GiveUp => false,
-            _ if pending.operation.object == ObjectId::NONE => true,
-            ref kind => self.state(pending.operation.object).enabled(thread, kind),
+            _ if operation.object == ObjectId::NONE => true,
+            ref kind => self.state(operation.object).enabled(thread, kind),
         }
     }
 
@@ -390,26 +414,57 @@ impl Machine {
     }
 
     /// Executes the announced step of an enabled thread.
+    #[inline]
     pub(crate) fn step(&mut self, step: Step) -> Executed {
-        let thread = step.thread;
-        let Some(Pending { operation, site }) = self.threads[thread.index()].pending.take() else {
-            panic!("dpor bug: {thread:?} was scheduled without an announced operation");
+        let entry = &mut self.threads[step.thread.index()];
+        let Some(Pending { operation, site }) = entry.pending.take() else {
+            unannounced(step.thread)
         };
-        self.threads[thread.index()].events += 1;
+        entry.events += 1;
         let mut executed = Executed {
             operation,
             outcome: Outcome::Done,
-            label: Label::new(
-                operation.object,
-                &operation.kind,
-                Outcome::Done,
-                Nature::Plain,
-            ),
+            label: Label::of(operation.object, Class::Local),
             alternatives: 1,
             before: None,
             quiet_at: 0,
             site,
         };
+        if !operation.kind.is_atomic() {
+            self.execute(step, &mut executed);
+            return executed;
+        }
+        // What happens to an atomic is by far the most frequent.
+        let Some(Object {
+            state: State::Atomic { ty, value },
+            ..
+        }) = &mut self.objects[operation.object.index()]
+        else {
+            unmet(operation.object)
+        };
+        let before = *value;
+        let kind = &operation.kind;
+        executed.alternatives = atomic::alternatives(before, kind);
+        executed.before = Some(before);
+        (*value, executed.outcome) = atomic::apply(*ty, before, kind, step.alternative);
+        let class = classify(kind, executed.outcome, Nature::Plain);
+        executed.label = Label::of(operation.object, class);
+        if *value != before {
+            entry.spin.change();
+            entry.let_go_in_a_row = 0;
+        } else if executed.outcome != Outcome::Done {
+            entry.spin.read(operation.object, before);
+        }
+        executed
+    }
+
+    /// Executes an operation on anything but an atomic. `executed` has what was announced, and gets
+    /// what comes of it.
+    fn execute(&mut self, step: Step, executed: &mut Executed) {
+        let thread = step.thread;
+        let Executed {
+            operation, site, ..
+        } = *executed;
         match operation.kind {
             OpKind::Choose { options } => {
                 executed.alternatives = options;
@@ -472,11 +527,17 @@ impl Machine {
                         self.add_thread(child, site);
                     }
                     OpKind::Exit => self.live.retain(|&t| t != thread),
+                    OpKind::Join => {
+                        if let Region::Thread(joined) = self.names.place(operation.object).region {
+                            let joined = &mut self.threads[joined.index()].joined;
+                            self.unjoined -= !*joined as u32;
+                            *joined = true;
+                        }
+                    }
                     _ => {}
                 }
             }
         }
-        executed
     }
 }
 
@@ -530,6 +591,11 @@ fn wait(sets: &mut ReadSets, values: &mut Vec<u64>, seen: &[(ObjectId, u64)]) ->
             seen: start,
         },
     }
+}
+
+#[cold]
+fn unannounced(thread: ThreadId) -> ! {
+    panic!("dpor bug: {thread:?} was scheduled without an announced operation")
 }
 
 #[cold]

@@ -281,9 +281,19 @@ impl State {
         }
     }
 
-    /// Whether a shim whose memory holds `memory` can be in this state.
+    /// Whether a shim of this kind whose memory holds `memory` can be in this state.
     #[inline]
-    pub(crate) fn agrees(&self, memory: u64) -> bool {
+    pub(crate) fn may_be(&self, kind: ObjectKind, memory: u64) -> bool {
+        match (self, kind) {
+            (State::Atomic { ty, value }, ObjectKind::Atomic(other)) => {
+                *ty == other && *value == memory
+            }
+            _ => self.kind() == kind && self.agrees(memory),
+        }
+    }
+
+    /// Whether a shim whose memory holds `memory` can be in this state.
+    fn agrees(&self, memory: u64) -> bool {
         match self {
             State::Barrier(barrier) => barrier.size as u64 == memory.max(1),
             // Their memory says nothing; they cannot be replaced while somebody uses them, and one

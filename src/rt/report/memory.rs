@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use super::source::Sources;
-use super::text::{View, place};
+use super::text::{View, at, place};
 use super::words::Names;
 use crate::rt::trace::Event;
 use crate::rt::trace::id::{Region, ThreadId};
@@ -44,17 +44,24 @@ pub(super) fn data_race(
         );
     }
     for access in [first, second] {
-        let at = match (access.effect, &view.life.freed) {
+        let somewhere = match (access.effect, &view.life.freed) {
             (Effect::Free, Some(known)) => format!("at {known}"),
             (Effect::Free, None) => format!("after {}", place(access.site)),
-            _ => format!("at {}", place(access.site)),
+            (Effect::Read | Effect::Write, _) => {
+                let last = access.after.checked_sub(1).map(|n| (access.thread, n));
+                let since = last.and_then(|(thread, n)| position(view, thread, n));
+                let since =
+                    since.map_or_else(String::new, |at| format!(", after its event {}", at + 1));
+                format!("{}{since}", at(access.site))
+            }
+            _ => at(access.site),
         };
         let did = match event_of(view, access) {
             Some(event) => format!("{} ({:?})", names.happened(event), order(event)),
             None => verb(access).to_owned(),
         };
         let thread = names.thread(access.thread);
-        let _ = writeln!(out, "  {thread:<10} {did:<6} {at}");
+        let _ = writeln!(out, "  {thread:<10} {did:<6} {somewhere}");
     }
     if let Some(block) = &race.block {
         let _ = writeln!(out, "  {}", born(view, names, block));
@@ -97,8 +104,13 @@ fn event_of<'a>(view: &View<'a>, access: &Access) -> Option<&'a Event> {
 }
 
 fn nth<'a>(view: &View<'a>, thread: ThreadId, index: u32) -> Option<&'a Event> {
+    position(view, thread, index).map(|at| &view.trace.events()[at])
+}
+
+/// Where the thread's event with this index is in the execution.
+fn position(view: &View<'_>, thread: ThreadId, index: u32) -> Option<usize> {
     let mut events = view.trace.events().iter();
-    events.find(|event| (event.thread, event.index) == (thread, index))
+    events.position(|event| (event.thread, event.index) == (thread, index))
 }
 
 /// The ordering of an atomic access that has happened.

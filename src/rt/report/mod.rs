@@ -11,5 +11,6 @@ pub(crate) mod passing;
 pub(crate) mod places;
 pub(crate) mod record;
 pub(crate) mod source;
+mod table;
 pub(crate) mod text;
 pub(crate) mod words;

@@ -9,7 +9,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::trace::Trace;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::End;
+use crate::rt::trace::verdict::{End, Pair};
 
 /// A failed execution.
 pub(crate) struct Record {
@@ -24,6 +24,10 @@ pub(crate) struct Record {
     pub(crate) raised: Option<(String, u32, u32)>,
     /// What is known of the block that the failure is about.
     pub(crate) life: Life,
+    /// The pair of operations that the failure hangs on.
+    pub(crate) pair: Option<Pair>,
+    /// Whether this execution is a simpler one than the one that was found.
+    pub(crate) simplified: bool,
     /// What the program said.
     pub(crate) log: Vec<Said>,
     /// How many executions there were, this one included.
@@ -47,6 +51,8 @@ impl Record {
                 (text.as_str(), raised)
             }),
             life: &self.life,
+            pair: self.pair.as_ref(),
+            simplified: self.simplified,
             log: &self.log,
             executions: self.executions,
             schedule: &self.schedule,

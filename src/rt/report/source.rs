@@ -36,7 +36,14 @@ impl Sources {
     pub(crate) fn receiver(&mut self, site: &Location<'_>) -> Option<String> {
         let line = self.line(site.file(), site.line())?;
         let before: String = line.chars().take(site.column() as usize - 1).collect();
-        let before = before.trim_end().strip_suffix('.')?;
+        let mut before = before.trim().to_owned();
+        // A chain of calls may have a line for each link.
+        let mut above = site.line();
+        while before.starts_with('.') && above > 1 && site.line() - above < 4 {
+            above -= 1;
+            before.insert_str(0, self.line(site.file(), above)?.trim());
+        }
+        let before = before.strip_suffix('.')?;
         let mut depth = 0;
         let start = before
             .char_indices()
@@ -52,7 +59,7 @@ impl Sources {
             })
             .last()?
             .0;
-        let name = before[start..].trim();
+        let name = before[start..].trim().trim_start_matches('.');
         (!name.is_empty()).then(|| name.to_owned())
     }
 }

@@ -9,14 +9,15 @@ use std::fmt::Write;
 use super::cycle;
 use super::memory;
 use super::places::Life;
+use super::table;
 use super::words::{Names, blocked};
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{Divergence, End};
-use crate::rt::trace::{Event, Site, Trace};
+use crate::rt::trace::verdict::{Blocked, Divergence, End, Pair};
+use crate::rt::trace::{Site, Trace};
 
 /// What a report is made from.
 pub(crate) struct View<'a> {
@@ -31,6 +32,10 @@ pub(crate) struct View<'a> {
     pub(crate) life: &'a Life,
     /// What the program said.
     pub(crate) log: &'a [Said],
+    /// The pair of operations that the failure hangs on.
+    pub(crate) pair: Option<&'a Pair>,
+    /// Whether this execution is a simpler one than the one that was found.
+    pub(crate) simplified: bool,
     /// How many executions there were, this one included.
     pub(crate) executions: u64,
     pub(crate) schedule: &'a str,
@@ -40,9 +45,6 @@ pub(crate) struct View<'a> {
 
 /// A panic's text, and its file, line and column.
 pub(crate) type Panic<'a> = (&'a str, Option<(&'a str, u32, u32)>);
-
-/// The most rows of the table; of a longer execution the last ones are shown.
-const ROWS_MAX: usize = 60;
 
 /// The events: whose each is, what it did, and where.
 pub(crate) fn events(view: &View<'_>) -> Vec<(String, String, Site)> {
@@ -64,18 +66,54 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let names = Names::new(view.end, view.trace, view.machine, view.given);
     let mut out = String::new();
     verdict(&mut out, view, &names);
-    table(&mut out, view, &names);
+    hangs_on(&mut out, view, &names);
+    table::write(&mut out, view, &names);
     let _ = writeln!(out, "schedule   {}", view.schedule);
     let test = match view.test.as_deref() {
         Some("main") | None => "cargo test".to_owned(),
         Some(test) => format!("cargo test {test}"),
     };
-    let _ = write!(out, "replay     DPOR_REPLAY=\"{}\" {test}", view.schedule);
+    let _ = writeln!(out, "replay     DPOR_REPLAY=\"{}\" {test}", view.schedule);
+    let name = view
+        .test
+        .as_deref()
+        .and_then(|test| test.rsplit("::").next());
+    let name = match name {
+        Some("main") | None => "the_failure".to_owned(),
+        Some(test) => format!("{test}_again"),
+    };
+    let _ = write!(
+        out,
+        "as a test  #[test]\n           fn {name}() {{\n               \
+         dpor::replay(\"{}\", || {{ /* the closure of the model */ }});\n           }}",
+        view.schedule
+    );
     out
 }
 
 pub(super) fn place(site: Site) -> String {
+    // A destructor has no caller, and neither has what std calls.
+    if own(site.file()) {
+        return "in a drop".to_owned();
+    }
+    if site.file().starts_with("/rustc/") {
+        return "in std".to_owned();
+    }
     format!("{}:{}", short(site.file()), site.line())
+}
+
+/// The place, after what happened there.
+pub(super) fn at(site: Site) -> String {
+    match place(site) {
+        nowhere if nowhere.starts_with("in ") => nowhere,
+        somewhere => format!("at {somewhere}"),
+    }
+}
+
+/// Whether this is a file of this crate.
+fn own(file: &str) -> bool {
+    let here = file!().strip_suffix("rt/report/text.rs");
+    here.is_some_and(|source| file.starts_with(source))
 }
 
 /// The last two parts of a path.
@@ -103,13 +141,22 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             let _ = writeln!(out, "panic: {} panicked {when}", names.thread(*thread));
         }
         End::Deadlock(stuck) => {
-            let count = stuck.len();
-            let threads = if count == 1 {
-                "1 thread waits for ever".to_owned()
-            } else {
-                format!("{count} threads wait for ever")
+            // Who waits for the end of such a thread is not part of the knot.
+            let joins = |it: &&Blocked| it.operation.kind == OpKind::Join;
+            let joining = stuck.iter().filter(joins).count();
+            let (knot, joining) = match stuck.len() - joining {
+                0 => (joining, 0),
+                knot => (knot, joining),
             };
-            let _ = writeln!(out, "deadlock: {threads} {when}");
+            let plural = |count| match count {
+                1 => "1 thread waits".to_owned(),
+                many => format!("{many} threads wait"),
+            };
+            let rest = match joining {
+                0 => String::new(),
+                some => format!(", and {} for the end of one that does", plural(some)),
+            };
+            let _ = writeln!(out, "deadlock: {} for ever{rest} {when}", plural(knot));
         }
         End::Livelock { rounds, .. } => {
             let _ = writeln!(
@@ -173,10 +220,10 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         }
         let _ = writeln!(
             out,
-            "  {:<10} waits to {:<24} at {}{holder}",
+            "  {:<10} waits to {:<24} {}{holder}",
             names.thread(stuck.thread),
             names.announced(&stuck.operation),
-            place(stuck.site),
+            at(stuck.site),
         );
     }
     if let Some(cycle) = cycle::sentence(blocked(view.end), view.machine, names) {
@@ -184,10 +231,46 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
+/// What the failure hangs on, as far as that was found out.
+fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    if view.simplified {
+        let _ = writeln!(
+            out,
+            "  below is the simplest execution with this failure that a short search has found"
+        );
+    }
+    let Some(Pair { first, second, .. }) = view.pair else {
+        return;
+    };
+    let told = |position: u32| {
+        let event = view.trace.at(position);
+        format!(
+            "{}'s \"{}\" (event {})",
+            names.thread(event.thread),
+            names.happened(event),
+            position + 1
+        )
+    };
+    let second = match second {
+        Ok(position) => told(*position),
+        Err(pending) => format!(
+            "{}'s \"{}\" ({})",
+            names.thread(pending.thread),
+            names.announced(&pending.operation),
+            place(pending.site)
+        ),
+    };
+    let first = told(*first);
+    let _ = writeln!(
+        out,
+        "  it fails because {first} comes before {second}; the other way round it passes"
+    );
+}
+
 fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
     let side = |it: &Option<(Operation, Site)>| match it {
         Some((operation, site)) => {
-            format!("\"{}\" at {}", names.announced(operation), place(site))
+            format!("\"{}\" {}", names.announced(operation), at(site))
         }
         None => "nothing, or an operation that cannot happen yet".to_owned(),
     };
@@ -213,52 +296,4 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
         "  usual causes: time, randomness, addresses as values or as hash keys, a static that keeps \
          its value, a primitive of std or of another crate that dpor does not see"
     );
-}
-
-pub(super) fn table(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    let events = view.trace.events();
-    let shown =
-        |event: &&(usize, &Event)| !matches!(event.1.operation.kind, OpKind::Start | OpKind::Exit);
-    let all: Vec<(usize, &Event)> = events.iter().enumerate().collect();
-    let rows: Vec<&(usize, &Event)> = all.iter().filter(shown).collect();
-    if rows.is_empty() {
-        return;
-    }
-    let skipped = rows.len().saturating_sub(ROWS_MAX);
-    let rows = &rows[skipped..];
-    let mut threads: Vec<ThreadId> = Vec::new();
-    for (_, event) in rows {
-        if !threads.contains(&event.thread) {
-            threads.push(event.thread);
-        }
-    }
-    let cells: Vec<String> = rows.iter().map(|(_, e)| names.happened(e)).collect();
-    let width = |thread: ThreadId| {
-        let mine = rows
-            .iter()
-            .zip(&cells)
-            .filter(|((_, e), _)| e.thread == thread);
-        let widest = mine.map(|(_, cell)| cell.chars().count()).max();
-        widest
-            .unwrap_or(0)
-            .max(names.thread(thread).chars().count())
-    };
-    let widths: Vec<usize> = threads.iter().map(|&t| width(t)).collect();
-    let _ = write!(out, "\n  {:>4}  ", "#");
-    for (&thread, width) in threads.iter().zip(&widths) {
-        let _ = write!(out, "{:<width$}  ", names.thread(thread));
-    }
-    let _ = writeln!(out, "where");
-    if skipped > 0 {
-        let _ = writeln!(out, "        ({skipped} earlier events)");
-    }
-    for ((number, event), cell) in rows.iter().zip(&cells) {
-        let _ = write!(out, "  {:>4}  ", number + 1);
-        for (&thread, width) in threads.iter().zip(&widths) {
-            let cell = if thread == event.thread { cell } else { "" };
-            let _ = write!(out, "{cell:<width$}  ");
-        }
-        let _ = writeln!(out, "{}", place(event.site));
-    }
-    out.push('\n');
 }

@@ -20,6 +20,9 @@ pub(super) struct Names<'a> {
     /// Names that the program gave to threads.
     given: &'a [(ThreadId, String)],
     objects: BTreeMap<ObjectId, String>,
+    /// The pointers that the events speak of, in their order: an address says nothing, and is another
+    /// one each time.
+    pointers: Vec<u64>,
 }
 
 impl<'a> Names<'a> {
@@ -68,10 +71,25 @@ impl<'a> Names<'a> {
             };
             objects.insert(object, name);
         }
+        let mut pointers = Vec::new();
+        for event in trace.events() {
+            let pointer = ObjectKind::Atomic(AtomicType::Ptr);
+            if event.operation.object == ObjectId::NONE
+                || machine.state(event.operation.object).kind() != pointer
+            {
+                continue;
+            }
+            for value in values(event) {
+                if value != 0 && !pointers.contains(&value) {
+                    pointers.push(value);
+                }
+            }
+        }
         Names {
             machine,
             given,
             objects,
+            pointers,
         }
     }
 
@@ -111,8 +129,13 @@ impl<'a> Names<'a> {
         match self.machine.state(object).kind() {
             ObjectKind::Atomic(AtomicType::Bool) => (bits != 0).to_string(),
             ObjectKind::Atomic(AtomicType::Ptr) if bits == 0 => "null".to_owned(),
-            ObjectKind::Atomic(AtomicType::Ptr) => format!("{bits:#x}"),
-            ObjectKind::Atomic(ty) => ty.widen(bits).to_string(),
+            ObjectKind::Atomic(AtomicType::Ptr) => {
+                match self.pointers.iter().position(|&known| known == bits) {
+                    Some(number) => format!("ptr{}", number + 1),
+                    None => format!("{bits:#x}"),
+                }
+            }
+            ObjectKind::Atomic(ty) => number(ty, bits),
             _ => bits.to_string(),
         }
     }
@@ -291,6 +314,31 @@ impl<'a> Names<'a> {
             }
             _ => self.announced(&event.operation),
         }
+    }
+}
+
+/// The values that an event on an atomic has found and left.
+fn values(event: &Event) -> impl Iterator<Item = u64> {
+    let written = match event.operation.kind {
+        OpKind::Store { value, .. } => Some(value),
+        OpKind::Rmw { operand, .. } => Some(operand),
+        OpKind::CompareExchange { new, .. } => Some(new),
+        _ => None,
+    };
+    let found = event.outcome.value();
+    event.before.into_iter().chain(found).chain(written)
+}
+
+/// A number; one that has run below 0 in an unsigned type is told by its distance.
+fn number(ty: AtomicType, bits: u64) -> String {
+    let (unsigned, below) = match ty {
+        AtomicType::U32 => (true, (1 << 32) - bits as i128),
+        AtomicType::U64 | AtomicType::Usize => (true, (1 << 64) - i128::from(bits)),
+        _ => (false, 0),
+    };
+    match below {
+        1..=0xFFFF if unsigned => format!("2^{}-{below}", ty.bits()),
+        _ => ty.widen(bits).to_string(),
     }
 }
 

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use super::id::ObjectId;
 use super::operation::{OpKind, Outcome};
-pub(crate) use class::{ALL, Class, SLOTS};
+pub(crate) use class::{ALL, Class, Classes, SLOTS};
 
 /// What an object is like, as far as the classes of its events depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +51,19 @@ pub(crate) struct Label {
 }
 
 impl Label {
+    /// The label of an event of a class that has no number.
+    #[inline]
+    pub(crate) const fn of(object: ObjectId, class: Class) -> Label {
+        Label {
+            object,
+            class,
+            room: 0,
+            count: 0,
+        }
+    }
+
     /// The label of an operation that ended like this on an object of this nature.
+    #[inline]
     pub(crate) fn new(object: ObjectId, kind: &OpKind, outcome: Outcome, nature: Nature) -> Label {
         let class = classify(kind, outcome, nature);
         let value = outcome.value().unwrap_or(0);
@@ -81,6 +93,7 @@ impl Label {
 
     /// The part of the label that belongs to the trace: not how many others a release or an arrival
     /// found, only "was it the last".
+    #[inline]
     pub(crate) fn canonical(self) -> Label {
         Label {
             count: match self.class {
@@ -104,6 +117,7 @@ impl Label {
 const MANY: u16 = u16::MAX;
 
 /// The class of an operation that ended like this on an object of this nature.
+#[inline]
 pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class {
     let ok = outcome.succeeded();
     match kind {
@@ -306,17 +320,20 @@ pub(crate) const CHANGING_SLOTS: u32 = {
 
 /// Whether two events of different threads, which happened in this order, are ordered by what they
 /// do to objects.
+#[inline]
 pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
     related(sets, earlier, later, later.count == 1 || earlier.count == 1)
 }
 
 /// Whether an operation that was `pending` when the event happened could have been executed before
 /// it without being ordered with it: `p` diamond `e` of the papers.
+#[inline]
 pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
     !related(sets, pending, event, event.count < 3)
 }
 
 /// `last` says whether one of two releases or arrivals is the last in one of their orders.
+#[inline]
 fn related(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
     if a.class == Class::Wait {
         return changes_value(b.class) && sets.has(a.object, b.object);

@@ -14,7 +14,9 @@
 //! touches. Such an event shares the row of the event before it: a row leaves out the owner's own
 //! component, which is its index.
 
-use super::dependency::{CHANGING_SLOTS, CONFLICTING_SLOTS, Class, ReadSets, SLOTS, ordered};
+use super::dependency::{
+    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, ReadSets, SLOTS, changes_value, ordered,
+};
 use super::id::{ObjectId, ThreadId};
 use super::{NOWHERE, Trace};
 
@@ -29,14 +31,10 @@ pub(crate) struct Race {
 /// The clocks, access records and races of a trace.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct HappensBefore {
-    /// For each event where its row is.
+    /// One for each event.
     rows: Vec<Row>,
-    /// For each event the position behind the latest event that happens before it, or 0.
-    latest: Vec<u32>,
     /// The rows, one after the other.
     clocks: Vec<u32>,
-    /// For each event how many accesses, races and object entries there were before it, to undo it.
-    marks: Vec<Mark>,
     accesses: Vec<Access>,
     races: Vec<Race>,
     objects: Vec<Record>,
@@ -44,14 +42,15 @@ pub(crate) struct HappensBefore {
     candidates: Vec<u32>,
 }
 
+/// What there is to know of one event.
 #[derive(Clone, Copy, Debug)]
 struct Row {
+    /// Where its clock is.
     start: u32,
     len: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Mark {
+    /// The position behind the latest event that happens before it, or 0.
+    latest: u32,
+    /// How many accesses, races and words of clocks there were before it, to undo it.
     accesses: u32,
     races: u32,
     clocks: u32,
@@ -61,6 +60,7 @@ struct Mark {
 #[derive(Clone, Copy, Debug)]
 struct Access {
     event: u32,
+    thread: ThreadId,
     object: ObjectId,
     slot: u32,
     previous: u32,
@@ -71,12 +71,18 @@ struct Access {
 struct Record {
     /// For each slot the latest access, as an index into `accesses`.
     heads: [u32; SLOTS],
+    /// The slots and the classes that have ever had an access.
+    used: u32,
+    classes: Classes,
+    /// The thread that has made all accesses, if it is only one.
+    owner: Option<ThreadId>,
     /// The positions of all events on the object.
     events: Vec<u32>,
 }
 
 impl HappensBefore {
     /// How many events of `thread` happen before the event at `position` or are it.
+    #[inline]
     pub(crate) fn clock(&self, trace: &Trace, position: u32, thread: ThreadId) -> u32 {
         let event = trace.at(position);
         if event.thread == thread {
@@ -86,6 +92,7 @@ impl HappensBefore {
         }
     }
 
+    #[inline]
     fn others(&self, position: u32, thread: ThreadId) -> u32 {
         let row = self.rows[position as usize];
         if thread.0 < row.len {
@@ -96,15 +103,10 @@ impl HappensBefore {
     }
 
     /// Whether the event at `first` happens before the one at `second`, or is it.
+    #[inline]
     pub(crate) fn before(&self, trace: &Trace, first: u32, second: u32) -> bool {
         let event = trace.at(first);
         self.clock(trace, second, event.thread) > event.index
-    }
-
-    /// Whether the event at `position` happens after some event from `first` on, itself not counted.
-    #[inline]
-    pub(crate) fn follows_any_from(&self, position: u32, first: u32) -> bool {
-        self.latest[position as usize] > first
     }
 
     /// The races, in the order of their second events.
@@ -116,8 +118,8 @@ impl HappensBefore {
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> &[Race] {
         let at = position as usize;
-        let from = self.marks[at].races as usize;
-        let to = self.marks.get(at + 1).map(|mark| mark.races as usize);
+        let from = self.rows[at].races as usize;
+        let to = self.rows.get(at + 1).map(|row| row.races as usize);
         &self.races[from..to.unwrap_or(self.races.len())]
     }
 
@@ -128,12 +130,43 @@ impl HappensBefore {
             .map_or(&[], |record| &record.events)
     }
 
+    /// Whether an event of this class may have touched `object`: it has in this execution or in an
+    /// earlier one.
+    pub(crate) fn knows(&self, object: ObjectId, class: Class) -> bool {
+        let record = self.objects.get(object.index());
+        record.is_some_and(|record| record.classes.contains(class))
+    }
+
+    /// The positions of the events on `object` that may change what a wait looks at, and of some others
+    /// of the same slots.
+    pub(crate) fn changes_of(&self, object: ObjectId) -> impl Iterator<Item = u32> {
+        let record = self.objects.get(object.index());
+        let mut slots = 0_u32;
+        for class in ALL {
+            if self.knows(object, class) && changes_value(class) {
+                slots |= 1 << class.slot();
+            }
+        }
+        let slots = (0..SLOTS).filter(move |slot| slots >> slot & 1 == 1);
+        let heads = slots.filter_map(move |slot| Some(record?.heads[slot]));
+        heads.flat_map(move |head| {
+            let mut access = head;
+            std::iter::from_fn(move || {
+                let Access {
+                    event, previous, ..
+                } = *self.accesses.get(access as usize)?;
+                access = previous;
+                Some(event)
+            })
+        })
+    }
+
     /// Forgets the events from `length` on.
     pub(crate) fn truncate(&mut self, length: usize) {
         if length >= self.rows.len() {
             return;
         }
-        let mark = self.marks[length];
+        let mark = self.rows[length];
         while self.accesses.len() > mark.accesses as usize {
             let Some(access) = self.accesses.pop() else {
                 break;
@@ -141,16 +174,20 @@ impl HappensBefore {
             let record = &mut self.objects[access.object.index()];
             record.heads[access.slot as usize] = access.previous;
             record.events.pop();
+            if record.events.is_empty() {
+                record.owner = None;
+            }
         }
         self.races.truncate(mark.races as usize);
         self.clocks.truncate(mark.clocks as usize);
-        self.marks.truncate(length);
         self.rows.truncate(length);
-        self.latest.truncate(length);
     }
 
     /// Gives a clock to every event of `trace` that has none yet, and finds its races.
     pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
+        let new = trace.len() - self.rows.len();
+        self.rows.reserve(new);
+        self.accesses.reserve(new);
         for position in self.rows.len()..trace.len() {
             self.add(trace, sets, position as u32);
         }
@@ -158,17 +195,20 @@ impl HappensBefore {
 
     fn add(&mut self, trace: &Trace, sets: &ReadSets, position: u32) {
         let event = trace.at(position);
-        self.marks.push(Mark {
+        let predecessor = trace.predecessor(position);
+        let (start, len) = match predecessor {
+            Some(p) => (self.rows[p as usize].start, self.rows[p as usize].len),
+            None => (0, 0),
+        };
+        let inherited = Row {
+            start,
+            len,
+            latest: predecessor.map_or(0, |p| p + 1),
             accesses: self.accesses.len() as u32,
             races: self.races.len() as u32,
             clocks: self.clocks.len() as u32,
-        });
-        let predecessor = trace.predecessor(position);
-        self.latest.push(predecessor.map_or(0, |p| p + 1));
-        let inherited = match predecessor {
-            Some(p) => self.rows[p as usize],
-            None => Row { start: 0, len: 0 },
         };
+        self.rows.push(inherited);
         // Until something is joined, the clock is the predecessor's row; then it is `scratch`.
         let mut joined = false;
         let mut inherit = inherited;
@@ -179,7 +219,7 @@ impl HappensBefore {
             self.load(inherited);
             self.join(trace, p);
             joined = true;
-            inherit = Row { start: 0, len: 0 };
+            inherit.len = 0;
         }
 
         let label = event.label;
@@ -193,29 +233,26 @@ impl HappensBefore {
                     joined = true;
                 }
                 // The latest event of each thread before that moment carries the thread's earlier
-                // ones; going backwards, covered events are skipped cheaply.
-                for earlier in (0..event.quiet_at).rev() {
-                    let other = trace.at(earlier);
-                    if other.thread != event.thread && !self.covers(other.thread, other.index) {
+                // ones.
+                for thread in (0..trace.threads() as u32).map(ThreadId) {
+                    if thread != event.thread
+                        && let Some(earlier) = trace.previous_of(thread, event.quiet_at)
+                        && !self.covers(thread, trace.at(earlier).index)
+                    {
                         self.join(trace, earlier);
                     }
                 }
             }
             Class::Wait => {
                 for &object in sets.get(label.object.0) {
-                    self.collect(trace, object, CHANGING_SLOTS, event.thread);
-                    self.record(position, object, Class::Wait.slot());
+                    self.collect(object, CHANGING_SLOTS, event.thread);
+                    self.record(position, event.thread, object, Class::Wait);
                 }
             }
             class => {
                 let object = label.object;
-                self.collect(
-                    trace,
-                    object,
-                    CONFLICTING_SLOTS[class as usize],
-                    event.thread,
-                );
-                self.record(position, object, class.slot());
+                self.collect(object, CONFLICTING_SLOTS[class as usize], event.thread);
+                self.record(position, event.thread, object, class);
             }
         }
         if !self.candidates.is_empty() {
@@ -245,15 +282,12 @@ impl HappensBefore {
             candidates.clear();
             self.candidates = candidates;
         }
-        let row = if joined {
-            let start = self.clocks.len() as u32;
-            let len = self.scratch.len() as u32;
+        if joined {
+            let row = &mut self.rows[position as usize];
+            row.start = self.clocks.len() as u32;
+            row.len = self.scratch.len() as u32;
             self.clocks.extend_from_slice(&self.scratch);
-            Row { start, len }
-        } else {
-            inherit
-        };
-        self.rows.push(row);
+        }
     }
 
     fn row_value(&self, row: Row, thread: ThreadId) -> u32 {
@@ -276,7 +310,7 @@ impl HappensBefore {
 
     /// Joins the clock of the event at `position` into `scratch`.
     fn join(&mut self, trace: &Trace, position: u32) {
-        if let Some(latest) = self.latest.last_mut() {
+        if let Some(Row { latest, .. }) = self.rows.last_mut() {
             *latest = (*latest).max(position + 1);
         }
         let row = self.rows[position as usize];
@@ -298,34 +332,39 @@ impl HappensBefore {
     }
 
     /// Collects the accesses to `object` that an event of `thread` may be ordered behind.
-    fn collect(&mut self, trace: &Trace, object: ObjectId, slots: u32, thread: ThreadId) {
+    #[inline]
+    fn collect(&mut self, object: ObjectId, slots: u32, thread: ThreadId) {
         let Some(record) = self.objects.get(object.index()) else {
             return;
         };
-        let total = record.heads[0];
-        let total_at = match total {
+        if record.owner == Some(thread) {
+            return;
+        }
+        let total_at = match record.heads[0] {
             NOWHERE => 0,
             access => {
-                let position = self.accesses[access as usize].event;
-                if trace.at(position).thread != thread {
-                    self.candidates.push(position);
+                let access = self.accesses[access as usize];
+                if access.thread != thread {
+                    self.candidates.push(access.event);
                 }
-                position
+                access.event
             }
         };
-        for slot in 1..SLOTS {
-            if slots >> slot & 1 == 0 {
-                continue;
-            }
-            let mut access = record.heads[slot];
+        let mut slots = slots & record.used & !1;
+        while slots != 0 {
+            let mut access = record.heads[slots.trailing_zeros() as usize];
+            slots &= slots - 1;
             while access != NOWHERE {
                 let Access {
-                    event, previous, ..
+                    event,
+                    thread: other,
+                    previous,
+                    ..
                 } = self.accesses[access as usize];
                 if event < total_at {
                     break;
                 }
-                if trace.at(event).thread != thread {
+                if other != thread {
                     self.candidates.push(event);
                 }
                 access = previous;
@@ -333,17 +372,26 @@ impl HappensBefore {
         }
     }
 
-    fn record(&mut self, position: u32, object: ObjectId, slot: usize) {
+    #[inline]
+    fn record(&mut self, position: u32, thread: ThreadId, object: ObjectId, class: Class) {
+        let slot = class.slot();
         if self.objects.len() <= object.index() {
             let empty = Record {
                 heads: [NOWHERE; SLOTS],
+                used: 0,
+                classes: Classes::NONE,
+                owner: None,
                 events: Vec::new(),
             };
             self.objects.resize(object.index() + 1, empty);
         }
         let record = &mut self.objects[object.index()];
+        record.owner = (record.events.is_empty() || record.owner == Some(thread)).then_some(thread);
+        record.used |= 1 << slot;
+        record.classes.add(class);
         let access = Access {
             event: position,
+            thread,
             object,
             slot: slot as u32,
             previous: record.heads[slot],

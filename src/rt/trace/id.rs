@@ -99,6 +99,9 @@ pub(crate) struct Names {
     children: HashMap<(ThreadId, u32), ThreadId>,
     places: Vec<Place>,
     objects: HashMap<Place, ObjectId>,
+    /// For each thread the object that stands for its end and the one for its park token, or
+    /// [`ObjectId::NONE`] if they have not been named.
+    of_threads: Vec<[ObjectId; 2]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +136,39 @@ impl Names {
             self.places.push(place);
             next
         })
+    }
+
+    /// The object that stands for the end of `thread`.
+    pub(crate) fn thread_object(&mut self, thread: ThreadId) -> ObjectId {
+        self.of_thread(thread, 0, Region::Thread)
+    }
+
+    /// The object that stands for the park token of `thread`.
+    pub(crate) fn token_object(&mut self, thread: ThreadId) -> ObjectId {
+        self.of_thread(thread, 1, Region::Token)
+    }
+
+    #[inline]
+    fn of_thread(
+        &mut self,
+        thread: ThreadId,
+        which: usize,
+        region: impl FnOnce(ThreadId) -> Region,
+    ) -> ObjectId {
+        if self.of_threads.len() <= thread.index() {
+            let none = [ObjectId::NONE; 2];
+            self.of_threads.resize(thread.index() + 1, none);
+        }
+        let known = self.of_threads[thread.index()][which];
+        if known != ObjectId::NONE {
+            return known;
+        }
+        let object = self.object(Place {
+            region: region(thread),
+            generation: 0,
+        });
+        self.of_threads[thread.index()][which] = object;
+        object
     }
 
     /// The place that `object` names.

@@ -93,6 +93,7 @@ impl Trace {
     }
 
     /// The event at `position`.
+    #[inline]
     pub(crate) fn at(&self, position: u32) -> &Event {
         &self.events[position as usize]
     }
@@ -105,8 +106,16 @@ impl Trace {
     }
 
     /// The position of the thread's last event.
+    #[inline]
     pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
         self.positions.get(thread.index())?.last().copied()
+    }
+
+    /// The position of the thread's event with this index.
+    #[inline]
+    pub(crate) fn nth_of(&self, thread: ThreadId, index: u32) -> Option<u32> {
+        let positions = self.positions.get(thread.index())?;
+        positions.get(index as usize).copied()
     }
 
     /// The position of the thread's first event behind `position`.
@@ -115,6 +124,13 @@ impl Trace {
         let positions = self.positions.get(thread.index())?;
         let at = positions.partition_point(|&p| p <= position);
         positions.get(at).copied()
+    }
+
+    /// The position of the thread's last event before `position`.
+    pub(crate) fn previous_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
+        let positions = self.positions.get(thread.index())?;
+        let end = positions.partition_point(|&p| p < position);
+        positions[..end].last().copied()
     }
 
     /// The position of the event that comes directly before the thread's next one: its own last
@@ -128,6 +144,7 @@ impl Trace {
 
     /// The position of the event that comes directly before the one at `position` in its thread, or
     /// of the spawn for a thread's first event.
+    #[inline]
     pub(crate) fn predecessor(&self, position: u32) -> Option<u32> {
         let event = self.at(position);
         if event.previous != NOWHERE {
@@ -138,6 +155,7 @@ impl Trace {
     }
 
     /// Appends an event; its `previous` and `index` are filled in.
+    #[inline]
     pub(crate) fn push(&mut self, mut event: Event) {
         let position = self.events.len() as u32;
         let thread = event.thread.index();
@@ -163,6 +181,7 @@ impl Trace {
 
     /// Replaces what a replay may see differently without being another event: the operands and
     /// values, which can be addresses.
+    #[inline]
     pub(crate) fn refresh(
         &mut self,
         position: usize,

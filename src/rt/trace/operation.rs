@@ -129,6 +129,7 @@ pub(crate) enum Rmw {
 
 impl Rmw {
     /// The new value, cut to the width of `ty`.
+    #[inline]
     pub(crate) fn apply(self, ty: AtomicType, old: u64, operand: u64) -> u64 {
         let wider = |first: bool| if first { old } else { operand };
         ty.truncate(match self {
@@ -354,6 +355,18 @@ impl OpKind {
         )
     }
 
+    /// Whether it is done to an atomic. Such an operation never has to wait.
+    #[inline]
+    pub(crate) const fn is_atomic(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Load { .. }
+                | OpKind::Store { .. }
+                | OpKind::Rmw { .. }
+                | OpKind::CompareExchange { .. }
+        )
+    }
+
     /// Whether it makes or drops a reference, as any use of an `Arc` does by the way.
     pub(crate) const fn counts(&self) -> bool {
         matches!(
@@ -386,6 +399,7 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// The value that was found, if the outcome has one.
+    #[inline]
     pub(crate) fn value(self) -> Option<u64> {
         match self {
             Outcome::Value(value) | Outcome::Success(value) | Outcome::Failure(value) => {
@@ -396,6 +410,7 @@ impl Outcome {
     }
 
     /// Whether the operation did what it tried to do.
+    #[inline]
     pub(crate) fn succeeded(self) -> bool {
         match self {
             Outcome::Done | Outcome::Value(_) | Outcome::Success(_) => true,

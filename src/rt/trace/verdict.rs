@@ -2,6 +2,7 @@
 
 use super::id::ThreadId;
 use super::operation::Operation;
+use super::schedule::Schedule;
 use super::{Event, Site};
 
 /// An operation that a thread has announced and could not perform.
@@ -174,6 +175,17 @@ pub(crate) struct Leaked {
 pub(crate) struct Weak {
     pub(crate) writer: Event,
     pub(crate) reader: Event,
+}
+
+/// Two operations in the order in which the execution fails; the other way round it passes.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair {
+    /// The position of the first one.
+    pub(crate) first: u32,
+    /// The position of the second one, or what it would have been.
+    pub(crate) second: Result<u32, Blocked>,
+    /// The execution up to the second one without the first one.
+    pub(crate) reversed: Schedule,
 }
 
 /// What a thread was expected to do on replay, and what it did.

@@ -123,6 +123,7 @@ impl<T> Arc<T> {
     }
 
     /// A block whose value is still to be written, through [`Arc::get_mut`].
+    #[must_use]
     #[track_caller]
     pub fn new_uninit() -> Arc<MaybeUninit<T>> {
         // SAFETY: the new block counts one reference, and any bytes are a `MaybeUninit`.
@@ -130,6 +131,7 @@ impl<T> Arc<T> {
     }
 
     /// A block whose bytes are all zero.
+    #[must_use]
     #[track_caller]
     pub fn new_zeroed() -> Arc<MaybeUninit<T>> {
         // SAFETY: as in `new_uninit`.
@@ -137,6 +139,7 @@ impl<T> Arc<T> {
     }
 
     /// The first reference to `value`, which will never be moved.
+    #[must_use]
     #[track_caller]
     pub fn pin(value: T) -> Pin<Arc<T>> {
         // SAFETY: the value stays in its block, and nobody gets it out of a pinned reference.
@@ -207,6 +210,7 @@ impl<T> Arc<[T]> {
     }
 
     /// A slice whose elements are still to be written, through [`Arc::get_mut`].
+    #[must_use]
     #[track_caller]
     pub fn new_uninit_slice(length: usize) -> Arc<[MaybeUninit<T>]> {
         let slice = Self::allocate_slice(length, false);
@@ -215,6 +219,7 @@ impl<T> Arc<[T]> {
     }
 
     /// A slice whose bytes are all zero.
+    #[must_use]
     #[track_caller]
     pub fn new_zeroed_slice(length: usize) -> Arc<[MaybeUninit<T>]> {
         let slice = Self::allocate_slice(length, true);
@@ -233,6 +238,7 @@ impl<T> Arc<MaybeUninit<T>> {
     /// # Safety
     ///
     /// It has been.
+    #[must_use]
     pub unsafe fn assume_init(self) -> Arc<T> {
         // SAFETY: the reference goes over to the new `Arc`; the value is a `T`, says the caller.
         unsafe { Arc::own(self.into_pointer().cast()) }
@@ -245,6 +251,7 @@ impl<T> Arc<[MaybeUninit<T>]> {
     /// # Safety
     ///
     /// All of them have been.
+    #[must_use]
     pub unsafe fn assume_init(self) -> Arc<[T]> {
         let slice = self.into_pointer();
         // SAFETY: as for one value.
@@ -317,6 +324,7 @@ impl<T: ?Sized> Arc<T> {
     }
 
     /// Where the value is.
+    #[must_use]
     pub fn as_ptr(this: &Arc<T>) -> *const T {
         this.value.as_ptr()
     }
@@ -355,6 +363,7 @@ impl<T: ?Sized> Arc<T> {
     }
 
     /// How many weak references there are.
+    #[must_use]
     #[track_caller]
     pub fn weak_count(this: &Arc<T>) -> usize {
         this.header().perform(OpKind::ReadCount { unique: false });
@@ -362,6 +371,7 @@ impl<T: ?Sized> Arc<T> {
     }
 
     /// How many references there are.
+    #[must_use]
     #[track_caller]
     pub fn strong_count(this: &Arc<T>) -> usize {
         this.header().perform(OpKind::ReadCount { unique: false });
@@ -369,6 +379,7 @@ impl<T: ?Sized> Arc<T> {
     }
 
     /// Whether both are references to the same value.
+    #[must_use]
     pub fn ptr_eq(this: &Arc<T>, other: &Arc<T>) -> bool {
         ptr::addr_eq(this.value.as_ptr(), other.value.as_ptr())
     }

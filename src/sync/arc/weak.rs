@@ -66,6 +66,7 @@ impl<T: ?Sized> Weak<T> {
     }
 
     /// How many references to the value there are, weak ones aside.
+    #[must_use]
     #[track_caller]
     pub fn strong_count(&self) -> usize {
         self.header().map_or(0, |header| {
@@ -75,6 +76,7 @@ impl<T: ?Sized> Weak<T> {
     }
 
     /// How many weak references there are; 0 if there is no value left.
+    #[must_use]
     #[track_caller]
     pub fn weak_count(&self) -> usize {
         self.header().map_or(0, |header| {
@@ -87,12 +89,14 @@ impl<T: ?Sized> Weak<T> {
     }
 
     /// Whether both are references to the same value, or both to nothing from the beginning.
+    #[must_use]
     pub fn ptr_eq(&self, other: &Weak<T>) -> bool {
         ptr::addr_eq(self.value.as_ptr(), other.value.as_ptr())
     }
 
     /// Where the value is or was. Reading is only allowed while there is a reference that is not
     /// weak.
+    #[must_use]
     pub fn as_ptr(&self) -> *const T {
         self.value.as_ptr()
     }

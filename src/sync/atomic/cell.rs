@@ -22,11 +22,11 @@ pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target 
 pub(super) fn load(target: Target, order: Ordering) {
     assert!(
         !matches!(order, Ordering::Release | Ordering::AcqRel),
-        "there is no such thing as a {} load",
+        "there is no such thing as {} load",
         if order == Ordering::Release {
-            "release"
+            "a release"
         } else {
-            "acquire-release"
+            "an acquire-release"
         }
     );
     rt::perform(target, OpKind::Load { order });
@@ -74,11 +74,11 @@ pub(super) fn compare(
 ) -> bool {
     assert!(
         !matches!(failure, Ordering::Release | Ordering::AcqRel),
-        "there is no such thing as a {} failure ordering",
+        "there is no such thing as {} failure ordering",
         if failure == Ordering::Release {
-            "release"
+            "a release"
         } else {
-            "acquire-release"
+            "an acquire-release"
         }
     );
     let expected = ty.truncate(expected);

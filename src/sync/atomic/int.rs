@@ -15,6 +15,7 @@ macro_rules! integer {
 
         impl $name {
             /// An atomic that holds `value`.
+            #[must_use]
             pub const fn new(value: $value) -> Self {
                 Self(std_atomic::$name::new(value))
             }

@@ -17,6 +17,30 @@ pub use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::rt;
 
+macro_rules! initial {
+    ($($name:ident $atomic:ident $value:literal;)*) => {$(
+        #[doc = concat!("An `", stringify!($atomic), "` that holds ", stringify!($value), ".")]
+        #[deprecated(note = "std has deprecated it; use `new`")]
+        #[allow(
+            clippy::declare_interior_mutable_const,
+            reason = "std's is the same; each use is a new one"
+        )]
+        pub const $name: $atomic = $atomic::new($value);
+    )*};
+}
+initial! {
+    ATOMIC_BOOL_INIT AtomicBool false;
+    ATOMIC_ISIZE_INIT AtomicIsize 0;
+    ATOMIC_USIZE_INIT AtomicUsize 0;
+}
+
+/// [`crate::hint::spin_loop`] under its old name.
+#[track_caller]
+#[deprecated(note = "std has deprecated it; use `hint::spin_loop`")]
+pub fn spin_loop_hint() {
+    crate::hint::spin_loop();
+}
+
 /// An atomic fence: a visible operation that commutes with everything, because values are
 /// sequentially consistent.
 ///

@@ -13,6 +13,7 @@ pub struct AtomicBool(std_atomic::AtomicBool);
 
 impl AtomicBool {
     /// An atomic that holds `value`.
+    #[must_use]
     pub const fn new(value: bool) -> Self {
         Self(std_atomic::AtomicBool::new(value))
     }

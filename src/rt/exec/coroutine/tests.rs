@@ -69,7 +69,7 @@ fn recurse(depth: usize) -> usize {
 #[test]
 fn a_body_runs_only_when_resumed_and_stops_where_it_suspends() {
     let log = Rc::new(RefCell::new(Vec::new()));
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let start = |pool: &mut Pool, name: &'static str| {
         let log = Rc::clone(&log);
         pool.start(Box::new(move || {
@@ -102,7 +102,7 @@ fn a_body_runs_only_when_resumed_and_stops_where_it_suspends() {
 fn a_panic_ends_the_body_and_its_payload_arrives_whole() {
     let dropped = Counter::default();
     let guard = dropped.guard();
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let mut coroutine = pool.start(Box::new(move || {
         let _guard = guard;
         suspend();
@@ -118,7 +118,7 @@ fn a_panic_ends_the_body_and_its_payload_arrives_whole() {
 
 #[test]
 fn a_stack_serves_many_bodies_also_after_panics() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let mut stacks = Vec::new();
     for round in 0..10_u32 {
         let mut coroutine = pool.start(Box::new(move || {
@@ -162,7 +162,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
         assert!((low..high).contains(&result.get()));
         (coroutine, high - result.get())
     }
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let (coroutine, first) = place(&mut pool, true);
     pool.recycle(coroutine);
     let (reused, second) = place(&mut pool, false);
@@ -174,7 +174,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
 
 #[test]
 fn a_stack_can_be_used_to_its_last_byte() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let mut coroutine = pool.start(Box::new(|| {}));
     let (low, high) = coroutine.stack();
     // SAFETY: no body runs on the stack, and all of it but the highest page, which holds what
@@ -187,7 +187,7 @@ fn a_stack_can_be_used_to_its_last_byte() {
 
 #[test]
 fn an_overflow_is_reported_and_the_pool_goes_on() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     for _ in 0..3 {
         let dropped = Counter::default();
         let guard = dropped.guard();
@@ -234,7 +234,7 @@ fn an_overflow_does_not_hit_what_has_room() {
         begin_at(offset - 1, inside) + black_box([offset; 5])[offset % 5]
     }
 
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     for offset in 0..20 {
         let inside = Rc::new(Cell::new(false));
         let watched = Rc::clone(&inside);
@@ -249,7 +249,7 @@ fn an_overflow_does_not_hit_what_has_room() {
 #[test]
 fn an_abandoned_body_is_never_unwound() {
     let dropped = Counter::default();
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     for give_up in [
         |_: &mut Pool, coroutine: Coroutine| coroutine.abandon(),
         |_: &mut Pool, coroutine: Coroutine| drop(coroutine),
@@ -270,7 +270,7 @@ fn an_abandoned_body_is_never_unwound() {
 #[test]
 fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
     let dropped = Counter::default();
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let guard = dropped.guard();
     let coroutine = pool.start(Box::new(move || {
         let _guard = guard;
@@ -289,10 +289,10 @@ fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
 #[test]
 fn a_body_can_run_a_pool_of_its_own() {
     let log = Rc::new(RefCell::new(Vec::new()));
-    let mut outer_pool = Pool::new(4 * STACK);
+    let mut outer_pool = Pool::new(4 * STACK, |body| body());
     let outer_log = Rc::clone(&log);
     let mut outer = outer_pool.start(Box::new(move || {
-        let mut inner_pool = Pool::new(STACK);
+        let mut inner_pool = Pool::new(STACK, |body| body());
         let start = |pool: &mut Pool, name: &'static str| {
             let log = Rc::clone(&outer_log);
             pool.start(Box::new(move || {
@@ -332,7 +332,7 @@ fn pools_of_several_os_threads_do_not_meet() {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut pool = Pool::new(STACK);
+                let mut pool = Pool::new(STACK, |body| body());
                 let mut all: Vec<_> = (0..20)
                     .map(|_| {
                         pool.start(Box::new(|| {
@@ -367,7 +367,7 @@ fn suspending_outside_of_a_coroutine_is_refused() {
 #[test]
 #[should_panic(expected = "nothing to run")]
 fn a_finished_coroutine_cannot_be_resumed() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let mut coroutine = pool.start(Box::new(|| {}));
     finished(coroutine.resume());
     coroutine.resume();
@@ -411,7 +411,7 @@ fn ending_stacks_leaves_the_panic_hook_alone() {
     }));
     let holder = thread::spawn(|| panic!("holds the hook"));
     in_hook.recv().unwrap();
-    let mut pool = Pool::new(STACK);
+    let mut pool = Pool::new(STACK, |body| body());
     let mut idle = pool.start(Box::new(suspend));
     let mut left = pool.start(Box::new(suspend));
     let mut unwound = pool.start(Box::new(|| quiet_panic(())));

@@ -23,9 +23,8 @@ fn fewest(driver: &Driver, done: &mut Vec<u32>, last: Option<ThreadId>) -> usize
         let event = trace.at(position);
         let me = event.thread.index();
         let ready = done[me] == event.index
-            && (0..done.len()).all(|t| {
-                t == me || clocks.clock(trace, position, ThreadId(t as u32)) <= done[t]
-            });
+            && (0..done.len())
+                .all(|t| t == me || clocks.clock(trace, position, ThreadId(t as u32)) <= done[t]);
         if ready {
             done[me] += 1;
             let switch = usize::from(last.is_some_and(|last| last != event.thread));
@@ -101,7 +100,10 @@ fn the_past_of_a_thread_is_what_it_may_depend_on() {
     let mut driver = driver(&program, explorer("optimal", Free::Last));
     run(&program, &mut driver).expect("one execution");
     let (trace, clocks) = (&driver.trace, &driver.clocks);
-    let reader = trace.events().iter().rfind(|e| e.outcome == Outcome::Value(1));
+    let reader = trace
+        .events()
+        .iter()
+        .rfind(|e| e.outcome == Outcome::Value(1));
     let reader = reader.expect("the load comes after the store");
     let counts = past(trace, clocks, &[(reader.thread, reader.index + 1)]);
     let order = fewest_switches(trace, clocks, &counts).expect("few events");

@@ -139,11 +139,16 @@ pub(crate) const ALL: [Class; 47] = [
 ];
 
 /// A set of classes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Classes(u64);
 
 impl Classes {
-    const NONE: Classes = Classes(0);
+    pub(crate) const NONE: Classes = Classes(0);
+
+    #[inline]
+    pub(crate) fn add(&mut self, class: Class) {
+        self.0 |= 1 << class as u32;
+    }
 
     const fn of(classes: &[Class]) -> Classes {
         let mut bits = 0;

@@ -1,0 +1,82 @@
+//! How is one program measured on one checker?
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+static STEPS: AtomicU64 = AtomicU64::new(0);
+static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The program has made `n` steps. Every checker here runs one execution at a time, so this needs no
+/// read-modify-write, and costs next to nothing.
+#[inline]
+pub(crate) fn step(n: usize) {
+    STEPS.store(STEPS.load(Relaxed) + n as u64, Relaxed);
+}
+
+/// An execution has begun.
+pub(crate) fn execution() {
+    EXECUTIONS.store(EXECUTIONS.load(Relaxed) + 1, Relaxed);
+}
+
+/// What one exploration of a program came to, the fastest of several.
+pub(crate) struct Measured {
+    pub(crate) executions: u64,
+    pub(crate) steps: u64,
+    pub(crate) seconds: f64,
+    pub(crate) end: End,
+}
+
+/// How an exploration ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Everything is explored.
+    Verdict,
+    /// The program's bug was found.
+    Bug,
+    /// It came to its limit of time, or of executions where the checker has no other end.
+    Limit,
+}
+
+/// For how long short explorations are repeated.
+const REPEAT: Duration = Duration::from_millis(300);
+
+/// Runs `explore`, which says whether it has explored everything, again and again for a while.
+pub(crate) fn measure(mut explore: impl FnMut() -> bool) -> Measured {
+    // What is found is to be counted and not to be told.
+    std::panic::set_hook(Box::new(|_| {}));
+    let begin = Instant::now();
+    let mut best: Option<Measured> = None;
+    loop {
+        STEPS.store(0, Relaxed);
+        EXECUTIONS.store(0, Relaxed);
+        let start = Instant::now();
+        let all = catch_unwind(AssertUnwindSafe(&mut explore));
+        let measured = Measured {
+            seconds: start.elapsed().as_secs_f64(),
+            executions: EXECUTIONS.load(Relaxed),
+            steps: STEPS.load(Relaxed),
+            end: match all {
+                Ok(true) => End::Verdict,
+                Ok(false) => End::Limit,
+                Err(_) => End::Bug,
+            },
+        };
+        // Of what comes to a limit, the rate counts; of the rest, the time.
+        let better = |old: &Measured| {
+            let time = |m: &Measured| m.seconds / m.executions.max(1) as f64;
+            match measured.end {
+                End::Limit => time(&measured) < time(old),
+                _ => measured.seconds < old.seconds,
+            }
+        };
+        if best.as_ref().is_none_or(better) {
+            best = Some(measured);
+        }
+        if begin.elapsed() > REPEAT
+            && let Some(best) = best
+        {
+            return best;
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A mailbox for one letter, tested with loom: written for it, and run with `dpor` under its name.
+//!
+//! `cargo test` runs the ordinary test; `RUSTFLAGS="--cfg loom" cargo test` explores.
+
+#[cfg(loom)]
+mod sync {
+    pub use loom::cell::UnsafeCell;
+    pub use loom::sync::atomic::{AtomicUsize, Ordering};
+}
+
+#[cfg(not(loom))]
+mod sync {
+    pub use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Std's cell with the closures of loom's.
+    #[derive(Debug)]
+    pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub fn new(value: T) -> UnsafeCell<T> {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+use sync::{AtomicUsize, Ordering, UnsafeCell};
+
+const EMPTY: usize = 0;
+const BUSY: usize = 1;
+const FULL: usize = 2;
+
+/// Room for one letter.
+#[derive(Debug)]
+pub struct Mailbox<T> {
+    state: AtomicUsize,
+    letter: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: the letter is only touched by the thread that has made the state `BUSY`.
+unsafe impl<T: Send> Sync for Mailbox<T> {}
+
+impl<T> Default for Mailbox<T> {
+    fn default() -> Self {
+        Mailbox::new()
+    }
+}
+
+impl<T> Mailbox<T> {
+    /// An empty mailbox.
+    pub fn new() -> Mailbox<T> {
+        Mailbox {
+            state: AtomicUsize::new(EMPTY),
+            letter: UnsafeCell::new(None),
+        }
+    }
+
+    fn claim(&self, from: usize) -> bool {
+        let claimed = self
+            .state
+            .compare_exchange(from, BUSY, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
+    }
+
+    /// Puts a letter in; gives it back if there is no room.
+    pub fn put(&self, letter: T) -> Result<(), T> {
+        if !self.claim(EMPTY) {
+            return Err(letter);
+        }
+        // SAFETY: the state is `BUSY`, by this thread.
+        self.letter
+            .with_mut(|place| unsafe { *place = Some(letter) });
+        self.state.store(FULL, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the letter out, if there is one.
+    pub fn take(&self) -> Option<T> {
+        if !self.claim(FULL) {
+            return None;
+        }
+        // SAFETY: the state is `BUSY`, by this thread.
+        let letter = self.letter.with_mut(|place| unsafe { (*place).take() });
+        self.state.store(EMPTY, Ordering::Release);
+        letter
+    }
+}

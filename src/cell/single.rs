@@ -1,0 +1,185 @@
+//! Why is a cell for one thread watched at all?
+//!
+//! Because types around it claim to be `Sync`, as loom's users do, and may be wrong: then two threads
+//! are in it at once, and the model says so.
+
+use std::cell as std_cell;
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::UnsafeCell;
+use super::unsafe_cell::peel;
+
+/// Drop-in replacement for `std::cell::Cell` that tells the model of accesses, as `loom::cell::Cell`.
+///
+/// What is done through the pointer of [`as_ptr`](Cell::as_ptr) is not watched.
+#[repr(transparent)]
+pub struct Cell<T: ?Sized>(UnsafeCell<T>);
+
+impl<T> Cell<T> {
+    /// A cell with this value.
+    pub const fn new(value: T) -> Cell<T> {
+        Cell(UnsafeCell::new(value))
+    }
+
+    /// Replaces the value and drops the old one.
+    #[track_caller]
+    pub fn set(&self, value: T) {
+        drop(self.replace(value));
+    }
+
+    /// Replaces the value and gives the old one.
+    #[track_caller]
+    pub fn replace(&self, value: T) -> T {
+        // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
+        self.0
+            .with_mut(|old| unsafe { std::mem::replace(&mut *old, value) })
+    }
+
+    /// Takes the value and leaves the default.
+    #[track_caller]
+    pub fn take(&self) -> T
+    where
+        T: Default,
+    {
+        self.replace(T::default())
+    }
+
+    /// Exchanges the values of two cells.
+    #[track_caller]
+    pub fn swap(&self, other: &Cell<T>) {
+        if std::ptr::eq(self, other) {
+            return;
+        }
+        self.0.with_mut(|a| {
+            // SAFETY: the cells are two, and not `Sync`, so nobody else accesses them meanwhile.
+            other.0.with_mut(|b| unsafe { std::ptr::swap(a, b) });
+        });
+    }
+
+    /// The value, when nobody shares the cell any more.
+    pub const fn into_inner(self) -> T {
+        // SAFETY: the cell is transparent over its value.
+        unsafe { peel(self) }
+    }
+}
+
+impl<T: Copy> Cell<T> {
+    /// A copy of the value.
+    #[track_caller]
+    pub fn get(&self) -> T {
+        // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
+        self.0.with(|value| unsafe { *value })
+    }
+
+    /// Replaces the value by what `f` makes of it.
+    #[track_caller]
+    pub fn update(&self, f: impl FnOnce(T) -> T) {
+        self.set(f(self.get()));
+    }
+}
+
+impl<T: ?Sized> Cell<T> {
+    /// A pointer to the value. What is done through it is not watched.
+    pub const fn as_ptr(&self) -> *mut T {
+        self.0.get()
+    }
+
+    /// The value; the reference is exclusive.
+    pub const fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+
+    /// The cell around a value that is borrowed exclusively.
+    pub const fn from_mut(value: &mut T) -> &Cell<T> {
+        let pointer = value as *mut T as *const Cell<T>;
+        // SAFETY: the cell is transparent over the value; the reference was exclusive and is borrowed as
+        // long, so only this thread can reach the value.
+        unsafe { &*pointer }
+    }
+}
+
+impl<T> Cell<[T]> {
+    /// The cells of the elements.
+    pub const fn as_slice_of_cells(&self) -> &[Cell<T>] {
+        let pointer = self as *const Cell<[T]> as *const [Cell<T>];
+        // SAFETY: a cell has the layout of its value, so a cell of a slice is a slice of cells.
+        unsafe { &*pointer }
+    }
+}
+
+impl<T, const N: usize> Cell<[T; N]> {
+    /// The cells of the elements.
+    pub const fn as_array_of_cells(&self) -> &[Cell<T>; N] {
+        let pointer = self as *const Cell<[T; N]> as *const [Cell<T>; N];
+        // SAFETY: a cell has the layout of its value, so a cell of an array is an array of cells.
+        unsafe { &*pointer }
+    }
+}
+
+impl<T, const N: usize> AsRef<[Cell<T>; N]> for Cell<[T; N]> {
+    fn as_ref(&self) -> &[Cell<T>; N] {
+        self.as_array_of_cells()
+    }
+}
+
+impl<T, const N: usize> AsRef<[Cell<T>]> for Cell<[T; N]> {
+    fn as_ref(&self) -> &[Cell<T>] {
+        self.as_array_of_cells()
+    }
+}
+
+impl<T> AsRef<[Cell<T>]> for Cell<[T]> {
+    fn as_ref(&self) -> &[Cell<T>] {
+        self.as_slice_of_cells()
+    }
+}
+
+impl<T: Copy> Clone for Cell<T> {
+    #[track_caller]
+    fn clone(&self) -> Cell<T> {
+        Cell::new(self.get())
+    }
+}
+
+impl<T: Default> Default for Cell<T> {
+    fn default() -> Cell<T> {
+        Cell::new(T::default())
+    }
+}
+
+impl<T: PartialEq + Copy> PartialEq for Cell<T> {
+    #[track_caller]
+    fn eq(&self, other: &Cell<T>) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq + Copy> Eq for Cell<T> {}
+
+impl<T: PartialOrd + Copy> PartialOrd for Cell<T> {
+    #[track_caller]
+    fn partial_cmp(&self, other: &Cell<T>) -> Option<Ordering> {
+        self.get().partial_cmp(&other.get())
+    }
+}
+
+impl<T: Ord + Copy> Ord for Cell<T> {
+    #[track_caller]
+    fn cmp(&self, other: &Cell<T>) -> Ordering {
+        self.get().cmp(&other.get())
+    }
+}
+
+impl<T> From<T> for Cell<T> {
+    fn from(value: T) -> Self {
+        Cell::new(value)
+    }
+}
+
+/// Prints the value. Printing is watched like any other access.
+impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        std_cell::Cell::new(self.get()).fmt(f)
+    }
+}

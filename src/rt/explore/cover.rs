@@ -1,0 +1,266 @@
+//! Is the reversal of a race planned already?
+//!
+//! Most are: a sleeping thread covers the sequence, or a branch of the wakeup tree does. Both can be
+//! told from the execution itself, without making the sequence: its items are the events behind the
+//! first one that do not happen after it, so its first item of a thread is the thread's next event,
+//! what precedes an event are its races and the event before it, and what may not commute with a label
+//! are the events on its object. A [`Walk`] goes down a tree like that, and remembers for each thread
+//! how far it has come.
+//!
+//! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
+
+use crate::rt::trace::NOWHERE;
+use crate::rt::trace::dependency::{Class, Label, commutes, ordered};
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation, Step};
+
+use super::Finished;
+use super::reversal::{COUNTED, Reversal, Second, relabel, state_before, state_without};
+
+/// A way through the sequence that executes `second` without `first`.
+pub(super) struct Walk<'a> {
+    run: &'a Finished<'a>,
+    first: u32,
+    /// The thread of the first event, and which of its events it is.
+    owner: (ThreadId, u32),
+    second: &'a Second,
+    /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
+    /// there is none, and [`UNKNOWN`] until it is asked for.
+    heads: &'a mut Vec<u32>,
+    /// Whether it has come by the reversed event.
+    taken: bool,
+    /// The label of the reversed event, once it was asked for.
+    label: Option<Label>,
+    /// The sequence, if it is not simply what does not happen after `first`.
+    known: Option<&'a Reversal>,
+    /// Whether there is no such sequence.
+    impossible: bool,
+}
+
+/// Stands for what has not been looked up.
+const UNKNOWN: u32 = NOWHERE - 1;
+
+/// Whether a walk that has left these heads has come by the event of `thread` at `position`.
+pub(super) fn is_behind(heads: &[u32], thread: ThreadId, position: u32) -> bool {
+    let head = heads[thread.index()];
+    head != UNKNOWN && position < head
+}
+
+/// What comes first of a thread in the rest of the sequence.
+enum Head {
+    Event(u32),
+    Second,
+    Nothing,
+}
+
+impl<'a> Walk<'a> {
+    /// The beginning of the sequence.
+    pub(super) fn new(
+        run: &'a Finished<'a>,
+        first: u32,
+        second: &'a Second,
+        known: Option<&'a Reversal>,
+        heads: &'a mut Vec<u32>,
+    ) -> Walk<'a> {
+        heads.clear();
+        heads.resize(run.trace.threads(), UNKNOWN);
+        let impossible =
+            (second.predecessor).is_some_and(|p| run.clocks.before(run.trace, first, p));
+        Walk {
+            run,
+            first,
+            owner: (run.trace.at(first).thread, run.trace.at(first).index),
+            second,
+            heads,
+            taken: false,
+            label: known.and_then(|known| known.items.last().map(|item| item.label)),
+            known,
+            impossible,
+        }
+    }
+
+    /// Whether there turned out to be no such sequence.
+    pub(super) fn is_impossible(&self) -> bool {
+        self.impossible
+    }
+
+    /// Whether the way has come by the reversed event.
+    pub(super) fn has_taken_second(&self) -> bool {
+        self.taken
+    }
+
+    /// Whether this step, of an event with this label, may come first in the rest of the sequence.
+    pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
+        match self.head(step.thread) {
+            Head::Event(position) => {
+                self.run.trace.at(position).step() == step && self.is_initial(position)
+            }
+            Head::Second => self.second.step == step && self.second_is_initial(),
+            Head::Nothing => self.commutes_with_all(label),
+        }
+    }
+
+    /// Goes by the first item of the thread, if it has one.
+    pub(super) fn go_by(&mut self, thread: ThreadId) {
+        match self.head(thread) {
+            Head::Event(position) => {
+                let next = self.run.trace.at(position).index + 1;
+                let next = self.run.trace.nth_of(thread, next);
+                self.heads[thread.index()] = self.item(next);
+            }
+            Head::Second => self.taken = true,
+            Head::Nothing => {}
+        }
+    }
+
+    #[inline]
+    fn head(&mut self, thread: ThreadId) -> Head {
+        let position = self.event(thread);
+        if position != NOWHERE {
+            Head::Event(position)
+        } else if thread == self.second.step.thread && !self.taken {
+            Head::Second
+        } else {
+            Head::Nothing
+        }
+    }
+
+    /// The position of the thread's first event in the rest of the sequence, or [`NOWHERE`].
+    #[inline]
+    fn event(&mut self, thread: ThreadId) -> u32 {
+        let head = self.heads.get(thread.index()).copied().unwrap_or(NOWHERE);
+        if head != UNKNOWN {
+            return head;
+        }
+        let head = self.item(self.run.trace.next_of(thread, self.first));
+        self.heads[thread.index()] = head;
+        head
+    }
+
+    /// The position, which is behind the first event, if it is one in the sequence.
+    fn item(&self, position: Option<u32>) -> u32 {
+        position.filter(|&p| self.is_item(p)).unwrap_or(NOWHERE)
+    }
+
+    /// Whether the event at `position`, which is behind the first one, is in the sequence.
+    #[inline]
+    fn is_item(&self, position: u32) -> bool {
+        match self.known {
+            None => {
+                let (thread, index) = self.owner;
+                self.run.clocks.clock(self.run.trace, position, thread) <= index
+            }
+            Some(known) => {
+                let found = known
+                    .items
+                    .binary_search_by_key(&position, |item| item.position);
+                found.is_ok()
+            }
+        }
+    }
+
+    /// Whether the first event is such that everything on `object` behind it happens after it.
+    #[inline]
+    fn is_cut(&self, object: ObjectId) -> bool {
+        let first = self.run.trace.at(self.first);
+        first.label.object == object && first.label.class.slot() == 0
+    }
+
+    /// Whether the way has come by the event at `position`, or the sequence begins behind it. The event
+    /// must not happen after the first one.
+    #[inline]
+    fn is_gone(&mut self, position: u32) -> bool {
+        position < self.first || position < self.event(self.run.trace.at(position).thread)
+    }
+
+    fn is_initial(&mut self, position: u32) -> bool {
+        let Finished { trace, clocks, .. } = *self.run;
+        (clocks.races_of(position).iter()).all(|race| self.is_gone(race.first))
+            && trace.predecessor(position).is_none_or(|p| self.is_gone(p))
+    }
+
+    /// Whether nothing in the rest of the sequence comes before the reversed event.
+    fn second_is_initial(&mut self) -> bool {
+        let Finished { trace, clocks, .. } = *self.run;
+        if let Some(predecessor) = self.second.predecessor
+            && predecessor > self.first
+        {
+            let threads = (0..trace.threads() as u32).map(ThreadId);
+            for thread in threads {
+                let head = self.event(thread);
+                if head != NOWHERE && clocks.before(trace, head, predecessor) {
+                    return false;
+                }
+            }
+        }
+        let Operation { object, kind } = self.second.operation;
+        if self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
+            return true;
+        }
+        let Some(label) = self.second_label() else {
+            return false;
+        };
+        let run = self.run;
+        let sets = &run.machine.sets;
+        self.all_related(label, |other| !ordered(sets, other, label))
+    }
+
+    fn commutes_with_all(&mut self, label: Label) -> bool {
+        let run = self.run;
+        let sets = &run.machine.sets;
+        if !self.all_related(label, |other| commutes(sets, label, other)) {
+            return false;
+        }
+        // The label is asked for only if it matters.
+        self.taken || (self.second_label()).is_some_and(|second| commutes(sets, label, second))
+    }
+
+    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an
+    /// event with this label touches.
+    fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
+        let own = [label.object];
+        let run = self.run;
+        let objects: &[ObjectId] = match label.class {
+            Class::Wait => run.machine.sets.get(label.object.0),
+            _ => &own,
+        };
+        let Finished { trace, clocks, .. } = *run;
+        for &object in objects {
+            if self.is_cut(object) {
+                continue;
+            }
+            let events = clocks.events_on(object);
+            let from = events.partition_point(|&p| p <= self.first);
+            // Of an object whose labels have counts, which depend on what happened to it before.
+            let mut state = (COUNTED.iter().any(|&class| clocks.knows(object, class)))
+                .then(|| state_before(self.run, self.first, object));
+            for &position in &events[from..] {
+                if state.is_none() && self.is_gone(position) || !self.is_item(position) {
+                    continue;
+                }
+                let event = trace.at(position);
+                let mut other = event.label;
+                if let Some(state) = &mut state
+                    && event.operation.object == object
+                {
+                    let outcome = state.apply(event.thread, &event.operation.kind, 0);
+                    other = state.label(&event.operation, outcome);
+                }
+                if !self.is_gone(position) && !holds(other) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// The label that the reversed event has in the sequence.
+    fn second_label(&mut self) -> Option<Label> {
+        if self.label.is_none() {
+            let state = |object| state_without(self.run, self.first, object);
+            self.label = relabel(self.run, self.second, state);
+            self.impossible = self.label.is_none();
+        }
+        self.label
+    }
+}

@@ -1,0 +1,252 @@
+//! How is an execution drawn in a terminal?
+//!
+//! A column per thread and a row per event. A row says where a loaded value comes from, if another
+//! thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
+//! say the same are one row. What is too wide is cut.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::text::{View, place};
+use super::words::Names;
+use crate::rt::trace::Event;
+use crate::rt::trace::dependency::changes_value;
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::verdict::End;
+
+/// The most rows; of a longer execution the last ones are shown.
+const ROWS_MAX: usize = 60;
+
+/// The most rows where a loop has no end: a few rounds of it say everything.
+const ROWS_OF_A_LOOP: usize = 16;
+
+/// The width of a row up to its place, in characters. It is the same everywhere, because reports are
+/// compared with each other and read in logs.
+const WIDTH: usize = 120;
+
+/// No column is cut to less than this.
+const COLUMN_MIN: usize = 24;
+
+struct Row {
+    /// The position of the event, from 0.
+    position: usize,
+    thread: ThreadId,
+    cell: String,
+    place: String,
+    /// Why another thread ran before.
+    switch: String,
+    /// How many events it stands for.
+    times: usize,
+}
+
+/// Writes the table of the execution.
+pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    let mut rows = rows(view, names);
+    if rows.is_empty() {
+        return;
+    }
+    let most = match view.end {
+        End::Livelock { .. } | End::TooManyEvents { .. } => ROWS_OF_A_LOOP,
+        _ => ROWS_MAX,
+    };
+    let skipped = rows.len().saturating_sub(most);
+    rows.drain(..skipped);
+    let mut threads: Vec<ThreadId> = Vec::new();
+    for row in &rows {
+        if !threads.contains(&row.thread) {
+            threads.push(row.thread);
+        }
+    }
+    let most = column_max(&rows, threads.len());
+    for row in &mut rows {
+        row.cell = cut(&row.cell, most);
+    }
+    let width = |thread: ThreadId| {
+        let mine = rows.iter().filter(|row| row.thread == thread);
+        let widest = mine.map(|row| row.cell.chars().count()).max();
+        let name = names.thread(thread).chars().count();
+        widest.unwrap_or(0).max(name)
+    };
+    let widths: Vec<usize> = threads.iter().map(|&t| width(t)).collect();
+    let where_width = rows.iter().map(|row| row.place.chars().count()).max();
+    let where_width = where_width.unwrap_or(0).max("where".len());
+    let mut line = format!("\n  {:>4}  ", "#");
+    for (&thread, width) in threads.iter().zip(&widths) {
+        let _ = write!(line, "{:<width$}  ", names.thread(thread));
+    }
+    let switches = rows.iter().any(|row| !row.switch.is_empty());
+    let title = if switches { "switch" } else { "" };
+    let _ = write!(line, "{:<where_width$}  {title}", "where");
+    let _ = writeln!(out, "{}", line.trim_end());
+    if skipped > 0 {
+        let _ = writeln!(out, "        ({skipped} earlier rows)");
+    }
+    for row in &rows {
+        let mark = if marked(view, row.position) { '*' } else { ' ' };
+        let mut line = format!("  {:>4}{mark} ", row.position + 1);
+        for (&thread, width) in threads.iter().zip(&widths) {
+            let cell = if thread == row.thread { &row.cell } else { "" };
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        let _ = write!(line, "{:<where_width$}  {}", row.place, row.switch);
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out.push('\n');
+}
+
+/// Whether the event is one of the two that the failure hangs on.
+fn marked(view: &View<'_>, position: usize) -> bool {
+    view.pair.is_some_and(|pair| {
+        pair.first as usize == position || matches!(pair.second, Ok(at) if at as usize == position)
+    })
+}
+
+fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
+    let events = view.trace.events();
+    let sources = sources(view);
+    let mut rows: Vec<Row> = Vec::new();
+    for (position, event) in events.iter().enumerate() {
+        if matches!(event.operation.kind, OpKind::Start | OpKind::Exit) {
+            continue;
+        }
+        let cell = match sources[position] {
+            Some(from) => format!("{} from {}", names.happened(event), from + 1),
+            None => names.happened(event),
+        };
+        let switch = match rows.last() {
+            Some(last) if last.thread != event.thread => reason(view, names, last, position),
+            _ => String::new(),
+        };
+        let place = place(event.site);
+        if let Some(last) = rows.last_mut()
+            && last.thread == event.thread
+            && last.cell == cell
+            && last.place == place
+            && !marked(view, position)
+        {
+            last.times += 1;
+            continue;
+        }
+        rows.push(Row {
+            position,
+            thread: event.thread,
+            cell,
+            place,
+            switch,
+            times: 1,
+        });
+    }
+    for row in &mut rows {
+        if row.times > 1 {
+            let _ = write!(row.cell, " ({} times)", row.times);
+        }
+    }
+    rows
+}
+
+/// For each event that reads a value which another thread wrote, the event that wrote it.
+fn sources(view: &View<'_>) -> Vec<Option<usize>> {
+    let mut writers: HashMap<ObjectId, usize> = HashMap::new();
+    let events = view.trace.events();
+    let source = |(position, event): (usize, &Event)| {
+        let object = event.operation.object;
+        let writer = writers.get(&object).copied();
+        if changes_value(event.label.class) {
+            writers.insert(object, position);
+        }
+        let reads = matches!(
+            event.operation.kind,
+            OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
+        );
+        writer.filter(|&at| reads && events[at].thread != event.thread)
+    };
+    events.iter().enumerate().map(source).collect()
+}
+
+/// Why the thread of the row `last` does not go on at this position.
+fn reason(view: &View<'_>, names: &Names<'_>, last: &Row, position: usize) -> String {
+    let events = view.trace.events();
+    let name = names.thread(last.thread);
+    let mut later = events[last.position + 1..].iter();
+    let next =
+        later.find(|event| event.thread == last.thread && event.operation.kind != OpKind::Exit);
+    let ended = events[last.position..position]
+        .iter()
+        .any(|e| e.thread == last.thread && e.operation.kind == OpKind::Exit);
+    if ended {
+        return format!("{name} has ended");
+    }
+    let pending = view.machine.pending(last.thread).map(|it| it.operation);
+    let Some(operation) = next.map(|event| event.operation).or(pending) else {
+        return format!("{name} is stopped here");
+    };
+    // What a thread waits for comes to be by an event on the same object, before it goes on.
+    let until = events[position..]
+        .iter()
+        .take_while(|e| e.thread != last.thread);
+    let helped = until
+        .clone()
+        .any(|e| e.operation.object == operation.object);
+    let waits = match operation.kind {
+        OpKind::Wait { .. } => true,
+        kind => may_wait(&kind) && (helped || next.is_none()),
+    };
+    match waits {
+        true => format!("{name} waits to {}", names.announced(&operation)),
+        false => format!("{name} is preempted"),
+    }
+}
+
+/// Whether there are moments when a thread cannot do this.
+fn may_wait(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Lock
+            | OpKind::ReadLock
+            | OpKind::WriteLock
+            | OpKind::Join
+            | OpKind::Park
+            | OpKind::Awake { .. }
+            | OpKind::Leave { .. }
+            | OpKind::CallOnce { .. }
+            | OpKind::WaitOnce { .. }
+            | OpKind::Send
+            | OpKind::Taken { .. }
+            | OpKind::RecvWait
+            | OpKind::Recv { .. }
+    )
+}
+
+/// The widest that a thread's column may be.
+fn column_max(rows: &[Row], columns: usize) -> usize {
+    let place = rows.iter().map(|row| row.place.chars().count()).max();
+    let left = WIDTH.saturating_sub(place.unwrap_or(0) + 10 + 2 * columns);
+    (left / columns).max(COLUMN_MIN)
+}
+
+/// The text, or its two ends and a sign that something is missing: what was done is said at the
+/// beginning, and with which values at the end.
+fn cut(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let end = (most - 1) / 2;
+    let mut short: String = text.chars().take(most - 1 - end).collect();
+    short.push('…');
+    short.extend(text.chars().skip(length - end));
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_keeps_both_ends() {
+        assert_eq!(cut("store", 5), "store");
+        assert_eq!(cut("try_recv from jobs: empty", 16), "try_recv… empty");
+        assert_eq!(cut("äöü-äöü", 5), "äö…öü");
+    }
+}

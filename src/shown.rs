@@ -1,0 +1,237 @@
+//! Which execution is shown for a failure, and what does the failure hang on?
+//!
+//! The execution that failed is one of many with the same failure, and seldom the simplest. What is
+//! shown has been executed: first only what the failure depends on, in the order with the fewest
+//! switches; then whatever a short search over executions with few preemptions finds that is simpler
+//! still. Then pairs of operations are tried the other way round, until the test passes.
+
+use std::any::Any;
+use std::backtrace::Backtrace;
+use std::mem::discriminant;
+use std::sync::Arc;
+
+use crate::config::Builder;
+use crate::model::place;
+use crate::rt::exec::heap::Watched;
+use crate::rt::exec::log::Log;
+use crate::rt::exec::run::{Explored, Found, Settings, explore};
+use crate::rt::explore::Explorer;
+use crate::rt::explore::bound::Bounded;
+use crate::rt::explore::critical::candidates;
+use crate::rt::explore::linearise::{fewest_switches, past};
+use crate::rt::explore::replay::Replay;
+use crate::rt::report::places::{self, Life};
+use crate::rt::trace::Site;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::Outcome;
+use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::verdict::{Block, Effect, End, Pair};
+
+/// The most preemptions of the executions that are searched for a simpler one.
+const PREEMPTIONS_MAX: usize = 2;
+
+/// The most pairs that are tried the other way round.
+const PAIRS_MAX: usize = 64;
+
+/// A failure as it is shown.
+pub(crate) struct Shown {
+    /// Another execution with the same failure, if a simpler one was found.
+    pub(crate) simpler: Option<Box<Found>>,
+    pub(crate) life: Life,
+    /// The pair that the failure hangs on.
+    pub(crate) pair: Option<Pair>,
+}
+
+/// A test's closure, to be run again.
+pub(crate) struct Body<'a> {
+    pub(crate) settings: &'a Builder,
+    pub(crate) body: Arc<dyn Fn() + Send + Sync>,
+    pub(crate) log: &'a Log,
+    pub(crate) site: Site,
+}
+
+impl Body<'_> {
+    /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
+    /// and no other one.
+    pub(crate) fn shown(&self, found: &mut Found, repeat: bool) -> Shown {
+        let told = !matches!(
+            found.end,
+            End::TooManyEvents { .. }
+                | End::TooManyThreads { .. }
+                | End::StackOverflow { .. }
+                | End::Stale { .. }
+                | End::NotDeterministic(_)
+                | End::Livelock { .. }
+        );
+        if !told || self.settings.simplify == 0 {
+            return Shown {
+                simpler: None,
+                life: self.life(found),
+                pair: None,
+            };
+        }
+        let mut simpler = None;
+        if !repeat {
+            simpler = self.reordered(found);
+            if let Some(better) = self.searched(simpler.as_deref_mut().unwrap_or(found)) {
+                simpler = Some(better);
+            }
+        }
+        let shown = simpler.as_deref_mut().unwrap_or(found);
+        let pair = self.pair(shown);
+        Shown {
+            life: self.life(shown),
+            pair,
+            simpler,
+        }
+    }
+
+    /// Runs what this explorer asks for, at most so many executions; gives the first failure.
+    fn fails(
+        &self,
+        explorer: Box<dyn Explorer>,
+        most: u64,
+        watch: Option<Block>,
+    ) -> Option<Box<Found>> {
+        let settings = Settings {
+            watch,
+            ..self.settings.running(self.site)
+        };
+        let driver = self.settings.driver(explorer);
+        let log = self.log.quiet();
+        let explored = log.listen(|| {
+            explore(self.body.clone(), driver, settings, |between| {
+                log.clear();
+                between.driver.stats.begun() < most
+            })
+        });
+        match explored {
+            Explored::Failed(mut found) => {
+                found.log = log.lines();
+                Some(found)
+            }
+            Explored::Passed(_) => None,
+        }
+    }
+
+    /// The same failure by what it depends on only, in the order with the fewest switches.
+    fn reordered(&self, found: &mut Found) -> Option<Box<Found>> {
+        let driver = &mut found.driver;
+        driver.measure();
+        let (trace, clocks) = (&driver.trace, &driver.clocks);
+        // Waits that were let go depend on everything.
+        if trace.events().iter().any(|e| e.outcome == Outcome::LetGo) {
+            return None;
+        }
+        let all = |thread: ThreadId| {
+            let mine = trace.events().iter().filter(|e| e.thread == thread);
+            (thread, mine.count() as u32)
+        };
+        let depends_on: Vec<(ThreadId, u32)> = match &found.end {
+            End::Panicked { thread } => vec![all(*thread)],
+            End::DataRace(race) => [race.first, race.second]
+                .into_iter()
+                .map(|access| {
+                    let event = matches!(access.effect, Effect::AtomicRead | Effect::AtomicWrite);
+                    (access.thread, access.after + u32::from(event))
+                })
+                .collect(),
+            _ => (0..trace.threads() as u32)
+                .map(|t| all(ThreadId(t)))
+                .collect(),
+        };
+        let counts = past(trace, clocks, &depends_on);
+        let order = fewest_switches(trace, clocks, &counts)?;
+        let names = &driver.machine.names;
+        let step = |&at: &u32| {
+            let event = trace.at(at);
+            (names.path(event.thread), event.alternative)
+        };
+        let schedule = Schedule {
+            steps: order.iter().map(step).collect(),
+        };
+        let again = self.fails(Box::new(Replay::new(schedule)), 1, None)?;
+        (same(found, &again) && simpler(&again, found)).then_some(again)
+    }
+
+    /// A simpler execution with the same failure, among those with few preemptions.
+    fn searched(&self, found: &mut Found) -> Option<Box<Found>> {
+        let explorer = Box::new(Bounded::new(PREEMPTIONS_MAX));
+        let mut other = self.fails(explorer, self.settings.simplify, None)?;
+        if !same(found, &other) {
+            return None;
+        }
+        if let Some(better) = self.reordered(&mut other) {
+            other = better;
+        }
+        simpler(&other, found).then_some(other)
+    }
+
+    /// The pair of operations that the failure hangs on.
+    fn pair(&self, found: &mut Found) -> Option<Pair> {
+        let end = found.end.clone();
+        let pairs = found.driver.ended(&end, |run| candidates(run, PAIRS_MAX));
+        pairs.into_iter().find(|pair| self.passes(&pair.reversed))
+    }
+
+    /// Whether the execution that begins like this, and goes on as it likes, is fine.
+    fn passes(&self, schedule: &Schedule) -> bool {
+        let explorer = Box::new(Replay::new(schedule.clone()));
+        let settings = self.settings.running(self.site);
+        let driver = self.settings.driver(explorer);
+        match explore(self.body.clone(), driver, settings, |_| true) {
+            Explored::Failed(_) => false,
+            Explored::Passed(driver) => driver.stats.complete == 1,
+        }
+    }
+
+    /// Where the block that a failure is about was allocated and freed, from another run of the
+    /// execution: to note that of every block all the time would cost more than the exploration.
+    fn life(&self, found: &Found) -> Life {
+        let Some(block) = found.end.block() else {
+            return Life::default();
+        };
+        let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
+        let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block));
+        let Some(again) = again else {
+            return Life::default();
+        };
+        let Watched {
+            allocated,
+            freed,
+            again,
+            ..
+        } = again.watched;
+        let place = |trace: Option<Backtrace>| places::of(&trace?);
+        Life {
+            allocated: place(allocated),
+            freed: place(freed),
+            again: place(again),
+        }
+    }
+}
+
+/// Whether two executions failed in the same way.
+fn same(one: &Found, other: &Found) -> bool {
+    let place = |found: &Found| place(&found.end, found.message.as_ref());
+    discriminant(&one.end) == discriminant(&other.end)
+        && place(one) == place(other)
+        && text(&one.payload) == text(&other.payload)
+}
+
+/// What a panic says, if it says something.
+fn text(payload: &Option<Box<dyn Any + Send>>) -> Option<&str> {
+    let payload = payload.as_ref()?;
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied())
+}
+
+/// Whether one execution is easier to read than the other: fewer switches, then fewer events.
+fn simpler(one: &Found, other: &Found) -> bool {
+    let cost = |found: &Found| {
+        let events = found.driver.trace.events();
+        let switches = events.windows(2).filter(|e| e[0].thread != e[1].thread);
+        (switches.count(), events.len())
+    };
+    cost(one) < cost(other)
+}

@@ -1,0 +1,204 @@
+//! What do threads and their own variables do? The same in every schedule.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use super::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use super::sync::{Arc, Mutex};
+use super::{hint, thread, thread_local};
+
+pub fn a_thread_gives_what_it_returns() -> Vec<String> {
+    let handle = thread::spawn(|| vec![1, 2]);
+    let mut seen = vec![format!("{handle:?} {:?}", handle.thread().name())];
+    let id = handle.thread().id();
+    assert_ne!(id, thread::current().id());
+    seen.push(format!("{:?}", handle.join().unwrap()));
+    let handle = thread::spawn(move || thread::current().id());
+    while !handle.is_finished() {
+        thread::yield_now();
+    }
+    let other = handle.thread().id();
+    assert_eq!(handle.join().unwrap(), other);
+    assert_ne!(id, other);
+    assert!(thread::available_parallelism().is_ok_and(|n| n.get() > 0));
+    seen
+}
+
+pub fn a_panic_goes_to_who_joins() -> Vec<String> {
+    let handle: thread::JoinHandle<()> = thread::spawn(|| panic!("number {}", 5));
+    let mut seen = vec![super::once::message(handle.join())];
+    let during = thread::spawn(|| {
+        struct Look<'a>(&'a mut Vec<bool>);
+        impl Drop for Look<'_> {
+            fn drop(&mut self) {
+                self.0.push(thread::panicking());
+            }
+        }
+        let mut looks = vec![thread::panicking()];
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _look = Look(&mut looks);
+            panic!("caught");
+        }));
+        assert!(unwound.is_err());
+        looks.push(thread::panicking());
+        looks
+    });
+    seen.push(format!("{:?}", during.join().unwrap()));
+    seen
+}
+
+pub fn a_builder_names_its_thread() -> Vec<String> {
+    let builder = thread::Builder::new()
+        .name("worker".into())
+        .stack_size(128 * 1024);
+    let mut seen = vec![format!("{builder:?}")];
+    let handle = builder
+        .spawn(|| thread::current().name().map(str::to_owned))
+        .unwrap();
+    seen.push(format!("{:?}", handle.thread().name()));
+    seen.push(format!("{:?}", handle.join().unwrap()));
+    let value = AtomicUsize::new(0);
+    // SAFETY: the thread is joined before the value ends.
+    let unchecked =
+        unsafe { thread::Builder::new().spawn_unchecked(|| value.fetch_add(1, SeqCst)) };
+    unchecked.unwrap().join().unwrap();
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().name("scoped".into());
+        let handle = builder
+            .spawn_scoped(scope, || value.fetch_add(1, SeqCst))
+            .unwrap();
+        seen.push(format!("{handle:?} {:?}", handle.thread().name()));
+        seen.push(format!("{:?}", handle.join().ok()));
+    });
+    seen.push(format!("{value:?}"));
+    seen
+}
+
+pub fn a_scope_ends_after_its_threads() -> Vec<String> {
+    let mut list = vec![1];
+    let count = AtomicUsize::new(0);
+    let given = thread::scope(|scope| {
+        let inner = scope.spawn(|| {
+            // A member may spawn members.
+            scope.spawn(|| count.fetch_add(1, SeqCst));
+            count.fetch_add(1, SeqCst);
+            list.push(2);
+            "given"
+        });
+        inner.join().unwrap()
+    });
+    let seen = vec![format!("{given} {list:?} {count:?}")];
+    let panicking = thread::spawn(|| {
+        thread::scope(|scope| {
+            scope.spawn(|| panic!("in a member"));
+        });
+    });
+    let panicking = panicking.join();
+    let joined = thread::scope(|scope| scope.spawn(|| panic!("joined")).join());
+    seen.into_iter()
+        .chain([
+            super::once::message(panicking),
+            super::once::message(joined),
+        ])
+        .collect()
+}
+
+pub fn a_token_is_kept_for_the_next_park() -> Vec<String> {
+    let ready = Arc::new(AtomicBool::new(false));
+    let theirs = ready.clone();
+    let sleeper = thread::spawn(move || {
+        while !theirs.load(SeqCst) {
+            thread::park();
+        }
+    });
+    ready.store(true, SeqCst);
+    sleeper.thread().unpark();
+    sleeper.join().unwrap();
+    thread::current().unpark();
+    thread::current().unpark();
+    thread::park();
+    thread::park_timeout(Duration::from_millis(1));
+    thread::sleep(Duration::from_millis(1));
+    #[allow(deprecated)]
+    {
+        thread::park_timeout_ms(1);
+        thread::sleep_ms(1);
+    }
+    vec![]
+}
+
+pub fn a_spinning_thread_sees_the_flag() -> Vec<String> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let theirs = flag.clone();
+    let setter = thread::spawn(move || theirs.store(true, SeqCst));
+    while !flag.load(SeqCst) {
+        hint::spin_loop();
+    }
+    setter.join().unwrap();
+    vec![format!("{}", hint::black_box(3))]
+}
+
+thread_local! {
+    static COUNT: Cell<u32> = const { Cell::new(1) };
+    static LIST: RefCell<Vec<u32>> = RefCell::new(vec![1]);
+    static LAST: Noisy = const { Noisy("last") };
+    static FIRST: Noisy = const { Noisy("first") };
+}
+
+/// Who was dropped, in the order of their ends.
+static ENDS: Mutex<[&str; 4]> = Mutex::new([""; 4]);
+
+fn note(what: &'static str) {
+    let mut ends = ENDS.lock().unwrap();
+    if let Some(free) = ends.iter_mut().find(|end| end.is_empty()) {
+        *free = what;
+    }
+}
+
+struct Noisy(&'static str);
+
+impl Drop for Noisy {
+    fn drop(&mut self) {
+        note(self.0);
+        if COUNT.try_with(Cell::get) == Ok(9) {
+            note("the count is still there");
+        }
+    }
+}
+
+pub fn each_thread_has_its_own_variables() -> Vec<String> {
+    COUNT.set(COUNT.get() + 1);
+    LIST.with_borrow_mut(|list| list.push(2));
+    let theirs = thread::spawn(|| {
+        LIST.set(vec![7]);
+        (
+            COUNT.replace(8),
+            COUNT.take(),
+            COUNT.get(),
+            LIST.take(),
+            LIST.replace(vec![]),
+        )
+    });
+    let theirs = theirs.join().unwrap();
+    let mut seen = vec![format!(
+        "{theirs:?} {} {:?}",
+        COUNT.get(),
+        LIST.with_borrow(Vec::clone)
+    )];
+    seen.push(format!("{COUNT:?} {}", COUNT.with(Cell::get)));
+    // The next call on this OS thread begins as this one did.
+    COUNT.set(1);
+    LIST.set(vec![1]);
+    seen
+}
+
+pub fn variables_are_dropped_at_the_end_of_their_thread() -> Vec<String> {
+    *ENDS.lock().unwrap() = [""; 4];
+    let other = thread::spawn(|| {
+        COUNT.set(9);
+        FIRST.with(|noisy| assert_eq!(noisy.0, "first"));
+        LAST.with(|noisy| assert_eq!(noisy.0, "last"));
+    });
+    other.join().unwrap();
+    vec![format!("{:?}", ENDS.lock().unwrap())]
+}

@@ -1,0 +1,166 @@
+//! Do random programs over every kind of object show all their outcomes, each trace once?
+//!
+//! Every program is explored by each exhaustive algorithm. [`Algorithm::Naive`] runs every interleaving,
+//! knows nothing of dependency, and so says which outcomes there are; the others must see the same.
+//! `DPOR_LIVE` says how many programs there are to be, and `DPOR_LIVE_FROM` the first one's seed.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use dpor::{Algorithm, Builder, FailureKind, Verdict};
+
+#[path = "random_live/program.rs"]
+mod program;
+#[path = "random_live/run.rs"]
+mod run;
+
+use program::{Op, Program};
+use run::Outcome;
+
+/// More interleavings than this are too many for a test that has thousands of programs.
+const INTERLEAVINGS_MAX: usize = 1_500;
+
+/// What an algorithm made of a program.
+#[derive(Debug)]
+struct Explored {
+    outcomes: BTreeSet<Outcome>,
+    /// Executions begun.
+    begun: usize,
+    /// Those that came to their end and those that were given up, unless there is a deadlock.
+    counts: Option<(u64, u64)>,
+}
+
+/// Explores `program`; `None` if it takes too long.
+fn explore(program: &Program, algorithm: Algorithm) -> Option<Explored> {
+    let mut builder = Builder::new();
+    builder.algorithm = algorithm;
+    builder.max_permutations = Some(INTERLEAVINGS_MAX);
+    builder.max_failures = usize::MAX;
+    builder.spurious_failures = program.spurious;
+    builder.spurious_wakeups = program.spurious.into();
+    builder.catch_panics = program.panics();
+    builder.progress = Some(false);
+    let outcomes = Arc::new(Mutex::new(BTreeSet::new()));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (all, runs, body) = (outcomes.clone(), begun.clone(), program.clone());
+    let result = builder.explore(move || {
+        runs.fetch_add(1, Relaxed);
+        run::run(&body, |outcome| {
+            all.lock().unwrap().insert(outcome);
+        });
+    });
+    let begun = begun.load(Relaxed);
+    if begun >= INTERLEAVINGS_MAX {
+        return None;
+    }
+    let counts = match result {
+        Ok(report) => {
+            assert_eq!(report.verdict, Verdict::Complete, "{program:?}");
+            Some((report.executions, report.pruned))
+        }
+        Err(failure) => {
+            let other = |failure: &dpor::Failure| failure.kind() != FailureKind::Deadlock;
+            assert!(
+                !other(&failure) && !failure.others().iter().any(other),
+                "{program:?}\n{failure}"
+            );
+            None
+        }
+    };
+    let outcomes = std::mem::take(&mut *outcomes.lock().unwrap());
+    Some(Explored {
+        outcomes,
+        begun,
+        counts,
+    })
+}
+
+/// What is wrong with the exploration of `program`; `None` if there are too many interleavings.
+fn verdict(program: &Program) -> Option<Result<(), String>> {
+    let naive = explore(program, Algorithm::Naive)?;
+    let optimal = explore(program, Algorithm::Optimal)?;
+    // An execution that is given up leaves an outcome of its first part, so only two are compared.
+    if optimal.outcomes != naive.outcomes {
+        let missing: Vec<_> = naive.outcomes.difference(&optimal.outcomes).collect();
+        let extra: Vec<_> = optimal.outcomes.difference(&naive.outcomes).collect();
+        return Some(Err(format!(
+            "outcomes missing {missing:?}, extra {extra:?}"
+        )));
+    }
+    if optimal.begun > naive.begun || optimal.begun < optimal.outcomes.len() {
+        return Some(Err(format!(
+            "{} executions for {} outcomes and {} interleavings",
+            optimal.begun,
+            optimal.outcomes.len(),
+            naive.begun
+        )));
+    }
+    if let Some((executions, pruned)) = optimal.counts {
+        if pruned != 0 {
+            return Some(Err(format!("{pruned} executions begun in vain")));
+        }
+        // The last two begin nearly as many executions as there are interleavings.
+        let all = [Algorithm::Source, Algorithm::Classic, Algorithm::SleepSets];
+        let few = if naive.begun > 200 { 1 } else { all.len() };
+        for &algorithm in &all[..few] {
+            let other = explore(program, algorithm)?;
+            if other.counts.map(|(executions, _)| executions) != Some(executions) {
+                return Some(Err(format!(
+                    "{executions} executions, but {algorithm:?} has {:?}",
+                    other.counts
+                )));
+            }
+        }
+    }
+    Some(Ok(()))
+}
+
+/// The program without what does not matter for its being wrong.
+fn smallest(mut program: Program) -> Program {
+    let wrong = |program: &Program| matches!(verdict(program), Some(Err(_)));
+    'again: loop {
+        for thread in 0..program.threads.len() {
+            for at in 0..program.threads[thread].len() {
+                let mut less = program.clone();
+                less.threads[thread].remove(at);
+                if wrong(&less) {
+                    program = less;
+                    continue 'again;
+                }
+            }
+        }
+        return program;
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().expect("a number of programs"),
+        Err(_) => default,
+    }
+}
+
+#[test]
+fn every_algorithm_sees_the_outcomes_of_brute_force() {
+    let (from, count) = (setting("DPOR_LIVE_FROM", 0), setting("DPOR_LIVE", 500));
+    let (mut checked, mut deadlocks) = (0, 0);
+    for seed in from..from + count {
+        let program = Program::random(seed);
+        match verdict(&program) {
+            None => continue,
+            Some(Ok(())) => checked += 1,
+            Some(Err(_)) => {
+                let program = smallest(program);
+                let why = verdict(&program).map(|verdict| verdict.expect_err("it is wrong"));
+                panic!("seed {seed}: {}\n{program:#?}", why.unwrap_or_default());
+            }
+        }
+        deadlocks += u64::from(program.threads.iter().flatten().any(|op| *op == Op::Wait));
+    }
+    eprintln!("{checked} programs checked, {deadlocks} of them wait");
+    assert!(
+        checked > count / 2,
+        "{checked} of {count} programs are small enough"
+    );
+}
