@@ -62,8 +62,10 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
             "log",
             "objects",
             "outcome",
+            "pair",
             "races",
             "schedule",
+            "simplified",
             "test",
             "threads"
         ]
@@ -273,6 +275,22 @@ struct Slot {
 
 // SAFETY: the model finds that this is a lie: `ready` does not order the accesses to `data`.
 unsafe impl Sync for Slot {}
+
+#[test]
+fn the_pair_that_the_failure_hangs_on_is_told() {
+    let failure = failure(lost_update);
+    let execution = parsed(&failure);
+    let pair = &execution["pair"];
+    let number = |field: &str| pair[field].as_u64().expect("an event") as usize;
+    let (first, second) = (number("first"), number("second"));
+    let events = list(&execution, "events");
+    let (one, other) = (&events[first - 1], &events[second - 1]);
+    assert_eq!(one["object"], other["object"]);
+    assert_ne!(one["thread"], other["thread"]);
+    assert_eq!(pair["words"], other["words"]);
+    let arrow = format!("  e{first} -> e{second} [color=red, style=bold");
+    assert!(failure.dot().contains(&arrow), "{}", failure.dot());
+}
 
 fn unordered_flag() {
     let slot = Arc::new(Slot {

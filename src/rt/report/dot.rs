@@ -28,6 +28,7 @@ pub(crate) fn render(execution: &Execution) -> String {
     columns(&mut out, execution);
     between(&mut out, execution);
     race(&mut out, execution);
+    decisive(&mut out, execution);
     waits(&mut out, execution);
     out.push_str("}\n");
     out
@@ -167,6 +168,31 @@ fn race(out: &mut String, execution: &Execution) {
          constraint=false];",
         node("first", &race.first),
         node("second", &race.second),
+    );
+}
+
+/// From the first to the second of the two operations that the failure hangs on.
+fn decisive(out: &mut String, execution: &Execution) {
+    let Some(pair) = &execution.pair else {
+        return;
+    };
+    let race = execution.outcome.data_race.as_ref();
+    let weak = race.and_then(|race| race.weak);
+    if weak.is_some_and(|weak| (weak.first, Some(weak.second)) == (pair.first, pair.second)) {
+        // It is red already, and says why.
+        return;
+    }
+    let mut waiting = execution.outcome.waiting.iter();
+    let second = match pair.second {
+        Some(second) => format!("e{second}"),
+        None if waiting.any(|it| it.thread == pair.thread) => format!("w{}", pair.thread),
+        None => return,
+    };
+    let _ = writeln!(
+        out,
+        "  e{} -> {second} [color=red, style=bold, label=\"fails in this order\", fontcolor=red, \
+         constraint=false];",
+        pair.first
     );
 }
 

@@ -52,6 +52,10 @@ pub(crate) struct Execution {
     pub(super) events: Vec<Event>,
     /// The pairs of ordered events of different threads with nothing between them.
     pub(super) races: Vec<Pair>,
+    /// The two operations that the failure hangs on.
+    pub(super) pair: Option<Decisive>,
+    /// Whether this is a simpler execution than the one that was found.
+    pub(super) simplified: bool,
     /// What the program said, in the order in which it did.
     pub(super) log: Vec<Line>,
 }
@@ -119,6 +123,18 @@ pub(super) struct Event {
     pub(super) enabled_by: Option<usize>,
 }
 
+/// Two operations of which the first has to come first for the execution to fail.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Decisive {
+    pub(super) first: usize,
+    /// `None` if it did not happen, because the first one did.
+    pub(super) second: Option<usize>,
+    /// Whose the second one is.
+    pub(super) thread: usize,
+    pub(super) words: String,
+    pub(super) place: Place,
+}
+
 /// A line of the program's own log.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Line {
@@ -168,6 +184,8 @@ impl Execution {
             objects: Vec::new(),
             events: Vec::new(),
             races: Vec::new(),
+            pair: None,
+            simplified: false,
             log: Vec::new(),
         }
     }
@@ -265,6 +283,8 @@ impl<'a> Gathering<'a> {
             threads: self.thread_list(),
             objects: self.object_list(),
             events: self.events(),
+            pair: self.pair(),
+            simplified: view.simplified,
             log: self.log(),
         }
     }
@@ -314,6 +334,27 @@ impl<'a> Gathering<'a> {
             }
         });
         list.collect()
+    }
+
+    fn pair(&mut self) -> Option<Decisive> {
+        let pair = self.view.pair?;
+        let (thread, words, site) = match &pair.second {
+            Ok(position) => {
+                let event = self.view.trace.at(*position);
+                (event.thread, self.names.happened(event), event.site)
+            }
+            Err(waiting) => {
+                let words = self.names.announced(&waiting.operation);
+                (waiting.thread, words, waiting.site)
+            }
+        };
+        Some(Decisive {
+            first: pair.first as usize + 1,
+            second: pair.second.as_ref().ok().map(|&at| at as usize + 1),
+            thread: self.thread(thread),
+            words,
+            place: self.place(site),
+        })
     }
 
     fn log(&mut self) -> Vec<Line> {

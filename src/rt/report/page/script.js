@@ -201,6 +201,19 @@ function draw() {
     out.push(`<path class="race" d="M${first[0]} ${first[1]}L${second[0]} ${second[1]}"/>`);
     out.push(`<text class="tag" x="${mx}" y="${my - 6}" text-anchor="middle">data race</text>`);
   }
+  const { pair } = data;
+  const weak = outcome.data_race?.weak;
+  // Where another red line says it already, one is enough.
+  const stuck = pair && rows.find((row) => row.waiting && row.thread === pair.thread);
+  const same = pair && (weak?.first === pair.first && weak.second === pair.second ||
+    pair.second === null && stuck && takenBy(stuck.waiting)?.event.number === pair.first);
+  const ends = pair && !same && [rowOf.get(pair.first), rowOf.get(pair.second) ?? stuck];
+  const [before, after] = ends ? ends.map(at) : [];
+  if (before && after) {
+    const mid = (before[1] + after[1]) / 2;
+    out.push(`<path class="race pair" marker-end="url(#fails)" d="M${before[0]} ${before[1]}C${before[0]} ${mid} ${after[0]} ${mid} ${after[0]} ${after[1] - 6}"/>`);
+    out.push(`<text class="tag" x="${(before[0] + after[0]) / 2}" y="${mid - 6}" text-anchor="middle">fails in this order</text>`);
+  }
   for (const row of rows) {
     const taken = row.waiting && takenBy(row.waiting);
     const [from, to] = [at(row), taken ? at(taken) : null];
@@ -305,6 +318,12 @@ function show(row) {
     }
     else if (["load", "compare_exchange"].includes(event.operation)) fact("reads from", "the initial value");
     if (event.enabled_by !== null && event.enabled_by !== event.reads_from) fact("enabled by", link(event.enabled_by));
+    if (data.pair?.first === event.number) {
+      const { second, thread, words } = data.pair;
+      fact("decides", "comes before ", second === null ? `${shown(thread)}: ${words}` : link(second), "; the other way round it passes");
+    } else if (data.pair?.second === event.number) {
+      fact("decides", "comes after ", link(data.pair.first), "; the other way round it passes");
+    }
     if (event.alternatives > 1) fact("outcome", `${event.alternative + 1} of ${event.alternatives}`);
     const others = data.races.filter((race) => race.first === event.number || race.second === event.number);
     if (others.length > 0) {
