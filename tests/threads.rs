@@ -452,3 +452,28 @@ fn a_lock_in_a_static_is_not_poisoned_when_an_execution_begins() {
         assert!(!LOCK.is_poisoned());
     }
 }
+
+#[test]
+fn a_result_that_nobody_waits_for_is_dropped_by_the_thread_or_with_its_handle() {
+    struct Loud(Arc<AtomicUsize>);
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            let child = thread::current().name() == Some("child");
+            self.0.fetch_add(if child { 1 } else { 2 }, SeqCst);
+        }
+    }
+    let seen = std::sync::Arc::new(StdMutex::new(std::collections::BTreeSet::new()));
+    let all = seen.clone();
+    let traces = count(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let child = thread::Builder::new().name("child".to_owned());
+        let handle = child.spawn(move || Loud(theirs)).unwrap();
+        drop(handle);
+        let outcome = (x.load(SeqCst), x.load(SeqCst));
+        all.lock().unwrap().insert(outcome);
+    });
+    let all = [(0, 0), (0, 1), (1, 1), (2, 2)];
+    assert_eq!(*seen.lock().unwrap(), all.into());
+    assert_eq!(traces, 4);
+}

@@ -1,27 +1,85 @@
 //! What does one thread know of another?
 
 use std::fmt;
+use std::mem::needs_drop;
+use std::panic::Location;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Result;
-use crate::rt::{self, Answer, OpKind, Outcome, ThreadId as Modelled};
+use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target, ThreadId as Modelled};
 
 /// Where a thread leaves what its closure returned, or the payload of its panic.
-pub(super) struct Packet<T> {
+struct Packet<T> {
     result: Mutex<Option<Result<T>>>,
     /// Is told if a panic was left here and nobody has asked for it.
     scope: Option<Arc<super::scoped::Members>>,
+    /// How many shares there are. Who gives up the last one drops the result, which the program may
+    /// see, so it is a reference count like any other.
+    shares: AtomicUsize,
+    /// Where the thread was spawned, if it is a modelled one whose result can be seen being dropped.
+    counted: Option<&'static Location<'static>>,
+}
+
+/// A share of a packet: the thread has one, and its handle.
+pub(super) struct Share<T>(Arc<Packet<T>>);
+
+impl<T> Share<T> {
+    /// The two shares of a new packet.
+    #[track_caller]
+    pub(super) fn both(
+        scope: Option<Arc<super::scoped::Members>>,
+        modelled: bool,
+    ) -> (Share<T>, Share<T>) {
+        let packet = Arc::new(Packet {
+            result: Mutex::default(),
+            scope,
+            shares: AtomicUsize::new(2),
+            counted: (modelled && needs_drop::<T>()).then(Location::caller),
+        });
+        (Share(packet.clone()), Share(packet))
+    }
+
+    /// Leaves the result.
+    pub(super) fn put(&self, result: Result<T>) {
+        self.0.put(result);
+    }
+
+    /// What a thread has left that is at its end.
+    fn take(self) -> Option<Result<T>> {
+        // Its own share is gone, so this one is the last, and nobody needs to be told.
+        self.0.shares.store(0, Relaxed);
+        self.0.take()
+    }
+}
+
+impl<T> Drop for Share<T> {
+    fn drop(&mut self) {
+        /// Gives the share up even if the announcement does not return.
+        struct GiveUp<'a, T>(&'a Packet<T>);
+        impl<T> Drop for GiveUp<'_, T> {
+            fn drop(&mut self) {
+                if self.0.shares.fetch_sub(1, AcqRel) == 1 {
+                    drop(self.0.take());
+                }
+            }
+        }
+        let shares = self.0.shares.load(Relaxed);
+        if let (Some(site), 1..) = (self.0.counted, shares) {
+            let _give_up = GiveUp(&self.0);
+            let target = Target {
+                address: self.0.shares.as_ptr().addr(),
+                kind: ObjectKind::Count { observed: true },
+                memory: shares as u64,
+            };
+            rt::perform_at(target, OpKind::Release { told: false }, site);
+        }
+    }
 }
 
 impl<T> Packet<T> {
-    pub(super) fn new(scope: Option<Arc<super::scoped::Members>>) -> Arc<Packet<T>> {
-        Arc::new(Packet {
-            result: Mutex::default(),
-            scope,
-        })
-    }
-
-    pub(super) fn put(&self, result: Result<T>) {
+    fn put(&self, result: Result<T>) {
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
     }
 
@@ -43,7 +101,7 @@ impl<T> Drop for Packet<T> {
 pub struct JoinHandle<T> {
     pub(super) thread: Thread,
     pub(super) running: Running,
-    pub(super) packet: Arc<Packet<T>>,
+    pub(super) packet: Share<T>,
 }
 
 /// The thread itself.

@@ -5,7 +5,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use super::handle::{JoinHandle, Packet, Running, Thread, Which};
+use super::handle::{JoinHandle, Running, Share, Thread, Which};
 use super::scoped::{Member, Members, Scope, ScopedJoinHandle};
 use crate::rt;
 
@@ -143,10 +143,9 @@ impl Builder {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        let packet = Packet::new(scope.cloned());
-        let theirs = packet.clone();
         let member = scope.map(Member::new);
         let modelled = rt::current().is_some();
+        let (packet, theirs) = Share::both(scope.cloned(), modelled);
         let body = move || {
             let result = if modelled {
                 rt::catch_panic(f)

@@ -52,6 +52,7 @@ pub enum Op {
     Choose,
     IsFinished(usize),
     Join(usize),
+    Detach(usize),
     Panic,
     IsPoisoned,
     ClearPoison,
@@ -115,7 +116,15 @@ const KINDS: &[&[Op]] = {
         &[Notify, WaitNotify],
         &[Yield, Load(0), Store(0, 1), Add(0)],
         &[Choose, Add(1)],
-        &[IsFinished(1), IsFinished(2), Join(1), Join(2), Add(0)],
+        &[
+            IsFinished(1),
+            IsFinished(2),
+            Join(1),
+            Join(2),
+            Detach(1),
+            Detach(2),
+            Add(0),
+        ],
         &[
             Panic,
             Lock(0),
@@ -199,6 +208,12 @@ impl Program {
     /// Whether a thread may panic.
     pub fn panics(&self) -> bool {
         self.threads.iter().flatten().any(|&op| op == Op::Panic)
+    }
+
+    /// Whether a thread's result may be dropped by itself.
+    pub fn detaches(&self) -> bool {
+        let mut all = self.threads.iter().flatten();
+        !self.panics() && all.any(|op| matches!(op, Op::Detach(_)))
     }
 
     fn uses(&self, kind: usize) -> bool {

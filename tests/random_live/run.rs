@@ -148,7 +148,11 @@ pub fn run(program: &Program, keep: impl FnMut(Outcome)) {
         for own in others {
             let ops = &program.threads[own.me];
             let builder = thread::Builder::new().name(own.me.to_string());
-            let spawned = builder.spawn_scoped(scope, move || own.run(ops, &mut []));
+            let result = program.detaches().then(|| Loud(seen.clone()));
+            let spawned = builder.spawn_scoped(scope, move || {
+                own.run(ops, &mut []);
+                result
+            });
             let handle = spawned.expect("a modelled thread can always be had");
             all[0].threads.push(handle.thread().clone());
             handles.push(Some(handle));
@@ -183,7 +187,7 @@ fn tried<G>(result: TryLockResult<G>) -> Option<(G, usize)> {
 
 impl<'a> Own<'a> {
     /// Performs the operations; `handles` are those of the threads that this one may join.
-    fn run(mut self, ops: &[Op], handles: &mut [Option<ScopedJoinHandle<'_, ()>>]) {
+    fn run(mut self, ops: &[Op], handles: &mut [Option<ScopedJoinHandle<'_, Option<Loud>>>]) {
         let mut held = Held::default();
         for &op in ops {
             let seen = match op {
@@ -195,6 +199,10 @@ impl<'a> Own<'a> {
                     .get_mut(thread)
                     .and_then(Option::take)
                     .map_or(999, |handle| handle.join().is_err().into()),
+                Op::Detach(thread) if !handles.is_empty() => {
+                    drop(handles.get_mut(thread).map(Option::take));
+                    0
+                }
                 op => self.perform(&mut held, op),
             };
             self.world.seen.lock().unwrap().0[self.me].push(seen);
@@ -415,7 +423,7 @@ impl<'a> Own<'a> {
                 world.locks[0].clear_poison();
                 0
             }
-            Op::IsFinished(_) | Op::Join(_) | Op::Panic => 999,
+            Op::IsFinished(_) | Op::Join(_) | Op::Detach(_) | Op::Panic => 999,
             Op::Unique => {
                 let value = self.value.as_mut();
                 value.map_or(999, |value| Arc::get_mut(value).is_some().into())

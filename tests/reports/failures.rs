@@ -199,7 +199,7 @@ fn too_many_events() -> Failure {
 
 fn too_many_threads() -> Failure {
     let mut builder = builder();
-    builder.max_threads = Some(2);
+    builder.max_threads = 2;
     let failure = builder.explore(|| {
         both((), |()| (), |()| ());
     });
