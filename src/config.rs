@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tracing_subscriber::filter::Targets;
+
 /// The algorithm that decides which executions to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -57,6 +59,17 @@ impl Algorithm {
     }
 }
 
+/// Which executions are shown although they did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Executions {
+    /// Every one of them.
+    All,
+    /// The one with this number, counted from 1 as in a report; those that are covered elsewhere do not
+    /// count.
+    Only(u64),
+}
+
 /// How a test is explored.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -85,6 +98,12 @@ pub struct Builder {
     pub progress: Option<bool>,
     /// Whether standard error shows the schedule of each execution (`DPOR_LOG`: 0 or 1).
     pub log: bool,
+    /// Which of the `tracing` events of the test standard error shows, in every execution, with the modelled
+    /// thread and the number of the last event (`DPOR_LOG`): `debug`, or `my_crate=trace,other=warn`, as
+    /// [`Targets`](https://docs.rs/tracing-subscriber/0.3/tracing_subscriber/filter/struct.Targets.html)
+    /// reads it. `None` for none, and all of them with the report of a failure. Where the test has a
+    /// `tracing` subscriber of its own, that one hears everything and this has no meaning.
+    pub log_filter: Option<String>,
     /// For users of loom (`DPOR_LOCATION`: 0 or 1): places cost nothing here, so reports have them
     /// whatever this says.
     pub location: bool,
@@ -102,6 +121,15 @@ pub struct Builder {
     /// execution that fails is not continued, so what its threads would have done afterwards is
     /// not raced with: with more than one failure the search is not exhaustive.
     pub max_failures: usize,
+    /// The directory that a failure is written to for programs and for the eye
+    /// (`DPOR_REPORT_DIR`), as `<test>.json`, `<test>.dot` and `<test>.html`: a relative one is in the
+    /// directory that the test runs in, and files of the same names are replaced. The report says
+    /// where they are.
+    pub report_dir: Option<PathBuf>,
+    /// Which executions are shown although they did not fail (`DPOR_TRACE`: `all`, or a number): on
+    /// standard error with the table of a report, and in [`Builder::report_dir`] if that is set, as
+    /// `<test>-execution-<number>`.
+    pub trace: Option<Executions>,
     /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
@@ -170,6 +198,7 @@ impl Builder {
     }
 
     fn from(env: &Environment<'_>) -> Result<Builder, String> {
+        let log = env.log("DPOR_LOG")?;
         let seconds = |number: u64| (number > 0).then(|| Duration::from_secs(number));
         Ok(Builder {
             algorithm: env.algorithm()?,
@@ -188,8 +217,11 @@ impl Builder {
             checkpoint_interval: env
                 .size("DPOR_CHECKPOINT_INTERVAL", "executions")?
                 .unwrap_or(20_000),
+            report_dir: env.directory("DPOR_REPORT_DIR")?,
+            trace: env.executions("DPOR_TRACE")?,
             progress: env.switch("DPOR_PROGRESS")?,
-            log: env.switch("DPOR_LOG")?.unwrap_or(false),
+            log: log == Some(Ok(true)),
+            log_filter: log.and_then(Result::err),
             location: env.switch("DPOR_LOCATION")?.unwrap_or(true),
             expect_explicit_explore: false,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
@@ -208,6 +240,22 @@ impl Builder {
             patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),
             replay: env.text("DPOR_REPLAY")?,
         })
+    }
+}
+
+impl Builder {
+    /// What is shown of the test's log in every execution.
+    pub(crate) fn targets(&self) -> Result<Option<Targets>, String> {
+        let Some(text) = &self.log_filter else {
+            return Ok(None);
+        };
+        let filter = text.parse().map_err(|error| {
+            format!(
+                "log_filter = `{text}` (DPOR_LOG): expected something such as `debug` or \
+                 `my_crate=trace,other=warn`: {error}"
+            )
+        });
+        filter.map(Some)
     }
 }
 
@@ -262,6 +310,48 @@ impl Environment<'_> {
         }
     }
 
+    /// Whether schedules are wanted, or which of the test's own log.
+    fn log(&self, name: &str) -> Result<Option<Result<bool, String>>, String> {
+        Ok(match self.text(name)? {
+            None => None,
+            Some(text) => Some(match text.trim() {
+                "0" => Ok(false),
+                "1" => Ok(true),
+                filter => match filter.parse::<Targets>() {
+                    Ok(_) => Err(filter.to_owned()),
+                    Err(_) => {
+                        return Err(format!(
+                            "{name}=`{text}`: expected 0, 1, or what to show of the test's log, such as \
+                             `debug` or `my_crate=trace,other=warn`"
+                        ));
+                    }
+                },
+            }),
+        })
+    }
+
+    fn directory(&self, name: &str) -> Result<Option<PathBuf>, String> {
+        match self.text(name)? {
+            Some(text) if text.trim().is_empty() => {
+                Err(format!("{name}=`{text}`: expected the path of a directory"))
+            }
+            text => Ok(text.map(PathBuf::from)),
+        }
+    }
+
+    fn executions(&self, name: &str) -> Result<Option<Executions>, String> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match (text.trim(), text.trim().parse()) {
+            ("all", _) => Ok(Some(Executions::All)),
+            (_, Ok(number)) if number > 0 => Ok(Some(Executions::Only(number))),
+            _ => Err(format!(
+                "{name}=`{text}`: expected `all`, or the number of an execution, from 1"
+            )),
+        }
+    }
+
     fn algorithm(&self) -> Result<Algorithm, String> {
         let name = "DPOR_ALGORITHM";
         let Some(text) = self.text(name)? else {
@@ -309,9 +399,20 @@ mod tests {
             ),
             ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
             ("DPOR_MAX_FAILURES", "all", "expected a number of failures"),
-            ("DPOR_LOG", "trace", "expected 0 or 1"),
+            (
+                "DPOR_LOG",
+                "my_crate=loud",
+                "expected 0, 1, or what to show of the test's log, such as `debug` or \
+                 `my_crate=trace,other=warn`",
+            ),
             ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
+            ("DPOR_REPORT_DIR", "", "expected the path of a directory"),
+            (
+                "DPOR_TRACE",
+                "0",
+                "expected `all`, or the number of an execution, from 1",
+            ),
             ("DPOR_SEED", "x", "expected a number below 2^64"),
             (
                 "DPOR_PCT_DEPTH",

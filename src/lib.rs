@@ -38,6 +38,7 @@ pub mod lazy_static;
 pub mod model;
 mod progress;
 mod regions;
+mod report_dir;
 mod rt;
 mod search;
 mod shown;
@@ -49,7 +50,7 @@ pub mod thread;
 /// [`Builder::max_threads`] can say less.
 pub const MAX_THREADS: usize = 5;
 
-pub use config::{Algorithm, Builder};
+pub use config::{Algorithm, Builder, Executions};
 pub use model::{Any, Event, Failure, FailureKind, any, assume, choose, model, replay};
 pub use regions::{explore, skip_branch, stop_exploring};
 pub use summary::{Hotspot, Limit, Report, Verdict};

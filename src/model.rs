@@ -2,16 +2,20 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::config::Builder;
+use crate::report_dir::ReportDir;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
 use crate::rt::exec::{context, heap};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
-use crate::rt::report::text;
+use crate::rt::report::execution::Execution;
+use crate::rt::report::record::Record;
+use crate::rt::report::{dot, html, json, log, text};
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{End, Wrong};
 use crate::rt::trace::{self, Site};
@@ -60,6 +64,8 @@ pub struct Failure {
     place: String,
     others: Vec<Failure>,
     events: Vec<Event>,
+    /// What was recorded; nothing if the schedule to follow was malformed.
+    record: Option<Box<Record>>,
 }
 
 /// An event of a failed execution, as the report shows it.
@@ -78,6 +84,35 @@ impl Failure {
     /// The events of the execution, in their order.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The execution as JSON: threads, objects, events with their values, clocks and links, races,
+    /// outcome. The format has a version and is described in `docs/REPORTS.md`.
+    pub fn json(&self) -> String {
+        json::render(&self.execution())
+    }
+
+    /// The execution as a graph in the language of Graphviz: program order, who reads from whom, what
+    /// else orders two threads, and what failed in red.
+    pub fn dot(&self) -> String {
+        dot::render(&self.execution())
+    }
+
+    /// The execution as a page for a browser, which needs no other file and no network: a lane per thread,
+    /// a slider that steps through the events, and what each object holds at that point.
+    pub fn html(&self) -> String {
+        html::render(&self.execution())
+    }
+
+    /// The execution as plain data, made anew each time.
+    fn execution(&self) -> Execution {
+        match &self.record {
+            Some(record) => Execution::of(&record.view()),
+            None => {
+                let sentence = self.text.lines().next().unwrap_or_default();
+                Execution::malformed(&self.schedule, sentence)
+            }
+        }
     }
 
     /// What kind of failure this is.
@@ -214,8 +249,11 @@ impl Builder {
         let body = Arc::new(f);
         let mut failures: Vec<Failure> = Vec::new();
         let driver = loop {
-            let explored = explore(body.clone(), driver, self.running(site), |driver| {
-                watch.go_on(driver)
+            let log = watch.log.clone();
+            let explored = log.listen(|| {
+                explore(body.clone(), driver, self.running(site), |between| {
+                    watch.go_on(between)
+                })
             });
             let mut found = match explored {
                 Explored::Passed(driver) => break driver,
@@ -234,8 +272,10 @@ impl Builder {
             let body = Body {
                 settings: self,
                 body: body.clone(),
+                log: &log,
                 site,
             };
+            found.log = log.lines();
             let shown = body.shown(&mut found, self.replay.is_some());
             let (mut failure, end, rest) = failure(found, shown);
             if rest.coverage() == Coverage::Sampled {
@@ -257,6 +297,9 @@ impl Builder {
         };
         watch.end();
         if !failures.is_empty() {
+            if let Some(directory) = &self.report_dir {
+                write_reports(&mut failures, directory, site);
+            }
             let mut first = failures.remove(0);
             first.others = failures;
             return Err(Box::new(first));
@@ -292,6 +335,20 @@ impl Builder {
     }
 }
 
+/// Writes the failures to the directory, and where to in their reports.
+fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
+    let test = std::thread::current();
+    let directory = ReportDir::new(directory, test.name(), site);
+    for (index, failure) in failures.iter_mut().enumerate() {
+        let suffix = match index {
+            0 => String::new(),
+            _ => format!("-{}", index + 1),
+        };
+        let line = directory.write(&suffix, &failure.execution());
+        failure.text.push_str(&format!("\nreport     {line}"));
+    }
+}
+
 fn malformed(text: &str, error: &str) -> Box<Failure> {
     Box::new(Failure {
         events: Vec::new(),
@@ -301,6 +358,7 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
         payload: None,
         place: String::new(),
         others: Vec::new(),
+        record: None,
     })
 }
 
@@ -350,28 +408,28 @@ fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
         let spins = found.driver.trace.events().iter().position(let_go);
         schedule.steps.truncate(spins.unwrap_or(usize::MAX));
     }
-    let schedule = schedule.to_string();
-    let view = text::View {
-        end: &found.end,
-        trace: &found.driver.trace,
-        machine: &found.driver.machine,
-        given: &found.names,
-        panic: found.message.as_ref().map(|m| {
-            let location = m.location.as_ref();
-            (
-                m.text.as_str(),
-                location.map(|(file, line, column)| (file.as_str(), *line, *column)),
-            )
-        }),
-        life: &shown.life,
-        pair: shown.pair.as_ref(),
+    let message = found.message.as_ref();
+    let record = Record {
+        trace: found.driver.trace.clone(),
+        machine: found.driver.machine.clone(),
+        given: found.names.clone(),
+        message: message.map(|message| message.text.clone()),
+        raised: message.and_then(|message| message.location.clone()),
+        life: shown.life.clone(),
+        pair: shown.pair.clone(),
         simplified: shown.simpler.is_some(),
+        log: found.log.clone(),
         executions,
-        schedule: &schedule,
+        schedule: schedule.to_string(),
         test: std::thread::current().name().map(str::to_owned),
+        end: found.end.clone(),
     };
-    let text = text::render(&view);
-    let told = text::events(&view).into_iter();
+    let mut text = text::render(&record.view());
+    let said = log::render(&record.view());
+    if !said.is_empty() {
+        text = format!("{text}\n\n{}", said.trim_end());
+    }
+    let told = text::events(&record.view()).into_iter();
     let events = told.map(|(thread, what, place)| Event {
         thread,
         what,
@@ -381,10 +439,11 @@ fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
         events: events.collect(),
         kind,
         text,
-        schedule,
+        schedule: record.schedule.clone(),
         payload: None,
         place: place(&found.end, found.message.as_ref()),
         others: Vec::new(),
+        record: Some(Box::new(record)),
     }
 }
 

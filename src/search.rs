@@ -3,8 +3,11 @@
 use std::time::Instant;
 
 use crate::checkpoint::Checkpoint;
-use crate::config::{Algorithm, Builder};
+use crate::config::{Algorithm, Builder, Executions};
 use crate::progress::Progress;
+use crate::report_dir::ReportDir;
+use crate::rt::exec::log::Log;
+use crate::rt::exec::run::Between;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::driver::{Bounds, Driver};
 use crate::rt::explore::pct::Pct;
@@ -12,8 +15,13 @@ use crate::rt::explore::pos::Pos;
 use crate::rt::explore::sample::{Sampler, Strategy};
 use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
+use crate::rt::report::execution::Execution;
+use crate::rt::report::passing;
+use crate::rt::report::places::Life;
+use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::verdict::{End, Pruned};
 use crate::summary::Limit;
 
 impl Builder {
@@ -79,6 +87,10 @@ pub(crate) struct Watch<'a> {
     before: u64,
     progress: Progress,
     checkpoint: Option<Checkpoint>,
+    /// What the program says in an execution.
+    pub(crate) log: Log,
+    /// Where the model was called.
+    site: Site,
     /// The limit that has ended the exploration.
     pub(crate) stopped: Option<Limit>,
 }
@@ -105,18 +117,25 @@ impl<'a> Watch<'a> {
             before: driver.stats.begun(),
             progress: Progress::new(settings.progress),
             checkpoint,
+            log: Log::new(settings.targets()?),
+            site,
             stopped: None,
         })
     }
 
     /// Whether another execution may begin.
-    pub(crate) fn go_on(&mut self, driver: &Driver) -> bool {
+    pub(crate) fn go_on(&mut self, between: &Between<'_>) -> bool {
+        let driver = between.driver;
         self.progress.tick(driver);
         let begun = driver.stats.begun();
         if self.settings.log && begun > self.before {
             let schedule = Schedule::of(&driver.trace, &driver.machine.names);
             eprintln!("dpor: execution {begun}: {schedule}");
         }
+        if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
+            self.show(wanted, end, between);
+        }
+        self.log.clear();
         if driver.more() {
             self.stopped = self.limit(driver);
         }
@@ -124,6 +143,42 @@ impl<'a> Watch<'a> {
             checkpoint.tick(driver, self.stopped.is_some());
         }
         self.stopped.is_none()
+    }
+
+    /// Shows the execution that has just ended, if it is wanted.
+    fn show(&self, wanted: Executions, end: &End, between: &Between<'_>) {
+        let Between { driver, names, .. } = between;
+        let number = driver.stats.complete + driver.stats.assumed;
+        let chosen = match wanted {
+            Executions::All => true,
+            Executions::Only(wanted) => wanted == number,
+        };
+        // What sleep sets gave up is covered by another execution.
+        if !chosen || matches!(end, End::Pruned(Pruned::Asleep)) {
+            return;
+        }
+        let test = std::thread::current();
+        let view = View {
+            end,
+            trace: &driver.trace,
+            machine: &driver.machine,
+            given: names,
+            panic: None,
+            life: &Life::default(),
+            pair: None,
+            simplified: false,
+            log: &self.log.lines(),
+            executions: number,
+            schedule: &Schedule::of(&driver.trace, &driver.machine.names).to_string(),
+            test: test.name().map(str::to_owned),
+        };
+        eprintln!("{}\n", passing::render(&view));
+        if let Some(directory) = &self.settings.report_dir {
+            let directory = ReportDir::new(directory, test.name(), self.site);
+            let suffix = format!("-execution-{number}");
+            let line = directory.write(&suffix, &Execution::of(&view));
+            eprintln!("report     {line}");
+        }
     }
 
     /// The limit that is reached, if one is.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::config::Builder;
 use crate::model::place;
 use crate::rt::exec::heap::Watched;
+use crate::rt::exec::log::Log;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
 use crate::rt::explore::Explorer;
 use crate::rt::explore::bound::Bounded;
@@ -45,6 +46,7 @@ pub(crate) struct Shown {
 pub(crate) struct Body<'a> {
     pub(crate) settings: &'a Builder,
     pub(crate) body: Arc<dyn Fn() + Send + Sync>,
+    pub(crate) log: &'a Log,
     pub(crate) site: Site,
 }
 
@@ -96,11 +98,18 @@ impl Body<'_> {
             ..self.settings.running(self.site)
         };
         let driver = self.settings.driver(explorer);
-        let explored = explore(self.body.clone(), driver, settings, |driver| {
-            driver.stats.begun() < most
+        let log = self.log.quiet();
+        let explored = log.listen(|| {
+            explore(self.body.clone(), driver, settings, |between| {
+                log.clear();
+                between.driver.stats.begun() < most
+            })
         });
         match explored {
-            Explored::Failed(found) => Some(found),
+            Explored::Failed(mut found) => {
+                found.log = log.lines();
+                Some(found)
+            }
             Explored::Passed(_) => None,
         }
     }

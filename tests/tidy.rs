@@ -106,6 +106,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 const ONLY: &[(&str, &str)] = &[
     ("generator::", "src/rt/exec/coroutine.rs"),
     ("scoped_tls::", "src/rt/exec/context.rs"),
+    ("tracing::", "src/rt/exec/log.rs"),
 ];
 
 fn sources(directory: &Path, files: &mut Vec<PathBuf>) {

@@ -51,6 +51,8 @@ pub(crate) struct Runtime {
     pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
+    /// The code that runs is the program's and no part of the execution.
+    pub(crate) aside: Cell<bool>,
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
     pub(crate) catches_panics: bool,
     pub(crate) unwinding: Unwinding,
@@ -117,7 +119,7 @@ pub(crate) const ROOM: usize = 16 * 1024;
 
 /// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
 #[inline]
-fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
+pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
     with_step(|runtime| Some(f(runtime)))
 }
 
@@ -450,6 +452,9 @@ pub(crate) fn yield_to_teardown() {
         return std::thread::yield_now();
     }
     RUNTIME.with(|runtime| {
+        if runtime.aside.get() {
+            std::panic::resume_unwind(Box::new(Stop));
+        }
         if !runtime.stopping.get() {
             // A destructor of a panicking thread waits: the execution has failed, and the others
             // have to go first.

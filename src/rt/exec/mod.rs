@@ -3,11 +3,13 @@
 //! [`run`] plays one closure through all executions that an explorer asks for: every modelled thread
 //! is a [`coroutine`], and a shim's operation is announced through [`context`].
 
+mod aside;
 pub(crate) mod context;
 pub(crate) mod coroutine;
 pub(crate) mod heap;
 pub(crate) mod image;
 pub(crate) mod locals;
+pub(crate) mod log;
 mod memory;
 pub(crate) mod objects;
 pub(crate) mod panics;

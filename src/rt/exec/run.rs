@@ -14,6 +14,7 @@ use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked};
 
 use super::context::{Inner, ROOM, Running, Runtime, enter, here};
@@ -30,6 +31,8 @@ pub(crate) struct Found {
     pub(crate) driver: Driver,
     /// Names given to threads.
     pub(crate) names: Vec<(ThreadId, String)>,
+    /// What the program said, to be filled in by who has listened.
+    pub(crate) log: Vec<Said>,
     /// Where the program panicked, if it did.
     pub(crate) message: Option<Message>,
     /// What was seen of the block that was to be watched.
@@ -61,13 +64,22 @@ pub(crate) struct Settings {
     pub(crate) watch: Option<Block>,
 }
 
+/// What is known between two executions.
+pub(crate) struct Between<'a> {
+    pub(crate) driver: &'a Driver,
+    /// How the last execution ended, if there was one and it did not fail.
+    pub(crate) end: Option<&'a End>,
+    /// Names that it gave to threads.
+    pub(crate) names: &'a [(ThreadId, String)],
+}
+
 /// Explores the executions of `body` that the driver's explorer asks for, until one fails or `go_on`
 /// says no.
 pub(crate) fn explore(
     body: Arc<dyn Fn() + Send + Sync>,
     driver: Driver,
     settings: Settings,
-    mut go_on: impl FnMut(&Driver) -> bool,
+    mut go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Explored {
     let Settings {
         stack_bytes,
@@ -95,6 +107,7 @@ pub(crate) fn explore(
         running: Cell::new(false),
         roomy: Cell::default(),
         stopping: Cell::new(false),
+        aside: Cell::new(false),
         catches_panics,
         unwinding: Unwinding::default(),
         locals: RefCell::default(),
@@ -111,9 +124,17 @@ pub(crate) fn explore(
     if let Some(block) = watch {
         runtime.heap.watch(block);
     }
+    let mut last: Option<End> = None;
     loop {
         let mut inner = runtime.inner.borrow_mut();
-        if !go_on(&inner.driver) || !inner.driver.begin(site) {
+        let between = Between {
+            driver: &inner.driver,
+            end: last.as_ref(),
+            names: &inner.names,
+        };
+        let more = go_on(&between);
+        inner.names.clear();
+        if !more || !inner.driver.begin(site) {
             drop(inner);
             return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
         }
@@ -142,7 +163,7 @@ pub(crate) fn explore(
         match end {
             End::Complete | End::Pruned(_) => {
                 inner.driver.finish(&end);
-                inner.names.clear();
+                last = Some(end);
             }
             end => {
                 drop(inner);
@@ -152,6 +173,7 @@ pub(crate) fn explore(
                     end,
                     driver: inner.driver,
                     names: inner.names,
+                    log: Vec::new(),
                     message,
                     payload,
                     watched: runtime.heap.take_watched(),

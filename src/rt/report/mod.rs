@@ -1,8 +1,15 @@
 //! What do people read when a test has failed?
 
 pub(crate) mod cycle;
+pub(crate) mod dot;
+pub(crate) mod execution;
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod log;
 mod memory;
+pub(crate) mod passing;
 pub(crate) mod places;
+pub(crate) mod record;
 pub(crate) mod source;
 mod table;
 pub(crate) mod text;

@@ -7,7 +7,7 @@
 use std::backtrace::Backtrace;
 
 /// The places of a block's life, as far as they are known.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
     pub(crate) allocated: Option<String>,
     pub(crate) freed: Option<String>,

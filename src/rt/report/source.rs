@@ -15,7 +15,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    fn line(&mut self, file: &str, line: u32) -> Option<&str> {
+    /// The text of a line.
+    pub(super) fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         let lines = self.files.entry(file.to_owned()).or_insert_with(|| {
             // Locations are relative to the workspace; a test runs in its package.
             let mut directory = std::env::current_dir().ok()?;

@@ -15,6 +15,7 @@ use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Blocked, Divergence, End, Pair};
 use crate::rt::trace::{Site, Trace};
 
@@ -29,6 +30,8 @@ pub(crate) struct View<'a> {
     pub(crate) panic: Option<Panic<'a>>,
     /// What is known of the block that the failure is about.
     pub(crate) life: &'a Life,
+    /// What the program said.
+    pub(crate) log: &'a [Said],
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<&'a Pair>,
     /// Whether this execution is a simpler one than the one that was found.
@@ -114,7 +117,7 @@ fn own(file: &str) -> bool {
 }
 
 /// The last two parts of a path.
-fn short(file: &str) -> &str {
+pub(super) fn short(file: &str) -> &str {
     let mut slashes = file.rmatch_indices('/').map(|(at, _)| at);
     match slashes.nth(1) {
         Some(at) => &file[at + 1..],

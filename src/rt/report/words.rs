@@ -118,14 +118,14 @@ impl<'a> Names<'a> {
     }
 
     /// The thread whose end or token an object stands for.
-    fn whose(&self, object: ObjectId) -> String {
+    pub(super) fn whose(&self, object: ObjectId) -> String {
         match self.machine.names.place(object).region {
             Region::Thread(thread) | Region::Token(thread) => self.thread(thread),
             _ => self.object(object),
         }
     }
 
-    fn value(&self, object: ObjectId, bits: u64) -> String {
+    pub(super) fn value(&self, object: ObjectId, bits: u64) -> String {
         match self.machine.state(object).kind() {
             ObjectKind::Atomic(AtomicType::Bool) => (bits != 0).to_string(),
             ObjectKind::Atomic(AtomicType::Ptr) if bits == 0 => "null".to_owned(),
@@ -343,7 +343,7 @@ fn number(ty: AtomicType, bits: u64) -> String {
 }
 
 /// How many references there were, from the word that holds both counts.
-fn counts(word: u64) -> String {
+pub(super) fn counts(word: u64) -> String {
     match (word % count::WEAK, word / count::WEAK) {
         (strong, 0) => format!("{strong}"),
         (strong, weak) => format!("{strong}, and {weak} weak"),

@@ -13,6 +13,7 @@ pub(crate) mod happens_before;
 pub(crate) mod id;
 pub(crate) mod key;
 pub(crate) mod operation;
+pub(crate) mod said;
 pub(crate) mod schedule;
 pub(crate) mod verdict;
 
@@ -95,6 +96,13 @@ impl Trace {
     #[inline]
     pub(crate) fn at(&self, position: u32) -> &Event {
         &self.events[position as usize]
+    }
+
+    /// The positions of the thread's events, in order.
+    pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
+        self.positions
+            .get(thread.index())
+            .map_or(&[], Vec::as_slice)
     }
 
     /// The position of the thread's last event.

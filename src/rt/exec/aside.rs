@@ -1,0 +1,39 @@
+//! How does code of the program run that is to take no part in the execution?
+//!
+//! As in an execution that is torn down: shims do what std does to their own memory, announce nothing, and
+//! never block. Where they would have to, there is no value to be had.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::context::{Runtime, Stop, with};
+
+/// Runs `f` aside of the execution: what it allocates is not the program's either. `None` where no model
+/// runs, or its execution is over.
+pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
+    /// Goes back into the execution, also if `f` panics.
+    struct Back<'a>(&'a Runtime);
+    impl Drop for Back<'_> {
+        fn drop(&mut self) {
+            self.0.aside.set(false);
+            self.0.stopping.set(false);
+            self.0.heap.record(true);
+        }
+    }
+    let result = with(|runtime| {
+        runtime.stopping.set(true);
+        runtime.aside.set(true);
+        let _back = Back(runtime);
+        f(runtime)
+    });
+    result.ok()
+}
+
+/// Runs code of the program in the midst of [`aside`]; `None` if it has to wait for another thread, for
+/// which there is no moment here.
+pub(super) fn unless_it_waits<R>(f: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(result) => Some(result),
+        Err(payload) if payload.is::<Stop>() => None,
+        Err(payload) => resume_unwind(payload),
+    }
+}

@@ -1,0 +1,263 @@
+//! Who says what in the program's own log?
+//!
+//! The only file that names `tracing`. While an exploration runs, a [`Collector`] is the default subscriber
+//! of its OS thread, unless the user has set one. It knows which modelled thread speaks, and keeps a stack of
+//! spans for each: to any other subscriber all modelled threads are one. What it keeps belongs to one
+//! execution and is forgotten when the next one begins.
+//!
+//! All of it happens aside of the execution: the `Debug` of a value may well load an atomic, and to make an
+//! event of that, the test would be explored otherwise when somebody listens. It could not even switch to
+//! another thread: `tracing` lets nobody speak on an OS thread while it is in the midst of a line.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::NoSubscriber;
+use tracing::{Dispatch, Event, Metadata, Subscriber, dispatcher};
+use tracing_subscriber::filter::Targets;
+
+use super::aside::{aside, unless_it_waits};
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::said::Said;
+
+/// The most lines that are kept of one execution; of more the last ones.
+const LINES_MAX: usize = 1000;
+
+/// The log of the execution that runs.
+#[derive(Clone, Default)]
+pub(crate) struct Log {
+    kept: Arc<Mutex<Kept>>,
+    /// What is shown of every execution, and then of a failed one nothing else.
+    filter: Option<Targets>,
+    /// Whether to show it.
+    loud: bool,
+}
+
+#[derive(Default)]
+struct Kept {
+    lines: VecDeque<Said>,
+    spans: HashMap<u64, Span>,
+    /// The spans that each thread is in.
+    stacks: HashMap<ThreadId, Vec<u64>>,
+}
+
+struct Span {
+    name: &'static str,
+    text: String,
+    references: usize,
+}
+
+impl Log {
+    /// A log of which everything that this filter lets through is shown at once; without a filter
+    /// everything is kept, and nothing shown.
+    pub(crate) fn new(filter: Option<Targets>) -> Log {
+        Log {
+            kept: Arc::default(),
+            loud: filter.is_some(),
+            filter,
+        }
+    }
+
+    /// Another log of the same lines, which shows nothing.
+    pub(crate) fn quiet(&self) -> Log {
+        Log {
+            kept: Arc::default(),
+            loud: false,
+            filter: self.filter.clone(),
+        }
+    }
+
+    /// The lines of the execution.
+    pub(crate) fn lines(&self) -> Vec<Said> {
+        self.kept().lines.iter().cloned().collect()
+    }
+
+    /// Another execution begins.
+    pub(crate) fn clear(&self) {
+        *self.kept() = Kept::default();
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what is said while `f` runs, unless the user has a subscriber who is to hear it.
+    pub(crate) fn listen<R>(&self, f: impl FnOnce() -> R) -> R {
+        if !dispatcher::get_default(|default| default.is::<NoSubscriber>()) {
+            return f();
+        }
+        let collector = Dispatch::new(Collector {
+            log: self.clone(),
+            next: AtomicU64::new(1),
+        });
+        dispatcher::with_default(&collector, f)
+    }
+}
+
+/// Keeps what modelled threads say.
+struct Collector {
+    log: Log,
+    /// The number of the next span.
+    next: AtomicU64,
+}
+
+impl Collector {
+    /// Does something with what is kept, for the modelled thread that runs. Nothing if there is none, or
+    /// if its execution is over.
+    fn keep<R>(&self, f: impl FnOnce(&mut Kept, ThreadId) -> R) -> Option<R> {
+        aside(|runtime| f(&mut self.log.kept(), runtime.current.get()))
+    }
+}
+
+impl Subscriber for Collector {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let filter = self.log.filter.as_ref();
+        filter.is_none_or(|filter| filter.would_enable(metadata.target(), metadata.level()))
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let id = self.next.fetch_add(1, Relaxed);
+        aside(|_| {
+            let mut fields = Fields::default();
+            attributes.record(&mut fields);
+            let span = Span {
+                name: attributes.metadata().name(),
+                text: fields.others,
+                references: 1,
+            };
+            self.log.kept().spans.insert(id, span);
+        });
+        Id::from_u64(id)
+    }
+
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        aside(|_| {
+            let mut fields = Fields::default();
+            values.record(&mut fields);
+            if let Some(span) = self.log.kept().spans.get_mut(&id.into_u64()) {
+                span.text.push_str(&fields.others);
+            }
+        });
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let metadata = event.metadata();
+        aside(|runtime| {
+            let mut fields = Fields::default();
+            event.record(&mut fields);
+            let thread = runtime.current.get();
+            let inner = runtime.inner.borrow();
+            let mut kept = self.log.kept();
+            let said = Said {
+                thread,
+                after: inner.driver.executed().len(),
+                level: metadata.level().as_str(),
+                target: metadata.target(),
+                text: format!("{}{fields}", kept.spans_of(thread)),
+                file: metadata.file(),
+                line: metadata.line(),
+            };
+            if self.log.loud {
+                let given = inner.names.iter().find(|(t, _)| *t == thread);
+                let name = match given {
+                    Some((_, name)) => name.clone(),
+                    None => inner.driver.machine.names.path(thread),
+                };
+                let number = inner.driver.stats.begun() + 1;
+                eprintln!(
+                    "dpor: execution {number}, after event {}, {name}: {:5} {}: {}",
+                    said.after, said.level, said.target, said.text
+                );
+            }
+            if kept.lines.len() == LINES_MAX {
+                kept.lines.pop_front();
+            }
+            kept.lines.push_back(said);
+        });
+    }
+
+    fn enter(&self, id: &Id) {
+        self.keep(|kept, thread| kept.stacks.entry(thread).or_default().push(id.into_u64()));
+    }
+
+    fn exit(&self, id: &Id) {
+        self.keep(|kept, thread| {
+            let stack = kept.stacks.entry(thread).or_default();
+            if let Some(at) = stack.iter().rposition(|&span| span == id.into_u64()) {
+                stack.remove(at);
+            }
+        });
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        self.keep(|kept, _| {
+            if let Some(span) = kept.spans.get_mut(&id.into_u64()) {
+                span.references += 1;
+            }
+        });
+        id.clone()
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        let closed = self.keep(|kept, _| {
+            let Some(span) = kept.spans.get_mut(&id.into_u64()) else {
+                return false;
+            };
+            span.references -= 1;
+            span.references == 0 && kept.spans.remove(&id.into_u64()).is_some()
+        });
+        closed.unwrap_or_default()
+    }
+}
+
+impl Kept {
+    /// The spans that the thread is in, from the outermost on.
+    fn spans_of(&self, thread: ThreadId) -> String {
+        let mut text = String::new();
+        for id in self.stacks.get(&thread).into_iter().flatten() {
+            if let Some(span) = self.spans.get(id) {
+                let fields = span.text.trim_start();
+                // Writing to a string cannot fail.
+                let _ = match fields {
+                    "" => write!(text, "{}: ", span.name),
+                    _ => write!(text, "{}{{{fields}}}: ", span.name),
+                };
+            }
+        }
+        text
+    }
+}
+
+/// The fields of an event or a span, as text.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: String,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let value = unless_it_waits(|| format!("{value:?}"));
+        let value = value.unwrap_or_else(|| "(waits for another thread)".to_owned());
+        match field.name() {
+            "message" => self.message.push_str(&value),
+            name => {
+                let name = name.trim_start_matches("r#");
+                // Writing to a string cannot fail.
+                let _ = write!(self.others, " {name}={value}");
+            }
+        }
+    }
+}
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.message, self.others)
+    }
+}

@@ -1,0 +1,476 @@
+//! What is there to know about one recorded execution?
+//!
+//! An [`Execution`] is plain data that borrows nothing: threads, objects, events with their values,
+//! clocks and links, races, outcome. JSON, DOT and HTML are rendered from it and from nothing else;
+//! `docs/REPORTS.md` describes every field, because what is serialised here is a promise.
+//!
+//! Events are numbered from 1, as in the text report, and these numbers are how other parts refer to
+//! them. Threads and objects are referred to by their positions in the lists, from 0.
+
+mod holds;
+mod kinds;
+mod links;
+mod misuse;
+mod outcome;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::source::Sources;
+use super::text::View;
+use super::words::{Names, blocked};
+use crate::rt::object::State;
+use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::verdict::End;
+use crate::rt::trace::{Site, Trace};
+use links::{Linked, Links};
+use outcome::Outcome;
+pub(super) use outcome::Touch;
+
+/// The version of the format. It grows with every change that a reader of the old one could trip over;
+/// new fields alone do not change it.
+pub(crate) const FORMAT: u32 = 1;
+
+/// One recorded execution.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Execution {
+    /// [`FORMAT`].
+    pub(super) format: u32,
+    /// The version of this crate.
+    pub(super) dpor: &'static str,
+    /// The name of the test, if its OS thread has one.
+    pub(super) test: Option<String>,
+    /// Which execution of the exploration this was, counted from 1.
+    pub(super) execution: u64,
+    /// What leads here again.
+    pub(super) schedule: String,
+    pub(super) outcome: Outcome,
+    pub(super) threads: Vec<Thread>,
+    pub(super) objects: Vec<Object>,
+    pub(super) events: Vec<Event>,
+    /// The pairs of ordered events of different threads with nothing between them.
+    pub(super) races: Vec<Pair>,
+    /// The two operations that the failure hangs on.
+    pub(super) pair: Option<Decisive>,
+    /// Whether this is a simpler execution than the one that was found.
+    pub(super) simplified: bool,
+    /// What the program said, in the order in which it did.
+    pub(super) log: Vec<Line>,
+}
+
+/// A thread, in the order of the spawns.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Thread {
+    /// Its path of births.
+    pub(super) path: String,
+    /// What the program calls it.
+    pub(super) name: Option<String>,
+    /// The event that spawned it.
+    pub(super) spawned_by: Option<usize>,
+}
+
+impl Thread {
+    /// What a person calls it.
+    pub(super) fn shown(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.path)
+    }
+}
+
+/// A shared object, in the order of the first events.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Object {
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    /// What kind of memory it is in.
+    pub(super) memory: &'static str,
+    /// The thread on whose stack it is, that allocated its block, or whose end or token it is.
+    pub(super) owner: Option<usize>,
+    /// Where it was first used.
+    pub(super) place: Place,
+    /// What it held before its first event.
+    pub(super) initial: String,
+}
+
+/// An event.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Event {
+    pub(super) number: usize,
+    pub(super) thread: usize,
+    /// Which event of its thread this is, counted from 1.
+    pub(super) nth: u32,
+    pub(super) operation: &'static str,
+    pub(super) ordering: Option<&'static str>,
+    /// What happened, as the text report has it.
+    pub(super) words: String,
+    pub(super) object: Option<usize>,
+    /// Whether the operation did what it tried to do.
+    pub(super) succeeded: bool,
+    /// The value that it found, as a number; what it means depends on the operation.
+    pub(super) found: Option<u64>,
+    /// What the object holds afterwards.
+    pub(super) holds: Option<String>,
+    /// Which of its outcomes the operation had, from 0, and how many it could have had.
+    pub(super) alternative: u32,
+    pub(super) alternatives: u32,
+    pub(super) place: Place,
+    /// For each thread how many of its events happen before this one or are it.
+    pub(super) clock: Vec<u32>,
+    /// The events that happen directly before this one, with nothing between.
+    pub(super) after: Vec<usize>,
+    pub(super) reads_from: Option<usize>,
+    pub(super) enabled_by: Option<usize>,
+}
+
+/// Two operations of which the first has to come first for the execution to fail.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Decisive {
+    pub(super) first: usize,
+    /// `None` if it did not happen, because the first one did.
+    pub(super) second: Option<usize>,
+    /// Whose the second one is.
+    pub(super) thread: usize,
+    pub(super) words: String,
+    pub(super) place: Place,
+}
+
+/// A line of the program's own log.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) thread: usize,
+    /// The last event before it, or 0.
+    pub(super) after: usize,
+    pub(super) level: &'static str,
+    pub(super) target: &'static str,
+    pub(super) text: String,
+    pub(super) place: Option<Place>,
+}
+
+/// A place in the program.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Place {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+    /// The source line there, if the file can be read.
+    pub(super) text: Option<String>,
+}
+
+/// Two events.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Pair {
+    pub(super) first: usize,
+    pub(super) second: usize,
+}
+
+impl Execution {
+    /// Gathers what is known about an execution. O(n) states and clocks, and O(n t^2) comparisons for
+    /// n events of t threads.
+    pub(crate) fn of(view: &View<'_>) -> Execution {
+        Gathering::new(view).execution()
+    }
+
+    /// What is known where nothing was executed, because the schedule to follow is malformed.
+    pub(crate) fn malformed(schedule: &str, sentence: &str) -> Execution {
+        Execution {
+            format: FORMAT,
+            dpor: env!("CARGO_PKG_VERSION"),
+            test: None,
+            execution: 0,
+            schedule: schedule.to_owned(),
+            outcome: Outcome::malformed(sentence),
+            threads: Vec::new(),
+            objects: Vec::new(),
+            events: Vec::new(),
+            races: Vec::new(),
+            pair: None,
+            simplified: false,
+            log: Vec::new(),
+        }
+    }
+}
+
+/// What an [`Execution`] is made from, and with.
+struct Gathering<'a> {
+    view: &'a View<'a>,
+    names: Names<'a>,
+    clocks: HappensBefore,
+    threads: Vec<ThreadId>,
+    objects: Vec<(ObjectId, Site)>,
+    object_numbers: FxHashMap<ObjectId, usize>,
+    sources: Sources,
+}
+
+impl<'a> Gathering<'a> {
+    fn new(view: &'a View<'a>) -> Gathering<'a> {
+        let mut clocks = HappensBefore::default();
+        clocks.extend(view.trace, &view.machine.sets);
+        let mut gathering = Gathering {
+            view,
+            names: Names::new(view.end, view.trace, view.machine, view.given),
+            clocks,
+            threads: Vec::new(),
+            objects: Vec::new(),
+            object_numbers: FxHashMap::default(),
+            sources: Sources::default(),
+        };
+        gathering.meet_thread(ThreadId::MAIN);
+        for event in view.trace.events() {
+            gathering.meet_thread(event.thread);
+            if let OpKind::Spawn { child } = event.operation.kind {
+                gathering.meet_thread(child);
+            }
+            gathering.meet_object(event.operation.object, event.site);
+        }
+        for waiting in blocked(view.end) {
+            gathering.meet_thread(waiting.thread);
+            gathering.meet_object(waiting.operation.object, waiting.site);
+        }
+        gathering
+    }
+
+    fn meet_thread(&mut self, thread: ThreadId) {
+        if !self.threads.contains(&thread) {
+            self.threads.push(thread);
+        }
+    }
+
+    fn meet_object(&mut self, object: ObjectId, site: Site) {
+        if object != ObjectId::NONE && !self.object_numbers.contains_key(&object) {
+            self.object_numbers.insert(object, self.objects.len());
+            self.objects.push((object, site));
+        }
+    }
+
+    fn thread(&self, thread: ThreadId) -> usize {
+        let at = self.threads.iter().position(|&t| t == thread);
+        at.unwrap_or_else(|| panic!("dpor bug: {thread:?} is in no event and no end"))
+    }
+
+    fn object(&self, object: ObjectId) -> Option<usize> {
+        self.object_numbers.get(&object).copied()
+    }
+
+    fn place(&mut self, site: Site) -> Place {
+        self.place_of(site.file(), site.line(), site.column())
+    }
+
+    fn place_of(&mut self, file: &str, line: u32, column: u32) -> Place {
+        Place {
+            file: file.to_owned(),
+            line,
+            column,
+            text: self.sources.line(file, line).map(|l| l.trim().to_owned()),
+        }
+    }
+
+    fn execution(mut self) -> Execution {
+        let view = self.view;
+        let number = |position: u32| position as usize + 1;
+        let races = self.clocks.races().iter().map(|race| Pair {
+            first: number(race.first),
+            second: number(race.second),
+        });
+        Execution {
+            format: FORMAT,
+            dpor: env!("CARGO_PKG_VERSION"),
+            test: view.test.clone(),
+            execution: view.executions,
+            schedule: view.schedule.to_owned(),
+            races: races.collect(),
+            outcome: outcome::of(&mut self),
+            threads: self.thread_list(),
+            objects: self.object_list(),
+            events: self.events(),
+            pair: self.pair(),
+            simplified: view.simplified,
+            log: self.log(),
+        }
+    }
+
+    fn thread_list(&self) -> Vec<Thread> {
+        let spawns = |thread| {
+            let mut events = self.view.trace.events().iter();
+            events.position(|e| e.operation.kind == OpKind::Spawn { child: thread })
+        };
+        let threads = self.threads.iter().map(|&thread| {
+            let path = self.view.machine.names.path(thread);
+            let shown = self.names.thread(thread);
+            Thread {
+                name: (shown != path).then_some(shown),
+                path,
+                spawned_by: spawns(thread).map(|position| position + 1),
+            }
+        });
+        threads.collect()
+    }
+
+    fn object_list(&mut self) -> Vec<Object> {
+        let objects = self.objects.clone();
+        let list = objects.into_iter().map(|(object, site)| {
+            let initial = self.view.machine.initial(object);
+            let (memory, owner) = match self.view.machine.names.place(object).region {
+                Region::Stack { thread, .. } => ("stack", Some(thread)),
+                Region::Heap { thread, .. } => ("heap", Some(thread)),
+                Region::Elsewhere { .. } => ("static", None),
+                Region::Thread(thread) | Region::Token(thread) => ("runtime", Some(thread)),
+                #[cfg(test)]
+                Region::Abstract(_) => ("abstract", None),
+            };
+            let name = match initial {
+                State::Thread { .. } => format!("end of {}", self.names.whose(object)),
+                State::Token { .. } => format!("token of {}", self.names.whose(object)),
+                _ => self.names.object(object),
+            };
+            Object {
+                name,
+                kind: kinds::object(initial.kind()),
+                memory,
+                // A thread of another execution may have left a name behind, but no object.
+                owner: owner.and_then(|owner| self.threads.iter().position(|&t| t == owner)),
+                initial: holds::words(object, initial, &self.names),
+                place: self.place(site),
+            }
+        });
+        list.collect()
+    }
+
+    fn pair(&mut self) -> Option<Decisive> {
+        let pair = self.view.pair?;
+        let (thread, words, site) = match &pair.second {
+            Ok(position) => {
+                let event = self.view.trace.at(*position);
+                (event.thread, self.names.happened(event), event.site)
+            }
+            Err(waiting) => {
+                let words = self.names.announced(&waiting.operation);
+                (waiting.thread, words, waiting.site)
+            }
+        };
+        Some(Decisive {
+            first: pair.first as usize + 1,
+            second: pair.second.as_ref().ok().map(|&at| at as usize + 1),
+            thread: self.thread(thread),
+            words,
+            place: self.place(site),
+        })
+    }
+
+    fn log(&mut self) -> Vec<Line> {
+        let lines = self.view.log.iter().map(|said| Line {
+            thread: self.thread(said.thread),
+            after: said.after,
+            level: said.level,
+            target: said.target,
+            text: said.text.clone(),
+            // A log has no columns; its calls begin their lines.
+            place: said
+                .file
+                .zip(said.line)
+                .map(|(file, line)| self.place_of(file, line, 1)),
+        });
+        lines.collect()
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        let view = self.view;
+        let initial = |&(object, _): &(ObjectId, Site)| view.machine.initial(object).clone();
+        let mut states: Vec<State> = self.objects.iter().map(initial).collect();
+        let mut links = Links::default();
+        let mut events = Vec::with_capacity(view.trace.len());
+        for (position, event) in view.trace.events().iter().enumerate() {
+            let object = self.object(event.operation.object);
+            let before = object.map(|object| states[object].clone());
+            let mut linked = links.of(event, before.as_ref(), &view.machine.sets);
+            if event.operation.kind == OpKind::Start {
+                let spawn = view.trace.predecessor(position as u32);
+                linked.enabled_by = spawn.map(|spawn| spawn as usize);
+            }
+            let mut holds = None;
+            if let (Some(object), Some(before)) = (object, &before) {
+                let state = &mut states[object];
+                state.apply(event.thread, &event.operation.kind, event.alternative);
+                links.happened(position, event, (before, state));
+                holds = Some(holds::words(event.operation.object, state, &self.names));
+            }
+            events.push(self.event(position, object, holds, linked));
+        }
+        // Where a replay came out differently, the machine is an event ahead.
+        let whole = !matches!(view.end, End::NotDeterministic(_));
+        let mut ends = self.objects.iter().map(|&(object, _)| object).zip(&states);
+        debug_assert!(
+            !whole || ends.all(|(object, state)| view.machine.state(object) == state),
+            "dpor bug: the events do not lead to the states in which the execution ended"
+        );
+        events
+    }
+
+    fn event(
+        &mut self,
+        position: usize,
+        object: Option<usize>,
+        holds: Option<String>,
+        linked: Linked,
+    ) -> Event {
+        let trace = self.view.trace;
+        let event = &trace.events()[position];
+        let succeeded = event.outcome.succeeded();
+        // A thread ends in the runtime; who reads of it wants to know which thread that was.
+        let start = nth_of(trace, event.thread, 0).map(|start| trace.at(start).site);
+        let site = match event.operation.kind {
+            OpKind::Exit => start.unwrap_or(event.site),
+            _ => event.site,
+        };
+        let clock = |&thread: &ThreadId| self.clocks.clock(trace, position as u32, thread);
+        let number = |position: usize| position + 1;
+        Event {
+            number: number(position),
+            thread: self.thread(event.thread),
+            nth: event.index + 1,
+            operation: kinds::operation(&event.operation.kind),
+            ordering: kinds::ordering(&event.operation.kind, succeeded),
+            words: self.names.happened(event),
+            object,
+            succeeded,
+            found: event.outcome.value(),
+            holds,
+            alternative: event.alternative,
+            alternatives: event.alternatives,
+            clock: self.threads.iter().map(clock).collect(),
+            after: self.directly_before(position as u32),
+            reads_from: linked.reads_from.map(number),
+            enabled_by: linked.enabled_by.map(number),
+            place: self.place(site),
+        }
+    }
+
+    /// The numbers of the events that happen before the one at `position` and before no other such
+    /// event: the transitive reduction of happens-before.
+    fn directly_before(&self, position: u32) -> Vec<usize> {
+        let trace = self.view.trace;
+        let mine = trace.at(position).thread;
+        // Of each thread only the latest event that happens before this one can be direct.
+        let latest = |&thread: &ThreadId| {
+            let mut count = self.clocks.clock(trace, position, thread);
+            if thread == mine {
+                count -= 1;
+            }
+            nth_of(trace, thread, count.checked_sub(1)?)
+        };
+        let latest: Vec<u32> = self.threads.iter().filter_map(latest).collect();
+        let covered = |&first: &u32| {
+            let mut others = latest.iter();
+            others.any(|&other| other != first && self.clocks.before(trace, first, other))
+        };
+        let direct = latest.iter().filter(|&first| !covered(first));
+        let mut direct: Vec<usize> = direct.map(|&first| first as usize + 1).collect();
+        direct.sort_unstable();
+        direct
+    }
+}
+
+/// The position of the thread's event with this index.
+fn nth_of(trace: &Trace, thread: ThreadId, index: u32) -> Option<u32> {
+    trace.positions_of(thread).get(index as usize).copied()
+}

@@ -1,0 +1,151 @@
+//! What are operations, objects and ends called in data for machines?
+//!
+//! One lower-case word each, which never changes: `docs/REPORTS.md` promises them. Both matches are
+//! exhaustive, so a new operation does not compile until it has its word.
+
+use std::sync::atomic::Ordering;
+
+use crate::rt::trace::operation::{ObjectKind, OpKind, Rmw};
+use crate::rt::trace::verdict::{Effect, End, Pruned, Wrong};
+
+/// The word for an operation.
+pub(super) const fn operation(kind: &OpKind) -> &'static str {
+    match kind {
+        OpKind::Load { .. } => "load",
+        OpKind::Store { .. } => "store",
+        OpKind::Rmw { rmw, .. } => match rmw {
+            Rmw::Swap => "swap",
+            Rmw::Add => "fetch_add",
+            Rmw::Sub => "fetch_sub",
+            Rmw::And => "fetch_and",
+            Rmw::Nand => "fetch_nand",
+            Rmw::Or => "fetch_or",
+            Rmw::Xor => "fetch_xor",
+            Rmw::Max => "fetch_max",
+            Rmw::Min => "fetch_min",
+        },
+        OpKind::CompareExchange { .. } => "compare_exchange",
+        OpKind::Fence { .. } => "fence",
+        OpKind::Lock => "lock",
+        OpKind::TryLock => "try_lock",
+        OpKind::Unlock { .. } => "unlock",
+        OpKind::Retain => "arc_clone",
+        OpKind::Release { told: false } => "arc_drop",
+        OpKind::Release { told: true } => "arc_into_inner",
+        OpKind::RetainWeak => "weak_clone",
+        OpKind::ReleaseWeak => "weak_drop",
+        OpKind::FirstReference => "arc_first",
+        OpKind::ReadCount { .. } => "arc_count",
+        OpKind::TakeUnique => "arc_try_unwrap",
+        OpKind::Upgrade => "weak_upgrade",
+        OpKind::Spawn { .. } => "spawn",
+        OpKind::Exit => "end",
+        OpKind::Join => "join",
+        OpKind::IsFinished => "is_finished",
+        OpKind::Park => "park",
+        OpKind::ParkTimeout => "park_timeout",
+        OpKind::Unpark => "unpark",
+        OpKind::ReadLock => "read",
+        OpKind::TryRead => "try_read",
+        OpKind::UnlockRead => "unlock_read",
+        OpKind::WriteLock => "write",
+        OpKind::TryWrite => "try_write",
+        OpKind::UnlockWrite { .. } => "unlock_write",
+        OpKind::Downgrade => "downgrade",
+        OpKind::Enqueue { .. } => "wait",
+        OpKind::Awake { timed: false } => "awake",
+        OpKind::Awake { timed: true } => "awake_timeout",
+        OpKind::NotifyOne => "notify_one",
+        OpKind::NotifyAll => "notify_all",
+        OpKind::Arrive => "barrier_arrive",
+        OpKind::Leave { .. } => "barrier_leave",
+        OpKind::CallOnce { .. } => "once_begin",
+        OpKind::EndOnce { .. } => "once_end",
+        OpKind::CheckOnce => "once_check",
+        OpKind::WaitOnce { .. } => "once_wait",
+        OpKind::Send => "send",
+        OpKind::TrySend => "try_send",
+        OpKind::Taken { .. } => "send_taken",
+        OpKind::RecvWait => "recv_wait",
+        OpKind::Recv { timed: false } => "recv",
+        OpKind::Recv { timed: true } => "recv_timeout",
+        OpKind::TryRecv => "try_recv",
+        OpKind::AddSender => "sender_clone",
+        OpKind::DropSender => "sender_drop",
+        OpKind::DropReceiver => "receiver_drop",
+        OpKind::Choose { .. } => "choose",
+        OpKind::GiveUp => "give_up",
+        OpKind::Start => "start",
+        OpKind::Wait { .. } => "spin",
+    }
+}
+
+/// The memory ordering that an operation was called with; of a compare-exchange the one for the
+/// outcome it had.
+pub(super) fn ordering(kind: &OpKind, succeeded: bool) -> Option<&'static str> {
+    let order = match *kind {
+        OpKind::Load { order }
+        | OpKind::Store { order, .. }
+        | OpKind::Rmw { order, .. }
+        | OpKind::Fence { order } => order,
+        OpKind::CompareExchange { success, .. } if succeeded => success,
+        OpKind::CompareExchange { failure, .. } => failure,
+        _ => return None,
+    };
+    Some(match order {
+        Ordering::Relaxed => "Relaxed",
+        Ordering::Acquire => "Acquire",
+        Ordering::Release => "Release",
+        Ordering::AcqRel => "AcqRel",
+        _ => "SeqCst",
+    })
+}
+
+/// The word for a kind of object: the type's own name where it has one.
+pub(super) const fn object(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Atomic(ty) => ty.name(),
+        ObjectKind::Mutex => "Mutex",
+        ObjectKind::Count { .. } => "Arc",
+        ObjectKind::Thread => "thread",
+        ObjectKind::Token => "token",
+        ObjectKind::RwLock => "RwLock",
+        ObjectKind::Condvar => "Condvar",
+        ObjectKind::Barrier => "Barrier",
+        ObjectKind::Once => "Once",
+        ObjectKind::Channel => "channel",
+    }
+}
+
+/// The word for the way in which an execution ended.
+pub(super) const fn end(end: &End) -> &'static str {
+    match end {
+        End::Complete => "complete",
+        End::Deadlock(_) => "deadlock",
+        End::Livelock { .. } => "livelock",
+        End::TooManyEvents { .. } | End::TooManyThreads { .. } => "limit",
+        End::Panicked { .. } => "panic",
+        End::StackOverflow { .. } => "stack_overflow",
+        End::Stale { .. } => "schedule",
+        End::NotDeterministic(_) => "not_deterministic",
+        End::DataRace(_) => "data_race",
+        End::BadMemory(bad) => match bad.wrong {
+            Wrong::Operation(..) | Wrong::Access(..) => "use_after_free",
+            Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. } => "wrong_free",
+        },
+        End::Leaked(_) => "leak",
+        End::Pruned(Pruned::Asleep) => "asleep",
+        End::Pruned(Pruned::Assumed) => "assumed",
+    }
+}
+
+/// The word for what an access does to memory.
+pub(super) const fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Read => "read",
+        Effect::Write => "write",
+        Effect::AtomicRead => "atomic_read",
+        Effect::AtomicWrite => "atomic_write",
+        Effect::Free => "free",
+    }
+}

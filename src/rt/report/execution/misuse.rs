@@ -1,0 +1,96 @@
+//! Which memory was used, freed or kept in a wrong way, and what is known of its life?
+
+use serde::Serialize;
+
+use super::{Gathering, Place, nth_of};
+use crate::rt::report::places::Life;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::verdict::{BadMemory, Block, Effect, Gone, Wrong};
+
+/// A wrong use of memory.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Misuse {
+    pub(crate) thread: usize,
+    /// The last event of its thread before it.
+    pub(crate) after: Option<usize>,
+    pub(crate) words: String,
+    /// Where, if it is a use; of a free only the block knows.
+    pub(crate) place: Option<Place>,
+    /// The thread that had freed the block, and its last event before that.
+    pub(crate) freed_by: Option<usize>,
+    pub(crate) freed_after: Option<usize>,
+    /// The thread whose stack it is, which has ended.
+    pub(crate) stack_of: Option<usize>,
+}
+
+/// A heap block. Places are `file:line`, and known only where debug information is.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Allocation {
+    /// In bytes.
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+    pub(crate) thread: usize,
+    /// The last event of its thread before it.
+    pub(crate) after: Option<usize>,
+    pub(crate) allocated: Option<String>,
+    pub(crate) freed: Option<String>,
+    pub(crate) freed_again: Option<String>,
+}
+
+/// The wrong use that ended the execution.
+pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
+    let (words, site) = match bad.wrong {
+        Wrong::Operation(operation, site) => (data.names.announced(&operation), Some(site)),
+        Wrong::Access(effect, site) => {
+            let verb = match effect {
+                Effect::Read | Effect::AtomicRead => "reads",
+                Effect::Write | Effect::AtomicWrite | Effect::Free => "writes",
+            };
+            let cell = data.sources.receiver(site);
+            let cell = cell.unwrap_or_else(|| "a cell".to_owned());
+            (format!("{verb} {cell}"), Some(site))
+        }
+        Wrong::FreedTwice => ("frees the block again".to_owned(), None),
+        Wrong::Layout { size, align } => (
+            format!("frees the block as {size} bytes aligned to {align}"),
+            None,
+        ),
+        Wrong::Inside { offset } => (
+            format!("frees what is {offset} bytes inside the block"),
+            None,
+        ),
+    };
+    let (freed, stack) = match bad.memory {
+        Gone::Block(_, freed) => (freed, None),
+        Gone::Stack(owner) => (None, Some(owner)),
+    };
+    Misuse {
+        thread: data.thread(bad.thread),
+        after: last_event(data, bad.thread, bad.after),
+        words,
+        place: site.map(|site| data.place(site)),
+        freed_by: freed.map(|(thread, _)| data.thread(thread)),
+        freed_after: freed.and_then(|(thread, events)| last_event(data, thread, events)),
+        stack_of: stack.map(|thread| data.thread(thread)),
+    }
+}
+
+/// A block; its places are in `life`, if that is the life of this one.
+pub(super) fn allocation(data: &Gathering<'_>, block: &Block, life: Option<&Life>) -> Allocation {
+    let known = |place: fn(&Life) -> &Option<String>| life.and_then(|life| place(life).clone());
+    Allocation {
+        size: block.size,
+        align: block.align,
+        thread: data.thread(block.thread),
+        after: last_event(data, block.thread, block.events),
+        allocated: known(|life| &life.allocated),
+        freed: known(|life| &life.freed),
+        freed_again: known(|life| &life.again),
+    }
+}
+
+/// The number of the last of the thread's first so many events.
+fn last_event(data: &Gathering<'_>, thread: ThreadId, events: u32) -> Option<usize> {
+    let position = nth_of(data.view.trace, thread, events.checked_sub(1)?)?;
+    Some(position as usize + 1)
+}

@@ -1,0 +1,283 @@
+//! How did the execution end, and which threads and events have to do with it?
+
+use serde::Serialize;
+
+use super::misuse::{self, Allocation, Misuse};
+use super::{Gathering, Place, kinds};
+use crate::rt::object::State;
+use crate::rt::report::memory;
+use crate::rt::report::words::blocked;
+use crate::rt::trace::Site;
+use crate::rt::trace::operation::Operation;
+use crate::rt::trace::verdict::{Access, DataRace, Divergence, Effect, End, Pruned};
+
+/// How an execution ended.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) kind: &'static str,
+    /// The same in one sentence.
+    pub(crate) sentence: String,
+    /// The thread that panicked, used up its stack, or did something else than before.
+    pub(crate) thread: Option<usize>,
+    /// The text of the panic.
+    pub(crate) message: Option<String>,
+    /// Where the panic was raised.
+    pub(crate) place: Option<Place>,
+    /// The threads that wait for ever.
+    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) data_race: Option<Unordered>,
+    /// The wrong use of memory that is the failure.
+    pub(crate) misuse: Option<Misuse>,
+    /// The block that the failure is about.
+    pub(crate) block: Option<Allocation>,
+    /// Where the values were made that were not dropped.
+    pub(crate) leaked: Vec<Place>,
+    /// The blocks that were not freed.
+    pub(crate) leaked_blocks: Vec<Allocation>,
+    pub(crate) divergence: Option<Differing>,
+}
+
+/// A thread that waits for ever.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Waiting {
+    pub(crate) thread: usize,
+    pub(crate) operation: &'static str,
+    pub(crate) words: String,
+    pub(crate) object: Option<usize>,
+    /// The thread that holds the lock it waits for.
+    pub(crate) held_by: Option<usize>,
+    pub(crate) place: Place,
+}
+
+/// Two accesses to the same plain memory that nothing orders.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Unordered {
+    /// What the source calls the memory, where it has a name.
+    pub(crate) name: Option<String>,
+    pub(crate) first: Touch,
+    pub(crate) second: Touch,
+    /// The events that would order the two if their orderings were stronger: a write, and the read that
+    /// saw it.
+    pub(crate) weak: Option<super::Pair>,
+}
+
+/// An access to plain memory.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Touch {
+    pub(crate) thread: usize,
+    pub(crate) effect: &'static str,
+    /// What the thread does, in words.
+    pub(crate) words: String,
+    /// The event that it is, if it is one.
+    pub(crate) event: Option<usize>,
+    pub(crate) place: Place,
+    /// The last event of its thread before it.
+    pub(crate) after: Option<usize>,
+}
+
+/// How a replay differed from what was recorded.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Differing {
+    /// The number of the event.
+    pub(crate) event: usize,
+    pub(crate) expected: Option<Announced>,
+    pub(crate) found: Option<Announced>,
+    /// The operation was the same and came out differently.
+    pub(crate) outcome_differs: bool,
+}
+
+/// What a thread was about to do.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Announced {
+    pub(crate) words: String,
+    pub(crate) place: Place,
+}
+
+impl Outcome {
+    fn plain(kind: &'static str, sentence: String) -> Outcome {
+        Outcome {
+            kind,
+            sentence,
+            thread: None,
+            message: None,
+            place: None,
+            waiting: Vec::new(),
+            data_race: None,
+            misuse: None,
+            block: None,
+            leaked: Vec::new(),
+            leaked_blocks: Vec::new(),
+            divergence: None,
+        }
+    }
+
+    /// Nothing was executed.
+    pub(super) fn malformed(sentence: &str) -> Outcome {
+        Outcome::plain("schedule", sentence.to_owned())
+    }
+}
+
+/// How the execution ended.
+pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
+    let end = data.view.end;
+    let mut outcome = Outcome::plain(kinds::end(end), String::new());
+    outcome.waiting = waiting(data);
+    let thread = |thread| data.names.thread(thread);
+    outcome.sentence = match end {
+        End::Complete => "every thread finished".to_owned(),
+        End::Pruned(Pruned::Asleep) => "given up: the rest is covered elsewhere".to_owned(),
+        End::Pruned(Pruned::Assumed) => "given up by `assume(false)`".to_owned(),
+        End::Deadlock(_) | End::Livelock { .. } => {
+            let threads = outcome.waiting.iter();
+            let threads = threads
+                .map(|it| format!("{} waits to {}", thread(data.threads[it.thread]), it.words));
+            let threads = threads.collect::<Vec<_>>().join(", ");
+            match end {
+                End::Livelock { rounds, .. } => {
+                    format!("no change in {rounds} rounds: {threads}")
+                }
+                _ => format!("nothing can go on: {threads}"),
+            }
+        }
+        End::TooManyEvents { limit } => format!("more than {limit} events"),
+        End::TooManyThreads { limit } => format!("more than {limit} threads are alive"),
+        End::Panicked { thread: it } => {
+            outcome.thread = Some(data.thread(*it));
+            match data.view.panic {
+                Some((text, _)) => format!("{} panicked: {text}", thread(*it)),
+                None => format!("{} panicked", thread(*it)),
+            }
+        }
+        End::StackOverflow { thread: it } => {
+            outcome.thread = Some(data.thread(*it));
+            format!("{} used more stack than it has", thread(*it))
+        }
+        End::Stale { position, expected } => {
+            format!("the schedule does not fit: step {position} asks for {expected}")
+        }
+        End::NotDeterministic(it) => {
+            outcome.thread = data.threads.iter().position(|&t| t == it.thread);
+            let (step, thread) = (it.position + 1, thread(it.thread));
+            format!("event {step}, of {thread}, is another one than with the same schedule before")
+        }
+        End::DataRace(race) => first_line(|out| {
+            memory::data_race(out, data.view, &data.names, race, "");
+        }),
+        End::BadMemory(bad) => {
+            outcome.thread = Some(data.thread(bad.thread));
+            first_line(|out| memory::bad_memory(out, data.view, &data.names, bad, ""))
+        }
+        End::Leaked(leaked) => {
+            first_line(|out| memory::leaked(out, data.view, &data.names, leaked, ""))
+        }
+    };
+    if let (End::Panicked { .. }, Some((text, location))) = (end, data.view.panic) {
+        outcome.message = Some(text.to_owned());
+        outcome.place = location.map(|(file, line, column)| data.place_of(file, line, column));
+    }
+    let block = end.block();
+    outcome.block = block.map(|block| misuse::allocation(data, &block, Some(data.view.life)));
+    match end {
+        End::DataRace(race) => outcome.data_race = Some(unordered(data, race)),
+        End::BadMemory(bad) => outcome.misuse = Some(misuse::misuse(data, bad)),
+        End::Leaked(leaked) => {
+            outcome.leaked = leaked.values.iter().map(|&site| data.place(site)).collect();
+            let blocks = leaked.blocks.iter();
+            // Only the first one is watched when the execution is run again.
+            let blocks = blocks.enumerate().map(|(index, block)| {
+                misuse::allocation(data, block, (index == 0).then_some(data.view.life))
+            });
+            outcome.leaked_blocks = blocks.collect();
+        }
+        End::NotDeterministic(it) => outcome.divergence = Some(differing(data, it)),
+        _ => {}
+    }
+    outcome
+}
+
+/// What the text report says first.
+fn first_line(write: impl FnOnce(&mut String)) -> String {
+    let mut text = String::new();
+    write(&mut text);
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_owned()
+}
+
+fn waiting(data: &mut Gathering<'_>) -> Vec<Waiting> {
+    let mut list = Vec::new();
+    for stuck in blocked(data.view.end) {
+        let object = data.object(stuck.operation.object);
+        let holder = object.and_then(|_| match data.view.machine.state(stuck.operation.object) {
+            State::Mutex(mutex) => mutex.holder,
+            State::RwLock(lock) => lock.writer,
+            _ => None,
+        });
+        list.push(Waiting {
+            thread: data.thread(stuck.thread),
+            operation: kinds::operation(&stuck.operation.kind),
+            words: data.names.announced(&stuck.operation),
+            object,
+            held_by: holder.map(|holder| data.thread(holder)),
+            place: data.place(stuck.site),
+        });
+    }
+    list
+}
+
+fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
+    let trace = data.view.trace;
+    let number = |thread, index: u32| {
+        let position = super::nth_of(trace, thread, index)?;
+        Some(position as usize + 1)
+    };
+    let name = data.sources.receiver(race.second.site);
+    let mut touch = |access: &Access| Touch {
+        thread: data.thread(access.thread),
+        effect: kinds::effect(access.effect),
+        words: match (access.effect, name.as_deref()) {
+            (Effect::Free, _) => "frees the block".to_owned(),
+            (Effect::Read | Effect::AtomicRead, name) => {
+                format!("reads {}", name.unwrap_or("the memory"))
+            }
+            (Effect::Write | Effect::AtomicWrite, name) => {
+                format!("writes {}", name.unwrap_or("the memory"))
+            }
+        },
+        event: match access.effect {
+            Effect::AtomicRead | Effect::AtomicWrite => number(access.thread, access.after),
+            Effect::Read | Effect::Write | Effect::Free => None,
+        },
+        place: data.place(access.site),
+        after: (access.after.checked_sub(1)).and_then(|index| number(access.thread, index)),
+    };
+    let (first, second) = (touch(&race.first), touch(&race.second));
+    Unordered {
+        name,
+        first,
+        second,
+        weak: race.weak.and_then(|weak| {
+            Some(super::Pair {
+                first: number(weak.writer.thread, weak.writer.index)?,
+                second: number(weak.reader.thread, weak.reader.index)?,
+            })
+        }),
+    }
+}
+
+fn differing(data: &mut Gathering<'_>, it: &Divergence) -> Differing {
+    let mut side = |side: &Option<(Operation, Site)>| {
+        side.map(|(operation, site)| Announced {
+            words: data.names.announced(&operation),
+            place: data.place(site),
+        })
+    };
+    Differing {
+        event: it.position + 1,
+        expected: side(&it.expected),
+        found: side(&it.found),
+        outcome_differs: it.outcome_differs,
+    }
+}

@@ -1,0 +1,23 @@
+//! How is an execution shown that did not fail?
+//!
+//! With the table of the report, below a line that says which execution it was, how it ended, and what leads
+//! there again.
+
+use super::text::View;
+use super::words::Names;
+use super::{log, table};
+use crate::rt::trace::verdict::{End, Pruned};
+
+/// The line and the table, without a line break at the end.
+pub(crate) fn render(view: &View<'_>) -> String {
+    let end = match view.end {
+        End::Pruned(Pruned::Assumed) => "given up by `assume(false)`",
+        _ => "passed",
+    };
+    let (number, events, schedule) = (view.executions, view.trace.len(), view.schedule);
+    let mut out = format!("dpor: execution {number} ({end}, {events} events): {schedule}\n");
+    let names = Names::new(view.end, view.trace, view.machine, view.given);
+    table::write(&mut out, view, &names);
+    out.push_str(&log::render(view));
+    out.trim_end().to_owned()
+}

@@ -1,0 +1,62 @@
+//! What is kept of a failed execution, so that it can be told in other forms later?
+//!
+//! Everything the report is made from, owned. Data for machines and pictures are made only when somebody
+//! asks for them, because most failures are read as text.
+
+use super::places::Life;
+use super::text::View;
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Trace;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::said::Said;
+use crate::rt::trace::verdict::{End, Pair};
+
+/// A failed execution.
+pub(crate) struct Record {
+    pub(crate) end: End,
+    pub(crate) trace: Trace,
+    pub(crate) machine: Machine,
+    /// Names that the program gave to threads.
+    pub(crate) given: Vec<(ThreadId, String)>,
+    /// The panic's text.
+    pub(crate) message: Option<String>,
+    /// The panic's file, line and column, where they are known.
+    pub(crate) raised: Option<(String, u32, u32)>,
+    /// What is known of the block that the failure is about.
+    pub(crate) life: Life,
+    /// The pair of operations that the failure hangs on.
+    pub(crate) pair: Option<Pair>,
+    /// Whether this execution is a simpler one than the one that was found.
+    pub(crate) simplified: bool,
+    /// What the program said.
+    pub(crate) log: Vec<Said>,
+    /// How many executions there were, this one included.
+    pub(crate) executions: u64,
+    pub(crate) schedule: String,
+    /// The name of the test, if the OS thread has it.
+    pub(crate) test: Option<String>,
+}
+
+impl Record {
+    /// What a report is made from.
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            end: &self.end,
+            trace: &self.trace,
+            machine: &self.machine,
+            given: &self.given,
+            panic: self.message.as_ref().map(|text| {
+                let raised = self.raised.as_ref();
+                let raised = raised.map(|(file, line, column)| (file.as_str(), *line, *column));
+                (text.as_str(), raised)
+            }),
+            life: &self.life,
+            pair: self.pair.as_ref(),
+            simplified: self.simplified,
+            log: &self.log,
+            executions: self.executions,
+            schedule: &self.schedule,
+            test: self.test.clone(),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Is what a test asks to see shown, and nothing else?
+//!
+//! Each test runs one of the models below in a process of its own and reads what it prints.
+
+use std::process::Command;
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, Executions, thread};
+
+/// What the model of this name prints on standard error, with these variables.
+fn shown(model: &str, variables: &[(&str, &str)]) -> String {
+    let name = format!("model_{model}");
+    let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
+    command
+        .args(["--exact", &name, "--nocapture"])
+        .env("SHOWN_MODEL", model)
+        .env_remove("RUST_BACKTRACE");
+    for (variable, value) in variables {
+        command.env(variable, value);
+    }
+    let output = command.output().expect("it runs");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// Whether the model of this name is to be explored: it is in the process of a test above.
+fn asked(model: &str) -> bool {
+    std::env::var("SHOWN_MODEL").is_ok_and(|asked| asked == model)
+}
+
+/// Not a test of its own: it passes, with two executions, of which one is given up as well.
+#[test]
+fn model_passing() {
+    if !asked("passing") {
+        return;
+    }
+    let report = Builder::new().check(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let shared = x.clone();
+        let writer = thread::Builder::new().name("writer".to_owned());
+        let writer = writer.spawn(move || shared.store(1, SeqCst));
+        x.load(SeqCst);
+        writer.unwrap().join().unwrap();
+        dpor::assume(dpor::choose(2) == 0);
+    });
+    assert_eq!((report.executions, report.pruned), (2, 2));
+}
+
+#[test]
+fn executions_that_pass_are_shown_with_number_schedule_and_table() {
+    let text = shown("passing", &[("DPOR_TRACE", "all")]);
+    let heads: Vec<&str> = text.lines().filter(|l| l.starts_with("dpor: ")).collect();
+    assert_eq!(heads.len(), 4, "{text}");
+    for (index, head) in heads.iter().enumerate() {
+        let start = format!("dpor: execution {} (", index + 1);
+        assert!(head.starts_with(&start), "{head}");
+        assert!(head.contains(" events): v1 main"), "{head}");
+    }
+    let given_up = heads
+        .iter()
+        .filter(|head| head.contains("(given up by `assume(false)`, "));
+    assert_eq!(given_up.count(), 2, "{text}");
+    let columns =
+        |line: &&str| line.contains('#') && line.contains("writer") && line.contains("where");
+    assert_eq!(text.lines().filter(columns).count(), 4, "{text}");
+    assert!(
+        text.contains("x = 0") && text.contains("shared = 1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_execution_can_be_chosen_and_is_the_one_of_that_number() {
+    let every = shown("passing", &[("DPOR_TRACE", "all")]);
+    let third = shown("passing", &[("DPOR_TRACE", "3")]);
+    let heads: Vec<&str> = third.lines().filter(|l| l.starts_with("dpor: ")).collect();
+    assert_eq!(heads.len(), 1, "{third}");
+    assert!(heads[0].starts_with("dpor: execution 3 ("), "{third}");
+    assert!(every.contains(heads[0]), "{every}");
+}
+
+#[test]
+fn nothing_is_shown_unless_it_is_asked_for() {
+    let text = shown("passing", &[]);
+    assert!(!text.contains("dpor:"), "{text}");
+}
+
+#[test]
+fn what_is_shown_is_written_as_well_where_there_is_a_directory() {
+    let name = format!("dpor-shown-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let mut builder = Builder::new();
+    builder.report_dir = Some(folder.clone());
+    builder.trace = Some(Executions::Only(2));
+    builder.check(|| {
+        let name = thread::Builder::new().name("chooser".to_owned());
+        let chooser = name.spawn(|| assert!(dpor::choose(3) < 3));
+        chooser.unwrap().join().unwrap();
+    });
+    let stem = "what_is_shown_is_written_as_well_where_there_is_a_directory-execution-2";
+    let json = std::fs::read_to_string(folder.join(format!("{stem}.json"))).expect("it is there");
+    let files = std::fs::read_dir(&folder).expect("it can be read").count();
+    // If it stays, nothing but the temporary folder is a little fuller.
+    let _ = std::fs::remove_dir_all(&folder);
+    assert_eq!(files, 3);
+    let execution: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(execution["execution"], 2);
+    assert_eq!(execution["outcome"]["kind"], "complete");
+    assert_eq!(execution["threads"][1]["name"], "chooser");
+}
+
+/// Not a test of its own: a lost update that tells what it does.
+#[test]
+fn model_talking() {
+    if asked("talking") {
+        dpor::model(talking);
+    }
+}
+
+fn talking() {
+    let x = Arc::new(AtomicUsize::new(0));
+    let add = |x: &AtomicUsize, by: &'static str| {
+        let span = tracing::debug_span!("add", by);
+        let _inside = span.enter();
+        let seen = x.load(SeqCst);
+        tracing::debug!(seen, "adding");
+        x.store(seen + 1, SeqCst);
+        tracing::info!(target: "sums", sum = ?x, "added");
+    };
+    let shared = x.clone();
+    let writer = thread::Builder::new().name("writer".to_owned());
+    let writer = writer.spawn(move || add(&shared, "a thread"));
+    add(&x, "main");
+    writer.unwrap().join().unwrap();
+    assert_eq!(x.load(SeqCst), 2);
+}
+
+/// The lines of the log in a report.
+fn log_of(report: &str) -> Vec<&str> {
+    let lines = report.lines().skip_while(|line| !line.starts_with("log "));
+    lines
+        .skip(1)
+        .take_while(|line| line.starts_with("  "))
+        .collect()
+}
+
+#[test]
+fn the_log_of_the_failing_execution_and_of_no_other_is_in_its_report() {
+    let failure = Builder::new().explore(talking).expect_err("it fails");
+    let report = failure.to_string();
+    let lines = log_of(&report);
+    assert_eq!(lines.len(), 4, "{report}");
+    for thread in ["main", "writer"] {
+        let mine: Vec<&&str> = (lines.iter())
+            .filter(|line| line.split_whitespace().nth(1) == Some(thread))
+            .collect();
+        assert_eq!(mine.len(), 2, "{report}");
+        let by = if thread == "main" { "main" } else { "a thread" };
+        let first = format!("DEBUG shown: add{{by=\"{by}\"}}: adding seen=0");
+        assert!(mine[0].ends_with(&first), "{report}");
+        // The value is the one of that moment.
+        let second = format!("INFO  sums: add{{by=\"{by}\"}}: added sum=1");
+        assert!(mine[1].ends_with(&second), "{report}");
+    }
+    // Each line is behind the event with which its thread has last done something.
+    let execution: serde_json::Value = serde_json::from_str(&failure.json()).expect("JSON");
+    let log = execution["log"].as_array().expect("a list");
+    assert_eq!(log.len(), lines.len());
+    for (line, said) in lines.iter().zip(log) {
+        let text = said["text"].as_str().expect("text");
+        assert!(line.ends_with(text), "{line}: {said}");
+        assert_eq!(said["place"]["file"], "tests/shown.rs");
+        let after: usize = line.split_whitespace().next().unwrap().parse().unwrap();
+        let thread = line.split_whitespace().nth(1).unwrap();
+        assert_eq!(said["after"], after);
+        let event = &execution["events"][after - 1];
+        assert_eq!(said["thread"], event["thread"]);
+        let whose = event["thread"].as_u64().unwrap() as usize;
+        let whose = &execution["threads"][whose];
+        assert!(
+            whose["name"] == thread || whose["path"] == thread,
+            "{line}: {event}"
+        );
+    }
+}
+
+#[test]
+fn the_log_of_every_execution_is_shown_through_a_filter() {
+    let text = shown("talking", &[("DPOR_LOG", "sums=info")]);
+    let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("dpor: ")).collect();
+    assert!(lines.len() >= 4, "{text}");
+    assert!(
+        lines[0].starts_with("dpor: execution 1, after event "),
+        "{text}"
+    );
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("dpor: execution 2, ")),
+        "{text}"
+    );
+    assert!(
+        lines.iter().all(|line| line.contains("INFO  sums: ")),
+        "{text}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains(", writer: ")),
+        "{text}"
+    );
+    assert!(!text.contains("adding"), "{text}");
+    let quiet = shown("talking", &[]);
+    assert!(!quiet.contains("dpor: execution"), "{quiet}");
+    assert!(quiet.contains("adding"), "{quiet}");
+}
+
+#[test]
+fn a_log_does_not_change_what_is_explored() {
+    let explored = |filter: Option<&str>| {
+        let mut builder = Builder::new();
+        builder.log_filter = filter.map(str::to_owned);
+        builder
+            .explore(talking)
+            .expect_err("it fails")
+            .schedule()
+            .to_owned()
+    };
+    assert_eq!(explored(None), explored(Some("sums=trace,shown=debug")));
+}
+
+/// A subscriber that only counts.
+struct Counting(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl tracing::Subscriber for Counting {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_subscriber_of_the_users_own_hears_everything_and_the_report_has_no_log() {
+    let heard = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let subscriber = Counting(heard.clone());
+    let failure = tracing::subscriber::with_default(subscriber, || {
+        Builder::new().explore(talking).expect_err("it fails")
+    });
+    assert!(heard.load(SeqCst) >= 4);
+    assert_eq!(
+        log_of(&failure.to_string()),
+        Vec::<&str>::new(),
+        "{failure}"
+    );
+}
+
+#[test]
+#[should_panic(expected = "log_filter = `a=loud` (DPOR_LOG): expected something such as `debug`")]
+fn a_filter_that_makes_no_sense_is_refused() {
+    let mut builder = Builder::new();
+    builder.log_filter = Some("a=loud".to_owned());
+    builder.check(|| ());
+}
+
+/// Shows itself with a lock.
+struct Locked(dpor::sync::Mutex<u32>);
+
+impl std::fmt::Debug for Locked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<{}>", self.0.lock().unwrap())
+    }
+}
+
+#[test]
+fn a_value_that_would_have_to_wait_to_be_shown_holds_nobody_up() {
+    let failure = Builder::new().explore(|| {
+        let locked = Arc::new(Locked(dpor::sync::Mutex::new(7)));
+        tracing::info!(?locked, "free");
+        let held = locked.0.lock().unwrap();
+        let shared = locked.clone();
+        let other = thread::spawn(move || tracing::info!(locked = ?shared, n = 1, "held"));
+        other.join().unwrap();
+        drop(held);
+        tracing::info!(?locked, "free again");
+        panic!("seen");
+    });
+    let failure = failure.expect_err("it fails");
+    let report = failure.to_string();
+    // To show a value is no event: the only lock is the test's own.
+    let events = failure.events().iter();
+    let locks = events.filter(|event| event.what.starts_with("lock"));
+    assert_eq!(locks.count(), 1, "{report}");
+    let lines = log_of(&report);
+    assert_eq!(lines.len(), 3, "{report}");
+    assert!(lines[0].ends_with("shown: free locked=<7>"), "{report}");
+    assert!(
+        lines[1].ends_with("shown: held locked=(waits for another thread) n=1"),
+        "{report}"
+    );
+    assert!(
+        lines[2].ends_with("shown: free again locked=<7>"),
+        "{report}"
+    );
+}
