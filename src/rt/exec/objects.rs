@@ -242,7 +242,8 @@ impl Table {
         if self.is_empty(start, length) {
             return;
         }
-        for known in &mut self.recent {
+        for word in (start / 8..(start + length).div_ceil(8)).take(RECENT) {
+            let known = &mut self.recent[word % RECENT];
             if block.contains(&known.0) {
                 *known = (0, ObjectId::NONE);
             }

@@ -235,10 +235,11 @@ impl<'a> Walk<'a> {
             let mut state = (COUNTED.iter().any(|&class| clocks.knows(object, class)))
                 .then(|| state_before(self.run, self.first, object));
             for &position in &events[from..] {
-                if state.is_none() && self.is_gone(position) || !self.is_item(position) {
+                let event = trace.at(position);
+                // What is cheap is asked first.
+                if state.is_none() && holds(event.label) || !self.is_item(position) {
                     continue;
                 }
-                let event = trace.at(position);
                 let mut other = event.label;
                 if let Some(state) = &mut state
                     && event.operation.object == object
@@ -246,7 +247,7 @@ impl<'a> Walk<'a> {
                     let outcome = state.apply(event.thread, &event.operation.kind, 0);
                     other = state.label(&event.operation, outcome);
                 }
-                if !self.is_gone(position) && !holds(other) {
+                if !holds(other) && !self.is_gone(position) {
                     return false;
                 }
             }
