@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::sync::{Arc, Condvar, Mutex, mpsc};
+use dpor::sync::{Arc, Barrier, Condvar, Mutex, RwLock, mpsc};
 use dpor::{Builder, Failure, thread};
 use serde_json::Value;
 
@@ -226,6 +226,43 @@ fn check_order(execution: &Value) {
     }
 }
 
+/// The last event of this operation was let happen by one of that operation.
+fn linked(execution: &Value, of: &str, to: &str) {
+    let events = list(execution, "events");
+    let event = events.iter().rfind(|event| event["operation"] == of);
+    let event = event.unwrap_or_else(|| panic!("there is a {of}"));
+    let by = event["enabled_by"].as_u64();
+    let by = by.unwrap_or_else(|| panic!("{event} is enabled by one"));
+    assert_eq!(events[by as usize - 1]["operation"], to, "{event}");
+}
+
+#[test]
+fn a_park_a_barrier_a_full_channel_and_a_lock_for_all_name_it_too() {
+    let execution = parsed(&failure(|| {
+        let shared = Arc::new((Barrier::new(2), RwLock::new(0)));
+        let (send, receive) = mpsc::sync_channel(1);
+        let main = thread::current();
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            main.unpark();
+            theirs.0.wait();
+            *theirs.1.write().unwrap() = 1;
+            send.send(1).unwrap();
+            send.send(2).unwrap();
+        });
+        thread::park();
+        shared.0.wait();
+        assert_eq!(receive.recv().unwrap() + receive.recv().unwrap(), 3);
+        other.join().unwrap();
+        panic!("{}", shared.1.read().unwrap());
+    }));
+    linked(&execution, "park", "unpark");
+    linked(&execution, "barrier_leave", "barrier_arrive");
+    linked(&execution, "read", "unlock_write");
+    linked(&execution, "send", "recv");
+    linked(&execution, "recv", "send");
+}
+
 #[test]
 fn an_event_names_the_one_that_let_it_happen() {
     let execution = parsed(&failure(|| {
@@ -246,17 +283,7 @@ fn an_event_names_the_one_that_let_it_happen() {
         other.join().unwrap();
         panic!("seen");
     }));
-    let link = |of: &str, to: &str| {
-        let events = list(&execution, "events");
-        let event = events
-            .iter()
-            .rfind(|event| event["operation"] == of)
-            .expect(of);
-        let by = event["enabled_by"]
-            .as_u64()
-            .unwrap_or_else(|| panic!("{event} is enabled by one"));
-        assert_eq!(events[by as usize - 1]["operation"], to);
-    };
+    let link = |of: &str, to: &str| linked(&execution, of, to);
     link("start", "spawn");
     link("recv", "send");
     link("lock", "unlock");
