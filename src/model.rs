@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::config::Builder;
+use crate::kept;
 use crate::report_dir::ReportDir;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
@@ -179,6 +180,13 @@ where
     builder.check(f);
 }
 
+/// Gives what `object` is made of a name in reports: `dpor::name(&*queue, "queue")`. It belongs to the place
+/// in memory where the object is now, in this execution and all others. Outside a model this does nothing.
+pub fn name<T: ?Sized>(object: &T, name: &str) {
+    let address = (&raw const *object).addr();
+    rt::name_object(address, size_of_val(object), name);
+}
+
 impl Builder {
     /// Explores `f` and says what was done.
     ///
@@ -195,6 +203,13 @@ impl Builder {
             Err(failure) => failure,
         };
         eprintln!("{failure}");
+        if failure.kind != FailureKind::Schedule {
+            let test = std::thread::current();
+            let kept = kept::keep(&failure.schedule, test.name(), Location::caller());
+            if let Some(line) = kept {
+                eprintln!("schedule   {line}");
+            }
+        }
         match failure.payload {
             Some(payload) => {
                 let payload = payload.into_inner();
@@ -234,10 +249,13 @@ impl Builder {
         );
         let seed = self.seed.unwrap_or_else(fresh_seed);
         let explorer: Box<dyn Explorer> = match &self.replay {
-            Some(text) => match Schedule::parse(text) {
-                Ok(schedule) => Box::new(Replay::new(schedule)),
-                Err(error) => return Err(malformed(text, &error)),
-            },
+            Some(text) => {
+                let read = kept::read(text).and_then(|text| Schedule::parse(&text));
+                match read {
+                    Ok(schedule) => Box::new(Replay::new(schedule)),
+                    Err(error) => return Err(malformed(text, &error)),
+                }
+            }
             None => self.explorer(seed),
         };
         let site = Location::caller();

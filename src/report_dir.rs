@@ -23,14 +23,9 @@ pub(crate) struct ReportDir {
 impl ReportDir {
     /// For the model that is called at `site`, by this test if its OS thread has a name.
     pub(crate) fn new(directory: &Path, test: Option<&str>, site: Site) -> ReportDir {
-        let stem = match test {
-            // A test that the harness runs on the main thread has no name of its own.
-            Some("main") | None => file_name(&format!("{}-{}", site.file(), site.line())),
-            Some(test) => file_name(test),
-        };
         ReportDir {
             directory: directory.to_owned(),
-            stem,
+            stem: stem(test, site),
         }
     }
 
@@ -63,6 +58,15 @@ impl ReportDir {
                 directory.display()
             ),
         }
+    }
+}
+
+/// What the names of a model's files begin with.
+pub(crate) fn stem(test: Option<&str>, site: Site) -> String {
+    match test {
+        // A test that the harness runs on the main thread has no name of its own.
+        Some("main") | None => file_name(&format!("{}-{}", site.file(), site.line())),
+        Some(test) => file_name(test),
     }
 }
 

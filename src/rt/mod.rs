@@ -150,6 +150,11 @@ pub(crate) fn access_shim(target: Target, size: usize, write: bool) -> Option<Ac
     })
 }
 
+/// What is at this address, in so many bytes, has a name.
+pub(crate) fn name_object(address: usize, size: usize, name: &str) {
+    context::name_object(address, size, name);
+}
+
 /// The block that holds this address may stay allocated when the execution ends.
 pub(crate) fn may_leak(address: usize) {
     context::may_leak(address);

@@ -21,6 +21,7 @@ type Named = (&'static str, fn() -> Failure);
 /// Each of them.
 pub const ALL: &[Named] = &[
     ("lost_update", lost_update),
+    ("named_objects", named_objects),
     ("panic_of_a_named_thread", panic_of_a_named_thread),
     ("check_then_act", check_then_act),
     ("lock_order", lock_order),
@@ -74,6 +75,21 @@ fn lost_update() -> Failure {
         };
         let counter = both(AtomicUsize::new(0), add, add);
         assert_eq!(counter.load(SeqCst), 2, "an update was lost");
+    })
+}
+
+fn named_objects() -> Failure {
+    fails(|| {
+        let counters = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        dpor::name(&*counters, "pair");
+        dpor::name(&counters.0, "hits");
+        let theirs = counters.clone();
+        let other = thread::spawn(move || {
+            theirs.0.store(1, SeqCst);
+            theirs.1.store(1, SeqCst);
+        });
+        assert!(counters.0.load(SeqCst) <= counters.1.load(SeqCst), "a miss");
+        other.join().unwrap();
     })
 }
 

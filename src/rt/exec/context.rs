@@ -261,6 +261,17 @@ pub(crate) fn end_access(memory: (usize, usize), site: Site) {
     });
 }
 
+/// What is at this address, in so many bytes, has a name.
+pub(crate) fn name_object(address: usize, size: usize, name: &str) {
+    // Where no model runs, nobody reports.
+    let _ = with(|runtime| {
+        let mut inner = runtime.inner.borrow_mut();
+        if let Ok(region) = runtime.locate(&inner.threads, &inner.ended, address) {
+            inner.driver.machine.names.label(region, size, name);
+        }
+    });
+}
+
 /// The block that holds this address may stay allocated when the execution ends.
 pub(crate) fn may_leak(address: usize) {
     // Where no model runs, nothing is expected to be freed.

@@ -55,7 +55,8 @@ impl<'a> Names<'a> {
                 continue;
             }
             let kind = machine.state(object).kind();
-            let base = match (sources.receiver(site), kind) {
+            let given = machine.names.label_of(region).map(str::to_owned);
+            let base = match (given.or_else(|| sources.receiver(site)), kind) {
                 // The name alone is what the program calls the value.
                 (Some(name), ObjectKind::Count { .. }) => format!("arc {name}"),
                 (Some(name), _) => name,

@@ -92,6 +92,38 @@ pub(crate) enum Region {
     Abstract(u32),
 }
 
+impl Region {
+    /// How many bytes behind this one the other place is, if both are in the same stack, block or static.
+    fn distance(self, other: Region) -> Option<usize> {
+        match (self, other) {
+            (
+                Region::Stack { thread, depth },
+                Region::Stack {
+                    thread: theirs,
+                    depth: less,
+                },
+            ) if thread == theirs => depth.checked_sub(less),
+            (Region::Heap { offset, .. }, Region::Heap { offset: behind, .. })
+                if self.at(0) == other.at(0) =>
+            {
+                behind.checked_sub(offset)
+            }
+            (Region::Elsewhere { address }, Region::Elsewhere { address: behind }) => {
+                behind.checked_sub(address)
+            }
+            _ => None,
+        }
+    }
+
+    /// The place at this offset in the same block; other places stay what they are.
+    fn at(mut self, at: usize) -> Region {
+        if let Region::Heap { offset, .. } = &mut self {
+            *offset = at;
+        }
+        self
+    }
+}
+
 /// The names of one exploration.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Names {
@@ -102,6 +134,8 @@ pub(crate) struct Names {
     /// For each thread the object that stands for its end and the one for its park token, or
     /// [`ObjectId::NONE`] if they have not been named.
     of_threads: Vec<[ObjectId; 2]>,
+    /// The names that the program gave to places, of so many bytes.
+    labels: Vec<(Region, usize, String)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +150,26 @@ impl Names {
         let mut names = Names::default();
         names.threads.push(ThreadName { creator: None });
         names
+    }
+
+    /// The program calls what begins at `region` and has `size` bytes by this name.
+    pub(crate) fn label(&mut self, region: Region, size: usize, name: &str) {
+        let known = |it: &&mut (Region, usize, String)| (it.0, it.1) == (region, size);
+        match self.labels.iter_mut().find(known) {
+            Some(label) if label.2 == name => {}
+            Some(label) => label.2 = name.to_owned(),
+            None => self.labels.push((region, size, name.to_owned())),
+        }
+    }
+
+    /// The name that the program gave to the smallest thing that this place is in.
+    pub(crate) fn label_of(&self, place: Region) -> Option<&str> {
+        let inside = self.labels.iter().filter(|(start, size, _)| {
+            let distance = start.distance(place);
+            distance.is_some_and(|at| at < (*size).max(1))
+        });
+        let smallest = inside.min_by_key(|(_, size, _)| *size);
+        smallest.map(|(_, _, name)| name.as_str())
     }
 
     /// The thread that `creator` spawned as its `nth` child, counted from 1.

@@ -1,0 +1,59 @@
+//! Where is the last failure of each test kept, and how is a kept schedule read?
+//!
+//! A file per test under the target directory of the program that runs, so that the failure can be played
+//! again although its output has gone. Nothing depends on it: where there is no target directory, nothing
+//! is kept.
+
+use std::path::{Path, PathBuf};
+
+use crate::report_dir::stem;
+use crate::rt::trace::Site;
+
+/// Keeps the schedule of a failure; the line for the report says where, and is missing if it is not kept.
+pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<String> {
+    let directory = target()?.join("dpor");
+    let path = directory.join(format!("{}.schedule", stem(test, site)));
+    std::fs::create_dir_all(&directory).ok()?;
+    std::fs::write(&path, format!("{schedule}\n")).ok()?;
+    Some(format!("kept in {0} (DPOR_REPLAY=@{0})", path.display()))
+}
+
+/// The target directory that the program was built in: cargo marks it.
+fn target() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let marked = |directory: &&Path| directory.join("CACHEDIR.TAG").is_file();
+    program.ancestors().skip(1).find(marked).map(Path::to_owned)
+}
+
+/// The schedule that is meant: the text itself, or what is in the file that it names after an `@`.
+pub(crate) fn read(text: &str) -> Result<String, String> {
+    match text.trim().strip_prefix('@') {
+        None => Ok(text.to_owned()),
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(schedule) => Ok(schedule.trim().to_owned()),
+            Err(error) => Err(format!(
+                "the file `{path}` that DPOR_REPLAY names cannot be read: {error}"
+            )),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_schedule_is_read_back_and_a_missing_file_is_told() {
+        let site = std::panic::Location::caller();
+        let line = keep("v1 main*2", Some("kept::tests::one"), site).expect("a target directory");
+        let (_, path) = line.split_once("DPOR_REPLAY=").expect("a path");
+        let path = path.trim_end_matches(')');
+        assert!(path.ends_with("dpor/kept.tests.one.schedule"), "{path}");
+        assert_eq!(read(path), Ok("v1 main*2".to_owned()));
+        assert_eq!(read("v1 main"), Ok("v1 main".to_owned()));
+        let error = read("@no/such/file").expect_err("there is no such file");
+        assert!(
+            error.starts_with("the file `no/such/file` that DPOR_REPLAY names cannot be read: ")
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! What can a program come to?
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::config::Builder;
+
+/// Explores every trace of `f`, and gives each value that it returns with the number of executions that
+/// return it. Executions that [`assume`](crate::assume) gives up return nothing.
+///
+/// ```
+/// use dpor::sync::Arc;
+/// use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+///
+/// let outcomes = dpor::outcomes(|| {
+///     let x = Arc::new(AtomicUsize::new(0));
+///     let theirs = x.clone();
+///     let other = dpor::thread::spawn(move || theirs.store(1, SeqCst));
+///     let seen = x.load(SeqCst);
+///     other.join().unwrap();
+///     seen
+/// });
+/// assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), [(0, 1), (1, 1)]);
+/// ```
+///
+/// # Panics
+///
+/// As [`model`](crate::model()), and if a limit stopped the exploration: what was found then is not what
+/// there is.
+#[track_caller]
+pub fn outcomes<T, F>(f: F) -> BTreeMap<T, u64>
+where
+    T: Ord + Send + 'static,
+    F: Fn() -> T + Send + Sync + 'static,
+{
+    let found: Arc<Mutex<BTreeMap<T, u64>>> = Arc::default();
+    let collect = found.clone();
+    let report = Builder::new().check(move || {
+        let value = f();
+        let mut found = collect.lock().unwrap_or_else(PoisonError::into_inner);
+        *found.entry(value).or_default() += 1;
+    });
+    assert!(report.complete, "the outcomes are not all: {report}");
+    std::mem::take(&mut found.lock().unwrap_or_else(PoisonError::into_inner))
+}
