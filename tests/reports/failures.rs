@@ -24,6 +24,7 @@ pub const ALL: &[Named] = &[
     ("named_objects", named_objects),
     ("panic_of_a_named_thread", panic_of_a_named_thread),
     ("check_then_act", check_then_act),
+    ("back_again", back_again),
     ("lock_order", lock_order),
     ("lock_held_twice", lock_held_twice),
     ("read_lock_upgraded", read_lock_upgraded),
@@ -115,6 +116,29 @@ fn check_then_act() -> Failure {
         };
         let balance = both(AtomicUsize::new(100), withdraw, withdraw);
         assert!(balance.load(SeqCst) <= 100, "more than there was");
+    })
+}
+
+fn back_again() -> Failure {
+    fails(|| {
+        // The top of a stack, and what is below each of its entries.
+        let stack = (AtomicUsize::new(1), [0, 2, 0].map(AtomicUsize::new));
+        let stack = both(
+            stack,
+            |(top, below)| {
+                let seen = top.load(SeqCst);
+                let next = below[seen].load(SeqCst);
+                let _ = top.compare_exchange(seen, next, SeqCst, SeqCst);
+            },
+            |(top, below)| {
+                // Takes both entries, and puts the first one back.
+                top.store(0, SeqCst);
+                below[1].store(0, SeqCst);
+                top.store(1, SeqCst);
+            },
+        );
+        let left = stack.0.load(SeqCst);
+        assert_ne!(left, 2, "the second entry is back");
     })
 }
 

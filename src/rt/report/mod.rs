@@ -8,6 +8,7 @@ pub(crate) mod json;
 pub(crate) mod log;
 mod memory;
 pub(crate) mod passing;
+mod pattern;
 pub(crate) mod places;
 pub(crate) mod record;
 pub(crate) mod source;

@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use super::cycle;
 use super::memory;
+use super::pattern;
 use super::places::Life;
 use super::table;
 use super::words::{Names, blocked};
@@ -67,6 +68,14 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let mut out = String::new();
     verdict(&mut out, view, &names);
     hangs_on(&mut out, view, &names);
+    for line in [
+        pattern::sentence(view, &names),
+        pattern::story(view, &names),
+    ] {
+        if let Some(line) = line {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
     table::write(&mut out, view, &names);
     let _ = writeln!(out, "schedule   {}", view.schedule);
     let test = match view.test.as_deref() {

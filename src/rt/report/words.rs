@@ -126,6 +126,22 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// What an event on an atomic has left there, if it wrote something.
+    pub(super) fn left(&self, event: &Event) -> Option<u64> {
+        let State::Atomic { ty, .. } = *self.machine.state(event.operation.object) else {
+            return None;
+        };
+        match event.operation.kind {
+            OpKind::Store { value, .. } => Some(value),
+            OpKind::Rmw { rmw, operand, .. } => {
+                let found = event.outcome.value()?;
+                Some(rmw.apply(ty, found, operand))
+            }
+            OpKind::CompareExchange { new, .. } if event.outcome.succeeded() => Some(new),
+            _ => None,
+        }
+    }
+
     pub(super) fn value(&self, object: ObjectId, bits: u64) -> String {
         match self.machine.state(object).kind() {
             ObjectKind::Atomic(AtomicType::Bool) => (bits != 0).to_string(),

@@ -1,0 +1,229 @@
+//! Is this a mistake that has a name?
+//!
+//! Most failures are one of a few well-known ones, and whoever hears the name knows what to do. Each is
+//! recognised by what it consists of, in the execution that is shown; where nothing fits, nothing is said.
+
+use super::text::View;
+use super::words::Names;
+use crate::rt::trace::Event;
+use crate::rt::trace::dependency::changes_value;
+use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::trace::verdict::{DataRace, Effect, End};
+
+/// One sentence with the name of the mistake.
+pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
+    let told = Told { view, names };
+    match view.end {
+        End::Deadlock(_) => told.lost_wake_up(),
+        End::DataRace(race) => told.published_too_early(race),
+        End::Panicked { .. } => told
+            .back_again()
+            .or_else(|| told.lost_update())
+            .or_else(|| told.check_then_act()),
+        End::BadMemory(_) => told.back_again().or_else(|| told.check_then_act()),
+        _ => None,
+    }
+}
+
+/// The values of the atomic that the failure hangs on, with who wrote them.
+pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
+    let first = view.trace.at(view.pair?.first);
+    let object = first.operation.object;
+    let mut events = (view.trace.events().iter()).filter(|e| e.operation.object == object);
+    let begin = events
+        .clone()
+        .find_map(|e| e.before.or(e.outcome.value()))?;
+    let mut story = format!("{}: {}", names.object(object), names.value(object, begin));
+    let written = events.by_ref().filter_map(|e| Some((e, names.left(e)?)));
+    let mut changes = 0;
+    for (event, value) in written {
+        changes += 1;
+        let (who, value) = (names.thread(event.thread), names.value(object, value));
+        story.push_str(&format!(" -> {value} by {who}"));
+    }
+    // One change is in the sentence above, and a long list says nothing.
+    (2..=8).contains(&changes).then_some(story)
+}
+
+struct Told<'a> {
+    view: &'a View<'a>,
+    names: &'a Names<'a>,
+}
+
+impl Told<'_> {
+    fn events(&self) -> &[Event] {
+        self.view.trace.events()
+    }
+
+    fn who(&self, at: usize) -> String {
+        self.names.thread(self.events()[at].thread)
+    }
+
+    fn object(&self, object: ObjectId) -> String {
+        self.names.object(object)
+    }
+
+    /// The positions of the events on an object that change its value, in a range.
+    fn changes(
+        &self,
+        object: ObjectId,
+        range: std::ops::Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = usize> {
+        let events = self.events();
+        range.filter(move |&at| {
+            events[at].operation.object == object && changes_value(events[at].label.class)
+        })
+    }
+
+    /// A notification that found nobody, on what a thread waits for now.
+    fn lost_wake_up(&self) -> Option<String> {
+        let events = self.events();
+        let End::Deadlock(stuck) = self.view.end else {
+            return None;
+        };
+        let asleep = |it: &&crate::rt::trace::verdict::Blocked| {
+            matches!(it.operation.kind, OpKind::Awake { .. })
+        };
+        let (waiter, object) = stuck
+            .iter()
+            .find(asleep)
+            .map(|it| (it.thread, it.operation.object))?;
+        let began = events.iter().rposition(|e| {
+            e.thread == waiter
+                && e.operation.object == object
+                && matches!(e.operation.kind, OpKind::Enqueue { .. })
+        })?;
+        let lost = events[..began].iter().rposition(|e| {
+            e.operation.object == object
+                && e.thread != waiter
+                && matches!(e.operation.kind, OpKind::NotifyOne | OpKind::NotifyAll)
+                && e.outcome.value() == Some(0)
+        })?;
+        Some(format!(
+            "a lost wake-up: {} notified {} (event {}) before {} waited (event {})",
+            self.who(lost),
+            self.object(object),
+            lost + 1,
+            self.names.thread(waiter),
+            began + 1,
+        ))
+    }
+
+    /// The reader was told that the data is there before it was written.
+    fn published_too_early(&self, race: &DataRace) -> Option<String> {
+        let DataRace { first, second, .. } = race;
+        if first.effect != Effect::Write {
+            return None;
+        }
+        let events = self.events();
+        let read = events.iter().enumerate().rev().find_map(|(at, event)| {
+            let reads = event.thread == second.thread
+                && matches!(
+                    event.operation.kind,
+                    OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
+                );
+            let from = self.changes(event.operation.object, 0..at).next_back();
+            from.filter(|&from| reads && events[from].thread == first.thread)
+        })?;
+        // It said so before the write, and nothing after it.
+        (events[read].index < first.after).then(|| {
+            format!(
+                "published before it was written: {} told by \"{}\" (event {}) what it wrote only after that",
+                self.who(read),
+                self.names.happened(&events[read]),
+                read + 1
+            )
+        })
+    }
+
+    /// A compare-exchange that took a value for the one it had read, though it had changed and changed back.
+    fn back_again(&self) -> Option<String> {
+        let events = self.events();
+        let swaps = events.iter().enumerate().rev().filter(|(_, event)| {
+            matches!(event.operation.kind, OpKind::CompareExchange { .. })
+                && event.outcome.succeeded()
+        });
+        for (at, event) in swaps {
+            let OpKind::CompareExchange { expected, .. } = event.operation.kind else {
+                continue;
+            };
+            let object = event.operation.object;
+            let read = events[..at]
+                .iter()
+                .rposition(|e| e.thread == event.thread && e.operation.object == object);
+            let Some(read) = read.filter(|&read| events[read].outcome.value() == Some(expected))
+            else {
+                continue;
+            };
+            let changes: Vec<usize> = self.changes(object, read + 1..at).collect();
+            let foreign = changes.iter().all(|&at| events[at].thread != event.thread);
+            if let (true, Some(&first), Some(&last)) = (foreign, changes.first(), changes.last()) {
+                return Some(format!(
+                    "ABA: {} had changed (event {}) and changed back (event {}) between {}'s look at it (event {}) \
+                     and its compare-exchange (event {})",
+                    self.object(object),
+                    first + 1,
+                    last + 1,
+                    self.who(at),
+                    read + 1,
+                    at + 1
+                ));
+            }
+        }
+        None
+    }
+
+    /// A value that was read, changed by somebody else, and overwritten.
+    fn lost_update(&self) -> Option<String> {
+        let events = self.events();
+        let pair = self.view.pair?;
+        let read = pair.first as usize;
+        let object = events[read].operation.object;
+        let OpKind::Load { .. } = events[read].operation.kind else {
+            return None;
+        };
+        let me = events[read].thread;
+        let written = (read + 1..events.len()).find(|&at| {
+            events[at].thread == me
+                && events[at].operation.object == object
+                && matches!(events[at].operation.kind, OpKind::Store { .. })
+        })?;
+        let lost = self.changes(object, read + 1..written).next_back()?;
+        (events[lost].thread != me).then(|| {
+            format!(
+                "a lost update: {0} read {1} (event {2}), {3} changed it (event {4}), and {0} overwrote that (event {5})",
+                self.names.thread(me),
+                self.object(object),
+                read + 1,
+                self.who(lost),
+                lost + 1,
+                written + 1
+            )
+        })
+    }
+
+    /// A value that was looked at, and had changed when the thread acted on it.
+    fn check_then_act(&self) -> Option<String> {
+        let events = self.events();
+        let pair = self.view.pair?;
+        let look = pair.first as usize;
+        let change = *pair.second.as_ref().ok()? as usize;
+        let (looked, changed) = (&events[look], &events[change]);
+        let looks = matches!(looked.operation.kind, OpKind::Load { .. })
+            || looked.outcome == Outcome::Failure(looked.outcome.value().unwrap_or_default());
+        let same = looked.operation.object == changed.operation.object;
+        if !looks || !same || !changes_value(changed.label.class) {
+            return None;
+        }
+        let acts = (change + 1..events.len()).find(|&at| events[at].thread == looked.thread)?;
+        Some(format!(
+            "check, then act: what {} saw of {} (event {}) was no longer so (event {}) when it went on (event {})",
+            self.who(look),
+            self.object(looked.operation.object),
+            look + 1,
+            change + 1,
+            acts + 1
+        ))
+    }
+}
