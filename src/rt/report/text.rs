@@ -68,13 +68,12 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let mut out = String::new();
     verdict(&mut out, view, &names);
     hangs_on(&mut out, view, &names);
-    for line in [
+    let lines = [
         pattern::sentence(view, &names),
         pattern::story(view, &names),
-    ] {
-        if let Some(line) = line {
-            let _ = writeln!(out, "  {line}");
-        }
+    ];
+    for line in lines.into_iter().flatten() {
+        let _ = writeln!(out, "  {line}");
     }
     table::write(&mut out, view, &names);
     let _ = writeln!(out, "schedule   {}", view.schedule);
