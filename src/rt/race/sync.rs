@@ -26,8 +26,49 @@ use crate::rt::trace::verdict::{Access, Block, DataRace, Effect};
 #[derive(Debug, Default)]
 pub(super) struct Knowledge {
     threads: Vec<Thread>,
-    objects: FxHashMap<ObjectId, Object>,
+    objects: Objects,
     ended: FxHashMap<ObjectId, Clock>,
+}
+
+/// What there is to be learnt from each object. Objects keep their numbers from one execution to the next,
+/// so what they have told is only forgotten when they are met again.
+#[derive(Debug, Default)]
+struct Objects {
+    list: Vec<Object>,
+    execution: u32,
+}
+
+impl Objects {
+    fn get(&self, object: ObjectId) -> Option<&Object> {
+        let object = self.list.get(object.index())?;
+        (object.execution == self.execution).then_some(object)
+    }
+
+    fn get_mut(&mut self, object: ObjectId) -> &mut Object {
+        if self.list.len() <= object.index() {
+            self.list.resize_with(object.index() + 1, Object::default);
+        }
+        let object = &mut self.list[object.index()];
+        if object.execution != self.execution {
+            object.execution = self.execution;
+            object.told.clear();
+            object.told_some.clear();
+            object.messages.clear();
+            object.taken.clear();
+            object.uses.clear();
+        }
+        object
+    }
+
+    fn reset(&mut self) {
+        self.execution = self.execution.wrapping_add(1);
+    }
+
+    #[cfg(test)]
+    fn met(&self) -> impl Iterator<Item = &Object> {
+        let met = |object: &&Object| object.execution == self.execution;
+        self.list.iter().filter(met)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +83,8 @@ struct Thread {
 /// What there is to be learnt from an object.
 #[derive(Debug, Default)]
 struct Object {
+    /// In which execution the rest was told.
+    execution: u32,
     /// From an atomic: by who reads the current value with `Acquire`. From a lock: by everybody.
     /// From a channel: by who finds all senders gone.
     told: Clock,
@@ -96,7 +139,7 @@ impl Knowledge {
     /// All that is known and all that can be learnt, to be compared.
     #[cfg(test)]
     pub(super) fn summary(&self) -> String {
-        let mut objects: Vec<String> = (self.objects.values())
+        let mut objects: Vec<String> = (self.objects.met())
             .map(|o| format!("{:?}", (&o.told, &o.told_some, &o.messages, &o.taken)))
             .collect();
         objects.sort();
@@ -109,7 +152,7 @@ impl Knowledge {
             thread.released.clear();
             thread.seen.clear();
         }
-        self.objects.clear();
+        self.objects.reset();
         self.ended.clear();
     }
 
@@ -148,7 +191,7 @@ impl Knowledge {
             OpKind::Store { order, .. } => {
                 let thread = &self.threads[me.index()];
                 // A store ends the release sequence that it overwrites.
-                let told = &mut self.objects.entry(object).or_default().told;
+                let told = &mut self.objects.get_mut(object).told;
                 told.clone_from(thread.tells(order));
             }
             OpKind::Rmw { order, .. } => self.read_modify_write(me, object, order),
@@ -265,7 +308,7 @@ impl Knowledge {
     ) -> Result<(), Box<DataRace>> {
         self.thread(access.thread);
         let clock = &self.threads[access.thread.index()].clock;
-        let uses = self.objects.get(&object).map(|object| &object.uses);
+        let uses = self.objects.get(object).map(|object| &object.uses);
         let earlier = uses.and_then(|uses| uses.iter().find(|e| e.races(access, clock)));
         match earlier {
             None => Ok(()),
@@ -279,11 +322,11 @@ impl Knowledge {
     }
 
     fn object(&mut self, object: ObjectId) -> &mut Object {
-        self.objects.entry(object).or_default()
+        self.objects.get_mut(object)
     }
 
     fn load(&mut self, me: ThreadId, object: ObjectId, order: Ordering) {
-        let Some(object) = self.objects.get(&object) else {
+        let Some(object) = self.objects.get(object) else {
             return;
         };
         let thread = &mut self.threads[me.index()];
@@ -297,18 +340,18 @@ impl Knowledge {
         self.load(me, object, order);
         let thread = &self.threads[me.index()];
         // It continues the release sequence.
-        let told = &mut self.objects.entry(object).or_default().told;
+        let told = &mut self.objects.get_mut(object).told;
         told.join(thread.tells(order));
     }
 
     fn learn(&mut self, me: ThreadId, object: ObjectId) {
-        if let Some(object) = self.objects.get(&object) {
+        if let Some(object) = self.objects.get(object) {
             self.threads[me.index()].clock.join(&object.told);
         }
     }
 
     fn learn_some(&mut self, me: ThreadId, object: ObjectId) {
-        if let Some(object) = self.objects.get(&object) {
+        if let Some(object) = self.objects.get(object) {
             self.threads[me.index()].clock.join(&object.told_some);
         }
     }
@@ -320,16 +363,12 @@ impl Knowledge {
 
     fn tell(&mut self, me: ThreadId, object: ObjectId) {
         let clock = &self.threads[me.index()].clock;
-        self.objects.entry(object).or_default().told.join(clock);
+        self.objects.get_mut(object).told.join(clock);
     }
 
     fn tell_some(&mut self, me: ThreadId, object: ObjectId) {
         let clock = &self.threads[me.index()].clock;
-        self.objects
-            .entry(object)
-            .or_default()
-            .told_some
-            .join(clock);
+        self.objects.get_mut(object).told_some.join(clock);
     }
 }
 
