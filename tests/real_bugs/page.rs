@@ -42,25 +42,6 @@ fn page() -> String {
     text
 }
 
-/// The report with the same addresses every time.
-fn without_addresses(report: &str) -> String {
-    let mut parts = report.split("0x");
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    let mut known = Vec::new();
-    for part in parts {
-        let digits = part.find(|c: char| !c.is_ascii_hexdigit());
-        let (address, rest) = part.split_at(digits.unwrap_or(part.len()));
-        let number = known.iter().position(|&other| other == address);
-        let number = number.unwrap_or_else(|| {
-            known.push(address);
-            known.len() - 1
-        });
-        let digits = address.len();
-        write!(text, "0x{:0digits$x}{rest}", 0x1000 * (number + 1)).expect("text");
-    }
-    text
-}
-
 fn section(text: &mut String, real: &Real) {
     let Real {
         name,
@@ -83,11 +64,10 @@ fn section(text: &mut String, real: &Real) {
         let (executions, failing) = census(run);
         write!(text, "{executions} executions, {failing} of them failing; ").expect("text");
     }
-    let report = without_addresses(&failure.to_string());
     let plural = if *preemptions == 1 { "" } else { "s" };
     write!(
         text,
-        "takes {preemptions} preemption{plural}.\n\n```text\n{report}\n```\n"
+        "takes {preemptions} preemption{plural}.\n\n```text\n{failure}\n```\n"
     )
     .expect("text");
 }

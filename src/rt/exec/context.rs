@@ -508,16 +508,23 @@ impl Runtime {
         (inner.table).object(&mut inner.driver.machine, address, kind, memory, locate)
     }
 
+    /// Unwinds the stack that this is called on, because the execution is over. `None` if it is unwinding
+    /// already.
+    #[cold]
+    fn stop<T>(&self) -> Option<T> {
+        if self.is_unwinding() {
+            return None;
+        }
+        self.heap.record(true);
+        std::panic::resume_unwind(Box::new(Stop))
+    }
+
     /// Ends the execution. `None` if the current thread is unwinding already.
     #[cold]
     pub(super) fn fail<T>(&self, end: End) -> Option<T> {
         self.inner.borrow_mut().end = Some(end);
         suspend();
-        if self.is_unwinding() {
-            return None;
-        }
-        self.heap.record(true);
-        std::panic::resume_unwind(Box::new(Stop));
+        self.stop()
     }
 
     /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
@@ -559,11 +566,7 @@ impl Runtime {
         drop(inner);
         suspend();
         if self.stopping.get() {
-            if self.is_unwinding() {
-                return None;
-            }
-            self.heap.record(true);
-            std::panic::resume_unwind(Box::new(Stop));
+            return self.stop();
         }
         self.pulse.beat(me, site);
         let mut inner = self.inner.borrow_mut();

@@ -325,7 +325,7 @@ impl<'a> Gathering<'a> {
             };
             Object {
                 name,
-                kind: kinds::object(initial.kind()),
+                kind: initial.kind().name(),
                 memory,
                 // A thread of another execution may have left a name behind, but no object.
                 owner: owner.and_then(|owner| self.threads.iter().position(|&t| t == owner)),

@@ -11,7 +11,7 @@ use super::text::{View, at, place};
 use super::words::Names;
 use crate::rt::trace::Event;
 use crate::rt::trace::id::{Region, ThreadId};
-use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::operation::Operation;
 use crate::rt::trace::verdict::{
     Access, BadMemory, Block, DataRace, Effect, Gone, Leaked, Weak, Wrong,
 };
@@ -57,7 +57,10 @@ pub(super) fn data_race(
             _ => at(access.site),
         };
         let did = match event_of(view, access) {
-            Some(event) => format!("{} ({:?})", names.happened(event), order(event)),
+            Some(event) => match order(event) {
+                Some(order) => format!("{} ({order:?})", names.happened(event)),
+                None => names.happened(event),
+            },
             None => verb(access).to_owned(),
         };
         let thread = names.thread(access.thread);
@@ -75,7 +78,7 @@ pub(super) fn data_race(
             names.thread(event.thread),
             names.announced(&event.operation),
             place(event.site),
-            order(event)
+            order(event).unwrap_or(Ordering::SeqCst)
         )
     };
     let _ = writeln!(
@@ -113,14 +116,9 @@ fn position(view: &View<'_>, thread: ThreadId, index: u32) -> Option<usize> {
     events.position(|event| (event.thread, event.index) == (thread, index))
 }
 
-/// The ordering of an atomic access that has happened.
-fn order(event: &Event) -> Ordering {
-    match event.operation.kind {
-        OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => order,
-        OpKind::CompareExchange { success, .. } if event.outcome.succeeded() => success,
-        OpKind::CompareExchange { failure, .. } => failure,
-        _ => Ordering::SeqCst,
-    }
+/// The ordering of an event, which a lock for instance does not have.
+fn order(event: &Event) -> Option<Ordering> {
+    event.operation.kind.ordering(event.outcome.succeeded())
 }
 
 /// Memory that was used or freed when it must not be.

@@ -60,7 +60,7 @@ impl<'a> Names<'a> {
                 // The name alone is what the program calls the value.
                 (Some(name), ObjectKind::Count { .. }) => format!("arc {name}"),
                 (Some(name), _) => name,
-                (None, kind) => kind_name(kind).to_lowercase(),
+                (None, kind) => kind.name().to_lowercase(),
             };
             let alike = objects.values().filter(|name| {
                 name.as_str() == base
@@ -241,19 +241,13 @@ impl<'a> Names<'a> {
                 Some(before) => format!("{} := {} (was {})", name(), value(new), value(before)),
                 None => format!("{} := {}", name(), value(new)),
             },
-            OpKind::Rmw { rmw, operand, .. } => {
-                let State::Atomic { ty, .. } = *self.machine.state(object) else {
-                    return self.announced(&event.operation);
-                };
-                let new = rmw.apply(ty, found, operand);
-                format!(
-                    "{} {}: {} -> {}",
-                    name(),
-                    rmw.name(),
-                    value(found),
-                    value(new)
-                )
-            }
+            OpKind::Rmw { rmw, .. } => match self.left(event) {
+                Some(new) => {
+                    let (found, new) = (value(found), value(new));
+                    format!("{} {}: {found} -> {new}", name(), rmw.name())
+                }
+                None => self.announced(&event.operation),
+            },
             OpKind::CompareExchange { expected, new, .. } => match event.outcome {
                 Outcome::Success(_) => {
                     format!("{} cas: {} -> {}", name(), value(expected), value(new))
@@ -364,21 +358,6 @@ pub(super) fn counts(word: u64) -> String {
     match (word % count::WEAK, word / count::WEAK) {
         (strong, 0) => format!("{strong}"),
         (strong, weak) => format!("{strong}, and {weak} weak"),
-    }
-}
-
-fn kind_name(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Atomic(ty) => ty.name(),
-        ObjectKind::Mutex => "Mutex",
-        ObjectKind::Count { .. } => "Arc",
-        ObjectKind::Thread => "thread",
-        ObjectKind::Token => "token",
-        ObjectKind::RwLock => "RwLock",
-        ObjectKind::Condvar => "Condvar",
-        ObjectKind::Barrier => "Barrier",
-        ObjectKind::Once => "Once",
-        ObjectKind::Channel => "channel",
     }
 }
 

@@ -333,7 +333,39 @@ pub(crate) enum OpKind {
     },
 }
 
+impl ObjectKind {
+    /// What it is called: the type's own name where it has one.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Atomic(ty) => ty.name(),
+            ObjectKind::Mutex => "Mutex",
+            ObjectKind::Count { .. } => "Arc",
+            ObjectKind::Thread => "thread",
+            ObjectKind::Token => "token",
+            ObjectKind::RwLock => "RwLock",
+            ObjectKind::Condvar => "Condvar",
+            ObjectKind::Barrier => "Barrier",
+            ObjectKind::Once => "Once",
+            ObjectKind::Channel => "channel",
+        }
+    }
+}
+
 impl OpKind {
+    /// The ordering that an atomic operation or a fence was called with; of a compare-exchange the one
+    /// for the outcome it had.
+    pub(crate) const fn ordering(&self, succeeded: bool) -> Option<Ordering> {
+        match *self {
+            OpKind::Load { order }
+            | OpKind::Store { order, .. }
+            | OpKind::Rmw { order, .. }
+            | OpKind::Fence { order } => Some(order),
+            OpKind::CompareExchange { success, .. } if succeeded => Some(success),
+            OpKind::CompareExchange { failure, .. } => Some(failure),
+            _ => None,
+        }
+    }
+
     /// Whether an acquisition by another thread, or a change of what it has read, may have shut the
     /// operation out ([SS] 8.1).
     pub(crate) const fn may_have_waited(&self) -> bool {

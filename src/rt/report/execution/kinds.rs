@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::rt::trace::operation::{ObjectKind, OpKind, Rmw};
+use crate::rt::trace::operation::{OpKind, Rmw};
 use crate::rt::trace::verdict::{Effect, End, Pruned, Wrong};
 
 /// The word for an operation.
@@ -83,38 +83,13 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
 /// The memory ordering that an operation was called with; of a compare-exchange the one for the
 /// outcome it had.
 pub(super) fn ordering(kind: &OpKind, succeeded: bool) -> Option<&'static str> {
-    let order = match *kind {
-        OpKind::Load { order }
-        | OpKind::Store { order, .. }
-        | OpKind::Rmw { order, .. }
-        | OpKind::Fence { order } => order,
-        OpKind::CompareExchange { success, .. } if succeeded => success,
-        OpKind::CompareExchange { failure, .. } => failure,
-        _ => return None,
-    };
-    Some(match order {
+    Some(match kind.ordering(succeeded)? {
         Ordering::Relaxed => "Relaxed",
         Ordering::Acquire => "Acquire",
         Ordering::Release => "Release",
         Ordering::AcqRel => "AcqRel",
         _ => "SeqCst",
     })
-}
-
-/// The word for a kind of object: the type's own name where it has one.
-pub(super) const fn object(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Atomic(ty) => ty.name(),
-        ObjectKind::Mutex => "Mutex",
-        ObjectKind::Count { .. } => "Arc",
-        ObjectKind::Thread => "thread",
-        ObjectKind::Token => "token",
-        ObjectKind::RwLock => "RwLock",
-        ObjectKind::Condvar => "Condvar",
-        ObjectKind::Barrier => "Barrier",
-        ObjectKind::Once => "Once",
-        ObjectKind::Channel => "channel",
-    }
 }
 
 /// The word for the way in which an execution ended.
