@@ -5,19 +5,19 @@
 //! taken right there, on the coroutine's stack: if it is the same thread, nothing is switched. No
 //! borrow of the runtime is alive across a suspension.
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::rt::explore::driver::{Driver, Next};
+use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::Machine;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Effect, End, Gone};
+use crate::rt::trace::verdict::{Effect, End};
 use crate::rt::{Answer, Body, Memory, Target};
 
 use super::coroutine::{Coroutine, Stretch, leave_room, suspend};
@@ -145,8 +145,62 @@ fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
     result.ok_or(Answer::Inert)
 }
 
+/// Performs an operation on an atomic or a reference count if that needs no decision and no switch. `None`
+/// if nothing was done.
+#[inline(always)]
+fn shortly(target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
+    let here = HERE.get();
+    if here.is_null() {
+        return None;
+    }
+    // SAFETY: `enter` borrows the runtime for as long as the pointer is here.
+    let runtime = unsafe { &*here };
+    if runtime.stopping.get()
+        || std::thread::panicking()
+        || !runtime.unwinding.is_calm()
+        || runtime.heap.has_news()
+        || !runtime.roomy.get().is_here()
+    {
+        return None;
+    }
+    let mut inner = runtime.inner.borrow_mut();
+    let Inner {
+        driver,
+        table,
+        races,
+        ..
+    } = &mut *inner;
+    if races.is_active() {
+        return None;
+    }
+    let operation = Operation {
+        object: table.at_hand(target.address)?,
+        kind: *kind,
+    };
+    let me = runtime.current.get();
+    runtime.heap.record(false);
+    let done = driver.shortly(me, (&operation, site), (target.kind, target.memory));
+    drop(inner);
+    if let Some((outcome, events)) = done {
+        runtime.note_pointer(target, kind, outcome);
+        runtime.heap.set_thread(me.0, events);
+        runtime.pulse.beat(me, site);
+    }
+    runtime.heap.record(true);
+    done.map(|(outcome, _)| outcome)
+}
+
 /// Announces an operation on the object behind a shim; returns when it has happened.
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
+    match shortly(target, &kind, site) {
+        Some(outcome) => Answer::Done(outcome),
+        None => perform_slowly(target, kind, site),
+    }
+}
+
+/// [`perform`] where others may have to go first.
+#[inline(never)]
+fn perform_slowly(target: Target, kind: OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
@@ -157,7 +211,7 @@ pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
                 return runtime.used_after_its_end(target, kind, gone, site);
             }
         };
-        let outcome = runtime.patiently(inner, Operation { object, kind }, site)?;
+        let outcome = runtime.patiently(inner, &Operation { object, kind }, site)?;
         runtime.note_pointer(target, &kind, outcome);
         Some(outcome)
     });
@@ -177,7 +231,7 @@ pub(crate) fn announce(
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
         match make(&mut inner.driver.machine, me) {
-            Some(operation) => runtime.patiently(inner, operation, site),
+            Some(operation) => runtime.patiently(inner, &operation, site),
             None => Some(Outcome::Done),
         }
     });
@@ -298,7 +352,7 @@ pub(crate) fn spawn(
         }
         let object = inner.driver.machine.thread_object(child);
         let kind = OpKind::Spawn { child };
-        runtime.step(inner, Operation { object, kind }, site)?;
+        runtime.step(inner, &Operation { object, kind }, site)?;
         Some(child)
     });
     match (spawned, body) {
@@ -474,146 +528,6 @@ pub(crate) fn yield_to_teardown() {
         }
     });
     suspend();
-}
-
-impl Runtime {
-    pub(super) fn is_unwinding(&self) -> bool {
-        self.unwinding.is(self.current.get())
-    }
-
-    /// Whether the thread that runs unwinds from a panic that is a failure, so that nothing it does
-    /// matters any more.
-    #[inline]
-    fn is_lost(&self) -> bool {
-        if !std::thread::panicking() {
-            if self.unwinding.nobody() {
-                // The last panic was caught and is no failure.
-                self.message.set(None);
-            }
-            return false;
-        }
-        !self.catches_panics || self.current.get() == ThreadId::MAIN && self.is_unwinding()
-    }
-
-    /// The object behind a shim, unless its memory is gone.
-    #[inline]
-    fn resolve(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
-        let (threads, ended) = (&inner.threads, &inner.ended);
-        let locate = |address| self.locate(threads, ended, address);
-        let Target {
-            address,
-            kind,
-            memory,
-        } = target;
-        (inner.table).object(&mut inner.driver.machine, address, kind, memory, locate)
-    }
-
-    /// Unwinds the stack that this is called on, because the execution is over. `None` if it is unwinding
-    /// already.
-    #[cold]
-    fn stop<T>(&self) -> Option<T> {
-        if self.is_unwinding() {
-            return None;
-        }
-        self.heap.record(true);
-        std::panic::resume_unwind(Box::new(Stop))
-    }
-
-    /// Ends the execution. `None` if the current thread is unwinding already.
-    #[cold]
-    pub(super) fn fail<T>(&self, end: End) -> Option<T> {
-        self.inner.borrow_mut().end = Some(end);
-        suspend();
-        self.stop()
-    }
-
-    /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
-    #[inline]
-    fn patiently<'a>(
-        &'a self,
-        mut inner: RefMut<'a, Inner>,
-        operation: Operation,
-        site: Site,
-    ) -> Option<Outcome> {
-        let me = self.current.get();
-        let wait = inner.driver.machine.wait_before(me, &operation, site);
-        if let Some(wait) = wait {
-            self.step(inner, wait, site)?;
-            inner = self.inner.borrow_mut();
-        }
-        self.step(inner, operation, site)
-    }
-
-    /// Announces `operation` for the current thread, and returns when it has happened. `None` if the
-    /// execution has ended meanwhile and the thread is unwinding already.
-    #[inline]
-    fn step<'a>(
-        &'a self,
-        mut inner: RefMut<'a, Inner>,
-        operation: Operation,
-        site: Site,
-    ) -> Option<Outcome> {
-        let me = self.current.get();
-        inner.driver.machine.announce(me, operation, site);
-        match inner.next() {
-            Next::Ran(thread, outcome) if thread == me => {
-                self.own(&inner, me);
-                self.pulse.beat(me, site);
-                return Some(outcome);
-            }
-            next => inner.take(next),
-        }
-        drop(inner);
-        suspend();
-        if self.stopping.get() {
-            return self.stop();
-        }
-        self.pulse.beat(me, site);
-        let mut inner = self.inner.borrow_mut();
-        let running = inner.threads[me.index()].as_mut();
-        let outcome = running.and_then(|running| running.outcome.take());
-        assert!(
-            outcome.is_some(),
-            "dpor bug: {me:?} was resumed without an outcome"
-        );
-        outcome
-    }
-
-    /// The current thread has performed another event: new blocks belong to what follows it.
-    #[inline]
-    pub(crate) fn own(&self, inner: &Inner, thread: ThreadId) {
-        let events = inner.driver.machine.events_of(thread);
-        self.heap.set_thread(thread.0, events);
-    }
-}
-
-impl Inner {
-    /// Makes the next step, and tells it to who watches plain memory.
-    #[inline]
-    pub(crate) fn next(&mut self) -> Next {
-        let next = self.driver.next();
-        if self.races.is_active()
-            && let Next::Ran(..) = next
-            && let Some(event) = self.driver.executed().last()
-            && let Err(race) = self.races.observe(event)
-        {
-            return Next::Ended(End::DataRace(self.explained(race)));
-        }
-        next
-    }
-
-    /// Notes what is to be done next, for the loop that resumes coroutines.
-    pub(crate) fn take(&mut self, next: Next) {
-        match next {
-            Next::Ran(thread, outcome) => {
-                self.next = Some(thread);
-                if let Some(Some(running)) = self.threads.get_mut(thread.index()) {
-                    running.outcome = Some(outcome);
-                }
-            }
-            Next::Ended(end) => self.end = Some(end),
-        }
-    }
 }
 
 /// The caller's place in the program.

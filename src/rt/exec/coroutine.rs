@@ -266,8 +266,8 @@ impl Stretch {
         }
     }
 
-    /// Whether this is called from a frame that begins there.
-    #[inline(never)]
+    /// Whether this is called from a frame that lies there.
+    #[inline(always)]
     pub(crate) fn is_here(self) -> bool {
         let frame = MaybeUninit::<u8>::uninit();
         black_box(&raw const frame).addr().wrapping_sub(self.start) < self.length

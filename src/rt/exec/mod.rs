@@ -15,5 +15,6 @@ pub(crate) mod objects;
 pub(crate) mod panics;
 pub(crate) mod run;
 mod statics;
+mod step;
 pub(crate) mod unwinding;
 pub(crate) mod watchdog;

@@ -38,6 +38,8 @@ pub(crate) struct Table {
     recent: [(usize, ObjectId); RECENT],
     /// The number of this execution, from 1.
     execution: u64,
+    /// The addresses of the valid entries, and maybe of some that were forgotten.
+    met: Vec<usize>,
     /// For each [`LINE`] of memory whether an object in one with the same remainder was met.
     lines: [u64; LINES / 64],
     /// Whether an object on a stack was met.
@@ -80,6 +82,7 @@ impl Default for Table {
             entries: FxHashMap::default(),
             recent: [(0, ObjectId::NONE); RECENT],
             execution: 1,
+            met: Vec::new(),
             lines: [0; LINES / 64],
             on_stacks: false,
             elsewhere: Vec::new(),
@@ -125,6 +128,14 @@ impl Table {
         Ok(object)
     }
 
+    /// The object that was met last at this address, if it is one of those in front of the table. What its
+    /// memory holds is still to be compared.
+    #[inline(always)]
+    pub(crate) fn at_hand(&self, address: usize) -> Option<ObjectId> {
+        let (known, object) = self.recent[recent(address)];
+        (known == address).then_some(object)
+    }
+
     /// [`Table::object`] for an object that is not the one met last at this address.
     fn meet(
         &mut self,
@@ -162,6 +173,7 @@ impl Table {
         };
         let (line, bit) = line(address / LINE);
         self.lines[line] |= bit;
+        self.met.push(address);
         self.on_stacks |= matches!(region, Region::Stack { .. });
         if let Some(entry) = entry
             && entry.place == place
@@ -212,15 +224,11 @@ impl Table {
         let block = start..start + length;
         if self.is_empty(start, length) {
             Vec::new()
-        } else if length <= self.entries.len() {
+        } else if length <= self.met.len() {
             block.filter_map(|address| self.known(address)).collect()
         } else {
-            let valid = |entry: &Entry| entry.execution == self.execution;
-            let entries = self.entries.iter();
-            let inside = entries
-                .filter(|&(address, entry)| block.contains(address) && valid(entry))
-                .map(|(_, entry)| entry.object);
-            inside.collect()
+            let met = self.met.iter().filter(|address| block.contains(address));
+            met.filter_map(|&address| self.known(address)).collect()
         }
     }
 
@@ -248,18 +256,16 @@ impl Table {
                 *known = (0, ObjectId::NONE);
             }
         }
-        if length <= self.entries.len() {
-            for address in block.clone() {
-                if let Some(entry) = self.entries.get_mut(&address) {
-                    entry.execution = 0;
-                }
+        let mut forget = |address: &usize| {
+            if let Some(entry) = self.entries.get_mut(address) {
+                entry.execution = 0;
             }
+        };
+        if length <= self.met.len() {
+            block.clone().for_each(|address| forget(&address));
         } else {
-            for (address, entry) in &mut self.entries {
-                if block.contains(address) {
-                    entry.execution = 0;
-                }
-            }
+            let met = self.met.extract_if(.., |address| block.contains(address));
+            met.for_each(|address| forget(&address));
         }
         self.elsewhere
             .retain(|(address, ..)| !block.contains(address));
@@ -325,17 +331,32 @@ impl Table {
         statics::contain(address) && !self.filled.iter().any(filled)
     }
 
-    /// Ends the execution: memory that is older than it gets back what it held before.
-    pub(crate) fn reset(&mut self) {
+    /// Ends the execution if it has met nothing that is older than it, and says whether that is so.
+    pub(crate) fn reset_if_nothing_is_older(&mut self) -> bool {
+        let nothing = self.pristine.is_empty() && self.undo.is_empty() && self.elsewhere.is_empty();
+        if nothing {
+            self.forget_all();
+        }
+        nothing
+    }
+
+    /// Forgets the objects of the execution.
+    fn forget_all(&mut self) {
         if self.entries.len() > MOST {
             self.entries.clear();
         }
         self.recent = [(0, ObjectId::NONE); RECENT];
         self.execution += 1;
+        self.met.clear();
         self.lines = [0; LINES / 64];
         self.on_stacks = false;
         self.made.clear();
         self.filled.clear();
+    }
+
+    /// Ends the execution: memory that is older than it gets back what it held before.
+    pub(crate) fn reset(&mut self) {
+        self.forget_all();
         for (memory, bytes) in self.pristine.drain(..) {
             // SAFETY: the shim is older than the execution and lives on after it, and no guard of it
             // exists any more: every stack is unwound. What it holds now is dropped. What it held

@@ -45,6 +45,12 @@ impl Unwinding {
         std::thread::panicking() && self.threads.borrow().contains(&thread)
     }
 
+    /// Whether nobody has begun to unwind since [`Unwinding::nobody`] was last called.
+    #[inline]
+    pub(crate) fn is_calm(&self) -> bool {
+        self.threads.borrow().is_empty()
+    }
+
     /// The model does not see what a thread that unwinds is about to do.
     pub(crate) fn miss(&self) {
         self.missed.set(true);

@@ -20,13 +20,15 @@
 //! The prefix that an execution shares with the one before it is replayed from the trace itself:
 //! one array read, one comparison and the operation per step.
 
+use std::mem::discriminant;
+
 use crate::rt::object::machine::{Executed, Limits, Machine, Pending};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
+use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
-use crate::rt::trace::{Event, NOWHERE, Site, Trace};
+use crate::rt::trace::{Event, Site, Trace};
 
 use super::checkpoint::{self, Progress, Statics};
 use super::estimate::Estimator;
@@ -53,6 +55,16 @@ pub(crate) enum Next {
     Ran(ThreadId, Outcome),
     /// The execution is over.
     Ended(End),
+}
+
+/// What came of a step, or how the execution has ended with it.
+pub(crate) type Made<T> = Result<T, Box<End>>;
+
+fn next(thread: ThreadId, made: Made<Outcome>) -> Next {
+    match made {
+        Ok(outcome) => Next::Ran(thread, outcome),
+        Err(end) => Next::Ended(*end),
+    }
 }
 
 /// The limits of one execution.
@@ -108,6 +120,8 @@ pub(crate) struct Driver {
     pub(crate) hotspots: Hotspots,
     estimator: Estimator,
     explorer: Box<dyn Explorer>,
+    /// What [`Explorer::lets_the_last_go_on`] says.
+    last_goes_on: bool,
     bounds: Bounds,
     plan: Plan,
     position: usize,
@@ -125,6 +139,7 @@ impl Driver {
             regions: Regions::new(bounds.explicit),
             hotspots: Hotspots::default(),
             estimator: Estimator::default(),
+            last_goes_on: explorer.lets_the_last_go_on(),
             explorer,
             bounds,
             plan: Plan::default(),
@@ -210,6 +225,94 @@ impl Driver {
         self.position = 0;
         self.current = ThreadId::MAIN;
         true
+    }
+
+    /// [`Driver::at_once`] for an operation on an atomic or a reference count of this kind, whose memory
+    /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
+    /// Gives how many events the thread has performed, too.
+    #[inline(always)]
+    pub(crate) fn shortly(
+        &mut self,
+        thread: ThreadId,
+        (operation, site): (&Operation, Site),
+        known: (ObjectKind, u64),
+    ) -> Option<(Outcome, u32)> {
+        let position = self.position;
+        let mut step = Step::of(thread);
+        if position < self.plan.kept {
+            let event = self.trace.at(position as u32);
+            if event.thread != thread
+                || event.operation.object != operation.object
+                || discriminant(&event.operation.kind) != discriminant(&operation.kind)
+            {
+                return None;
+            }
+            step.alternative = event.alternative;
+            let fits = |label| same(label, event.label);
+            let executed = (self.machine).perform_known(step, (operation, site), known, fits)?;
+            let index = event.index;
+            (self.trace).refresh(position, operation, executed.outcome, executed.before);
+            self.regions.push(position);
+            self.position = position + 1;
+            self.current = thread;
+            return Some((executed.outcome, index + 1));
+        }
+        if !self.is_free(position) {
+            return None;
+        }
+        let any = |_| true;
+        let executed = (self.machine).perform_known(step, (operation, site), known, any)?;
+        let index = self.trace.push(executed.event(step, operation, site));
+        self.regions.push(position);
+        self.position = position + 1;
+        self.current = thread;
+        Some((executed.outcome, index + 1))
+    }
+
+    /// Whether nothing speaks against that the thread that made the last step makes the one at this
+    /// position too.
+    #[inline]
+    fn is_free(&self, position: usize) -> bool {
+        self.last_goes_on
+            && position >= self.plan.kept + self.plan.steps.len()
+            && position < self.bounds.events_max
+    }
+
+    /// Makes the step that the thread that made the last one is about to announce, if it is the next
+    /// one anyhow. Nothing has to be announced then, and nobody to be asked; most steps are such steps.
+    /// `None` if nothing was done.
+    #[inline(always)]
+    pub(crate) fn at_once(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Made<Option<Outcome>> {
+        let position = self.position;
+        if position < self.plan.kept {
+            let event = self.trace.at(position as u32);
+            let fits = event.thread == thread
+                && event.operation.object == operation.object
+                && discriminant(&event.operation.kind) == discriminant(&operation.kind)
+                && event.outcome != Outcome::LetGo
+                && self.machine.can_perform(thread, operation);
+            if !fits {
+                return Ok(None);
+            }
+            let expected = event.label;
+            let step = event.step();
+            let executed = self.machine.perform(step, operation, site);
+            let outcome = self.repeated(step, expected, (operation, site), &executed)?;
+            return Ok(Some(outcome));
+        }
+        if !self.is_free(position) || !self.machine.can_perform(thread, operation) {
+            return Ok(None);
+        }
+        let step = Step::of(thread);
+        let executed = self.machine.perform(step, operation, site);
+        self.trace.push(executed.event(step, operation, site));
+        self.after(step, &operation.kind)?;
+        Ok(Some(executed.outcome))
     }
 
     /// Makes the next step: picks a thread whose announced operation can happen, and executes it.
@@ -306,59 +409,66 @@ impl Driver {
                 limit: self.bounds.events_max,
             });
         }
-        let executed = self.machine.step(step);
-        self.trace.push(Event {
-            thread: step.thread,
-            index: 0,
-            operation: executed.operation,
-            outcome: executed.outcome,
-            label: executed.label,
-            alternative: step.alternative,
-            alternatives: executed.alternatives,
-            before: executed.before,
-            previous: NOWHERE,
-            quiet_at: executed.quiet_at,
-            site: executed.site,
-        });
-        self.after(step, &executed)
+        let (Pending { operation, site }, executed) = self.machine.step(step);
+        self.trace.push(executed.event(step, &operation, site));
+        let made = self.after(step, &operation.kind);
+        next(step.thread, made.map(|()| executed.outcome))
     }
 
-    #[inline]
-    fn after(&mut self, step: Step, executed: &Executed) -> Next {
+    #[inline(always)]
+    fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
         self.regions.push(self.position);
         self.position += 1;
         self.current = step.thread;
-        if let OpKind::Spawn { .. } = executed.operation.kind
-            && self.machine.live().len() > self.bounds.threads_max
-        {
-            let limit = self.bounds.threads_max;
-            return Next::Ended(End::TooManyThreads { limit });
+        match kind {
+            OpKind::Spawn { .. } if self.machine.live().len() > self.bounds.threads_max => {
+                let limit = self.bounds.threads_max;
+                Err(Box::new(End::TooManyThreads { limit }))
+            }
+            _ => Ok(()),
         }
-        Next::Ran(step.thread, executed.outcome)
     }
 
     /// Repeats the next event of the kept prefix.
     #[inline]
     fn replay(&mut self) -> Next {
-        let event = *self.trace.at(self.position as u32);
+        let event = self.trace.at(self.position as u32);
+        let (step, label) = (event.step(), event.label);
         if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
             self.machine.let_go(event.quiet_at);
         }
-        let expected = (event.operation, event.site);
-        if let Some(end) = self.mismatch(event.thread, Some(expected)) {
-            return Next::Ended(end);
+        let expected = &event.operation;
+        let fits = self.machine.pending(step.thread).is_some_and(|found| {
+            let found = &found.operation;
+            expected.object == found.object
+                && discriminant(&expected.kind) == discriminant(&found.kind)
+        });
+        if !fits || !self.machine.enabled(step.thread) {
+            let expected = (event.operation, event.site);
+            return Next::Ended(self.unexpected(step.thread, Some(expected)));
         }
-        let executed = self.machine.step(event.step());
-        if !same(executed.label, event.label) {
-            return self.diverged(event.thread, Some(expected), &executed);
+        let (Pending { operation, site }, executed) = self.machine.step(step);
+        let made = self.repeated(step, label, (&operation, site), &executed);
+        next(step.thread, made)
+    }
+
+    /// Compares a step of the kept prefix with the event that it was before.
+    #[inline(always)]
+    fn repeated(
+        &mut self,
+        step: Step,
+        expected: Label,
+        announced: (&Operation, Site),
+        executed: &Executed,
+    ) -> Made<Outcome> {
+        if !same(executed.label, expected) {
+            return Err(self.diverged(step.thread, announced));
         }
-        self.trace.refresh(
-            self.position,
-            executed.operation,
-            executed.outcome,
-            executed.before,
-        );
-        self.after(event.step(), &executed)
+        let (operation, _) = announced;
+        let (outcome, before) = (executed.outcome, executed.before);
+        (self.trace).refresh(self.position, operation, outcome, before);
+        self.after(step, &operation.kind)?;
+        Ok(outcome)
     }
 
     /// Makes a step of a wakeup sequence.
@@ -368,8 +478,8 @@ impl Driver {
         if !self.machine.enabled(step.thread) && live.iter().all(|&t| !self.machine.enabled(t)) {
             self.machine.let_go(self.position as u32);
         }
-        if let Some(end) = self.mismatch(step.thread, None) {
-            return Next::Ended(end);
+        if !self.machine.enabled(step.thread) {
+            return Next::Ended(self.unexpected(step.thread, None));
         }
         match self.run(step) {
             Next::Ran(thread, outcome) => {
@@ -391,23 +501,6 @@ impl Driver {
 
     /// Says how the thread's announced operation differs from the one that is expected (if it is
     /// known) or cannot be performed.
-    #[inline]
-    fn mismatch(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Option<End> {
-        let found: Option<&Pending> = self.machine.pending(thread);
-        let fits = found.is_some_and(|found| {
-            self.machine.enabled(thread)
-                && expected.is_none_or(|(operation, _)| {
-                    operation.object == found.operation.object
-                        && std::mem::discriminant(&operation.kind)
-                            == std::mem::discriminant(&found.operation.kind)
-                })
-        });
-        if fits {
-            return None;
-        }
-        Some(self.unexpected(thread, expected))
-    }
-
     #[cold]
     fn unexpected(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> End {
         let found = self.machine.pending(thread);
@@ -421,17 +514,13 @@ impl Driver {
     }
 
     #[cold]
-    fn diverged(
-        &self,
-        thread: ThreadId,
-        expected: Option<(Operation, Site)>,
-        executed: &Executed,
-    ) -> Next {
-        Next::Ended(End::NotDeterministic(Box::new(Divergence {
+    fn diverged(&self, thread: ThreadId, (operation, site): (&Operation, Site)) -> Box<End> {
+        let event = self.trace.at(self.position as u32);
+        Box::new(End::NotDeterministic(Box::new(Divergence {
             thread,
             position: self.position,
-            expected,
-            found: Some((executed.operation, executed.site)),
+            expected: Some((event.operation, event.site)),
+            found: Some((*operation, site)),
             outcome_differs: true,
         })))
     }
@@ -505,6 +594,7 @@ impl Driver {
 
 /// Whether two labels name the same event, as far as two executions can agree: the number of a
 /// wait's set and a count belong to the label, values do not.
+#[inline]
 fn same(a: Label, b: Label) -> bool {
-    a.canonical() == b.canonical()
+    a == b || a.canonical() == b.canonical()
 }

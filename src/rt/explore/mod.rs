@@ -60,6 +60,11 @@ pub(crate) trait Explorer {
     fn begin(&mut self, plan: &mut Plan) -> bool;
     /// Picks one enabled step, or gives the execution up.
     fn choose(&mut self, at: &Point<'_>) -> Choice;
+    /// Whether `choose` only ever lets the thread that ran last go on with its ordinary outcome, where
+    /// it can. Then it need not be asked.
+    fn lets_the_last_go_on(&self) -> bool {
+        false
+    }
     /// Learns how the execution ended, and plans further ones.
     fn finish(&mut self, execution: &Finished<'_>);
     /// What has been covered once `begin` has answered false.

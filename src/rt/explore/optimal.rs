@@ -143,7 +143,11 @@ impl Optimal {
         let known = writes.then_some(&self.reversal);
         let mut walk = Walk::new(run, first, second, known, &mut self.heads);
         let (from, to) = self.levels[first as usize].sleep;
-        for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
+        // Mostly it is the thread of the reversed event that sleeps, because it has gone first before.
+        let sleepers = &self.sleepers[from as usize..to as usize];
+        let likely = |sleeper: &&Sleeper| sleeper.step.thread == second.step.thread;
+        let others = sleepers.iter().filter(|sleeper| !likely(sleeper));
+        for &Sleeper { step, label } in sleepers.iter().filter(likely).chain(others) {
             if walk.is_impossible() || walk.begins_with(step, label) {
                 return;
             }
@@ -260,6 +264,10 @@ impl Explorer for Optimal {
             Some(thread) => Choice::Run(Step::of(thread)),
             None => Choice::NothingEnabled,
         }
+    }
+
+    fn lets_the_last_go_on(&self) -> bool {
+        self.free == Free::Last
     }
 
     fn finish(&mut self, run: &Finished<'_>) {

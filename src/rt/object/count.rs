@@ -7,12 +7,23 @@
 //! One word holds both counts, the weak references above the others, because `Arc::get_mut` asks
 //! for both at one moment.
 
+use crate::rt::trace::dependency::Nature;
 use crate::rt::trace::operation::{OpKind, Outcome};
 
 /// One weak reference, in the word that holds both counts.
 pub(crate) const WEAK: u64 = 1 << 32;
 
+/// What labels need to know of a count.
+#[inline]
+pub(crate) fn nature(observed: bool) -> Nature {
+    match observed {
+        true => Nature::Observed,
+        false => Nature::Plain,
+    }
+}
+
 /// Applies `kind` to both counts; gives the new ones and the outcome.
+#[inline]
 pub(crate) fn apply(counts: u64, kind: &OpKind) -> (u64, Outcome) {
     let strong = counts % WEAK;
     match kind {

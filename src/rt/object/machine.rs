@@ -6,12 +6,16 @@
 //! outcome back. It knows nothing of schedules.
 
 use crate::rt::trace::Site;
-use crate::rt::trace::dependency::{Class, Label, Nature, ReadSets, classify};
-use crate::rt::trace::id::{Names, ObjectId, Place, Region, ThreadId};
+use crate::rt::trace::dependency::{Label, Nature, ReadSets};
+use crate::rt::trace::id::{Names, ObjectId, Place, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
 
+mod execute;
+
+pub(crate) use execute::Executed;
+
+use super::State;
 use super::spin::SpinLog;
-use super::{State, atomic};
 
 /// The bounds that belong to the meaning of a program rather than to the search.
 #[derive(Clone, Copy, Debug)]
@@ -90,18 +94,6 @@ struct Thread {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub(crate) operation: Operation,
-    pub(crate) site: Site,
-}
-
-/// A step that was executed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Executed {
-    pub(crate) operation: Operation,
-    pub(crate) outcome: Outcome,
-    pub(crate) label: Label,
-    pub(crate) alternatives: u32,
-    pub(crate) before: Option<u64>,
-    pub(crate) quiet_at: u32,
     pub(crate) site: Site,
 }
 
@@ -284,9 +276,8 @@ impl Machine {
         site: Site,
     ) -> Option<Operation> {
         match operation.kind {
-            OpKind::Load { .. }
-            | OpKind::CompareExchange { .. }
-            | OpKind::TryLock
+            ref kind if looks(kind) => self.reread(thread, operation.object, site),
+            OpKind::TryLock
             | OpKind::TryRead
             | OpKind::TryWrite
             | OpKind::ReadCount { .. }
@@ -412,161 +403,12 @@ impl Machine {
     pub(crate) fn let_go_in_a_row(&self, thread: ThreadId) -> u32 {
         self.threads[thread.index()].let_go_in_a_row
     }
-
-    /// Executes the announced step of an enabled thread.
-    #[inline]
-    pub(crate) fn step(&mut self, step: Step) -> Executed {
-        let entry = &mut self.threads[step.thread.index()];
-        let Some(Pending { operation, site }) = entry.pending.take() else {
-            unannounced(step.thread)
-        };
-        entry.events += 1;
-        let mut executed = Executed {
-            operation,
-            outcome: Outcome::Done,
-            label: Label::of(operation.object, Class::Local),
-            alternatives: 1,
-            before: None,
-            quiet_at: 0,
-            site,
-        };
-        if !operation.kind.is_atomic() {
-            self.execute(step, &mut executed);
-            return executed;
-        }
-        // What happens to an atomic is by far the most frequent.
-        let Some(Object {
-            state: State::Atomic { ty, value },
-            ..
-        }) = &mut self.objects[operation.object.index()]
-        else {
-            unmet(operation.object)
-        };
-        let before = *value;
-        let kind = &operation.kind;
-        executed.alternatives = atomic::alternatives(before, kind);
-        executed.before = Some(before);
-        (*value, executed.outcome) = atomic::apply(*ty, before, kind, step.alternative);
-        let class = classify(kind, executed.outcome, Nature::Plain);
-        executed.label = Label::of(operation.object, class);
-        if *value != before {
-            entry.spin.change();
-            entry.let_go_in_a_row = 0;
-        } else if executed.outcome != Outcome::Done {
-            entry.spin.read(operation.object, before);
-        }
-        executed
-    }
-
-    /// Executes an operation on anything but an atomic. `executed` has what was announced, and gets
-    /// what comes of it.
-    fn execute(&mut self, step: Step, executed: &mut Executed) {
-        let thread = step.thread;
-        let Executed {
-            operation, site, ..
-        } = *executed;
-        match operation.kind {
-            OpKind::Choose { options } => {
-                executed.alternatives = options;
-                executed.outcome = Outcome::Value(step.alternative as u64);
-            }
-            OpKind::Start | OpKind::Fence { .. } | OpKind::GiveUp => {}
-            OpKind::Wait { .. } => {
-                let entry = &mut self.threads[thread.index()];
-                match entry.released.take() {
-                    Some(events) => {
-                        executed.outcome = Outcome::LetGo;
-                        executed.quiet_at = events;
-                        entry.let_go_in_a_row += 1;
-                    }
-                    None => entry.let_go_in_a_row = 0,
-                }
-                executed.label = Label::new(
-                    operation.object,
-                    &operation.kind,
-                    executed.outcome,
-                    Nature::Plain,
-                );
-            }
-            ref kind => {
-                let Some(object) = &mut self.objects[operation.object.index()] else {
-                    unmet(operation.object)
-                };
-                executed.alternatives = object.state.alternatives(kind);
-                executed.before = object.state.pack();
-                let shown = object.state.polled();
-                executed.outcome = object.state.apply(thread, kind, step.alternative);
-                executed.label = object.state.label(&operation, executed.outcome);
-                let looks = only_looks(kind) && (executed.outcome.succeeded());
-                // A dropped sender is a change even if it is not the last one: which one is the last
-                // depends on the order.
-                let changed =
-                    !looks && object.state.polled() != shown || matches!(kind, OpKind::DropSender);
-                let entry = &mut self.threads[thread.index()];
-                if changed && kind.counts() || is_silent(kind, executed.outcome) {
-                    // A loop that clones an `Arc` and drops it again is as idle as one that does not.
-                } else if changed {
-                    entry.spin.change();
-                    entry.let_go_in_a_row = 0;
-                } else if executed.outcome != Outcome::Done || looks {
-                    // A lock that was taken was free.
-                    let seen = if looks { shown & !3 } else { shown };
-                    entry.spin.read(operation.object, seen);
-                }
-                if is_timed(kind) {
-                    entry.timeouts = match entry.timeouts {
-                        _ if executed.outcome.succeeded() => (None, 0),
-                        (Some(before), times) if before == site => (Some(site), times + 1),
-                        _ => (Some(site), 1),
-                    };
-                }
-                match *kind {
-                    OpKind::Spawn { child } => {
-                        entry.children += 1;
-                        entry.spin.change();
-                        self.add_thread(child, site);
-                    }
-                    OpKind::Exit => self.live.retain(|&t| t != thread),
-                    OpKind::Join => {
-                        if let Region::Thread(joined) = self.names.place(operation.object).region {
-                            let joined = &mut self.threads[joined.index()].joined;
-                            self.unjoined -= !*joined as u32;
-                            *joined = true;
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
 }
 
-/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock only
-/// to look at what it protects is no progress.
-fn only_looks(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Lock
-            | OpKind::TryLock
-            | OpKind::Unlock { changed: false }
-            | OpKind::ReadLock
-            | OpKind::TryRead
-            | OpKind::UnlockRead
-            | OpKind::WriteLock
-            | OpKind::TryWrite
-            | OpKind::UnlockWrite { changed: false }
-    )
-}
-
-/// Whether the operation counts neither as a change nor as a look. It commutes with others that change
-/// what it would have seen, so what it saw must not decide when a loop waits.
-fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
-    match kind {
-        OpKind::Unpark | OpKind::Taken { .. } => true,
-        OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
-        OpKind::Awake { .. } => !outcome.succeeded(),
-        _ => false,
-    }
+/// Whether an operation on an atomic looks at its value, so that a loop may consist of it.
+#[inline]
+fn looks(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Load { .. } | OpKind::CompareExchange { .. })
 }
 
 /// Whether the operation waits only for a time.

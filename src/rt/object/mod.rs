@@ -140,10 +140,9 @@ impl State {
     #[inline]
     pub(crate) fn label(&self, operation: &Operation, outcome: Outcome) -> Label {
         let nature = match self {
-            State::Count { observed: true, .. } => Nature::Observed,
+            State::Count { observed, .. } => count::nature(*observed),
             State::Channel(channel) => channel.nature(),
-            State::Count { .. }
-            | State::Atomic { .. }
+            State::Atomic { .. }
             | State::Mutex(_)
             | State::Thread { .. }
             | State::Token { .. }

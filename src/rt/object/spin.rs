@@ -16,6 +16,8 @@
 //! [`Limits::spin_bound`]: super::machine::Limits::spin_bound
 //! [`Limits::unhinted_spin_bound`]: super::machine::Limits::unhinted_spin_bound
 
+use std::ptr;
+
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ObjectId;
 
@@ -81,6 +83,12 @@ impl SpinLog {
         (self.idle > spin_bound).then_some(&self.before)
     }
 
+    /// Whether the next [`SpinLog::reread`] with this bound may give something to wait for.
+    #[inline]
+    pub(crate) fn may_wait(&self, bound: u32) -> bool {
+        self.repeats >= bound
+    }
+
     /// The thread is about to read `object`, which shows `value`, at `site`, without any hint
     /// before. Gives what to wait for, if it has done the same often enough.
     ///
@@ -94,7 +102,11 @@ impl SpinLog {
         value: u64,
         bound: u32,
     ) -> Option<&[(ObjectId, u64)]> {
-        if self.unhinted != Some((site, object, value)) {
+        let again = self.unhinted.is_some_and(|(known, before, seen)| {
+            // One place in the program has one address; comparing names would take longer than the read.
+            ptr::eq(known, site) && (before, seen) == (object, value)
+        });
+        if !again {
             self.others += 1;
             if self.unhinted.is_none() || self.others > ENOUGH as u32 {
                 self.unhinted = Some((site, object, value));

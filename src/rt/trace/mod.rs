@@ -154,29 +154,40 @@ impl Trace {
         (position != NOWHERE).then_some(position)
     }
 
-    /// Appends an event; its `previous` and `index` are filled in.
-    #[inline]
-    pub(crate) fn push(&mut self, mut event: Event) {
+    /// Appends an event; its `previous` and `index` are filled in. Gives the index.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, event: Event) -> u32 {
         let position = self.events.len() as u32;
         let thread = event.thread.index();
         if self.positions.len() <= thread {
-            self.positions.resize_with(thread + 1, Vec::new);
-            self.spawned.resize(thread + 1, NOWHERE);
+            self.make_room(thread);
         }
-        event.previous = self.positions[thread].last().copied().unwrap_or(NOWHERE);
-        event.index = self.positions[thread].len() as u32;
-        self.positions[thread].push(position);
+        let positions = &mut self.positions[thread];
+        let index = positions.len() as u32;
+        let previous = positions.last().copied().unwrap_or(NOWHERE);
+        positions.push(position);
         if let operation::OpKind::Spawn { child } = event.operation.kind {
             if self.spawned.len() <= child.index() {
-                self.positions.resize_with(child.index() + 1, Vec::new);
-                self.spawned.resize(child.index() + 1, NOWHERE);
+                self.make_room(child.index());
             }
             self.spawned[child.index()] = position;
         }
         if event.alternatives > 1 || event.operation.kind.may_have_waited() {
             self.notable.push(position);
         }
-        self.events.push(event);
+        self.events.push(Event {
+            index,
+            previous,
+            ..event
+        });
+        index
+    }
+
+    /// Makes room for the events of this thread.
+    #[cold]
+    fn make_room(&mut self, thread: usize) {
+        self.positions.resize_with(thread + 1, Vec::new);
+        self.spawned.resize(thread + 1, NOWHERE);
     }
 
     /// Replaces what a replay may see differently without being another event: the operands and
@@ -185,12 +196,12 @@ impl Trace {
     pub(crate) fn refresh(
         &mut self,
         position: usize,
-        operation: Operation,
+        operation: &Operation,
         outcome: Outcome,
         before: Option<u64>,
     ) {
         let event = &mut self.events[position];
-        event.operation = operation;
+        event.operation = *operation;
         event.outcome = outcome;
         event.before = before;
     }

@@ -6,11 +6,11 @@ use super::super::driver::{Bounds, Driver, Next, Stats};
 use super::super::{Explorer, Free, backtrack, exhaustive, optimal};
 use super::{Code, Program, site};
 use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::trace::Trace;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::key::TraceKey;
 use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::verdict::{End, Pruned};
-use crate::rt::trace::{Event, NOWHERE, Trace};
 
 /// What an exploration found.
 #[derive(Debug, Default, PartialEq)]
@@ -235,20 +235,9 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                 clocks: node.clocks.clone(),
                 key: node.key,
             };
-            let executed = next.machine.step(step);
-            next.trace.push(Event {
-                thread: step.thread,
-                index: 0,
-                operation: executed.operation,
-                outcome: executed.outcome,
-                label: executed.label,
-                alternative: step.alternative,
-                alternatives: executed.alternatives,
-                before: executed.before,
-                previous: NOWHERE,
-                quiet_at: executed.quiet_at,
-                site: executed.site,
-            });
+            let (announced, executed) = next.machine.step(step);
+            let event = executed.event(step, &announced.operation, announced.site);
+            next.trace.push(event);
             next.clocks.extend(&next.trace, &next.machine.sets);
             let Machine { names, sets, .. } = &next.machine;
             let position = next.trace.len() as u32 - 1;

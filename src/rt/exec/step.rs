@@ -1,0 +1,214 @@
+//! Who goes on after an announcement?
+//!
+//! The decision is taken where the operation is announced, on the coroutine's own stack. Mostly it is
+//! the same thread, and nothing is switched; otherwise the coroutine suspends, and the loop in
+//! `run.rs` resumes the one whose step it was. No borrow of the runtime is alive meanwhile.
+
+use std::cell::RefMut;
+
+use crate::rt::Target;
+use crate::rt::explore::driver::{Made, Next};
+use crate::rt::trace::Site;
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{Operation, Outcome};
+use crate::rt::trace::verdict::{End, Gone};
+
+use super::context::{Inner, Runtime, Stop};
+use super::coroutine::suspend;
+
+impl Runtime {
+    pub(super) fn is_unwinding(&self) -> bool {
+        self.unwinding.is(self.current.get())
+    }
+
+    /// Whether the thread that runs unwinds from a panic that is a failure, so that nothing it does
+    /// matters any more.
+    #[inline]
+    pub(super) fn is_lost(&self) -> bool {
+        (std::thread::panicking() || !self.unwinding.is_calm()) && self.is_lost_indeed()
+    }
+
+    #[cold]
+    fn is_lost_indeed(&self) -> bool {
+        if !std::thread::panicking() {
+            if self.unwinding.nobody() {
+                // The last panic was caught and is no failure.
+                self.message.set(None);
+            }
+            return false;
+        }
+        !self.catches_panics || self.current.get() == ThreadId::MAIN && self.is_unwinding()
+    }
+
+    /// The object behind a shim, unless its memory is gone.
+    #[inline]
+    pub(super) fn resolve(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
+        let (threads, ended) = (&inner.threads, &inner.ended);
+        let locate = |address| self.locate(threads, ended, address);
+        let Target {
+            address,
+            kind,
+            memory,
+        } = target;
+        (inner.table).object(&mut inner.driver.machine, address, kind, memory, locate)
+    }
+
+    /// Unwinds the stack that this is called on, because the execution is over. `None` if it is unwinding
+    /// already.
+    #[cold]
+    fn stop<T>(&self) -> Option<T> {
+        if self.is_unwinding() {
+            return None;
+        }
+        self.heap.record(true);
+        std::panic::resume_unwind(Box::new(Stop))
+    }
+
+    /// Ends the execution. `None` if the current thread is unwinding already.
+    #[cold]
+    pub(super) fn fail<T>(&self, end: End) -> Option<T> {
+        self.inner.borrow_mut().end = Some(end);
+        suspend();
+        self.stop()
+    }
+
+    /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
+    #[inline]
+    pub(super) fn patiently<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: &Operation,
+        site: Site,
+    ) -> Option<Outcome> {
+        let me = self.current.get();
+        let wait = inner.driver.machine.wait_before(me, operation, site);
+        if let Some(wait) = wait {
+            self.step(inner, &wait, site)?;
+            inner = self.inner.borrow_mut();
+        }
+        self.step(inner, operation, site)
+    }
+
+    /// Announces `operation` for the current thread, and returns when it has happened. `None` if the
+    /// execution has ended meanwhile and the thread is unwinding already.
+    #[inline]
+    pub(super) fn step<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: &Operation,
+        site: Site,
+    ) -> Option<Outcome> {
+        let me = self.current.get();
+        let inner_ref = &mut *inner;
+        match inner_ref.driver.at_once(me, operation, site) {
+            Ok(Some(outcome)) if inner_ref.watched() => {
+                self.own(inner_ref, me);
+                self.pulse.beat(me, site);
+                Some(outcome)
+            }
+            made => self.wait_for_turn(inner, operation, site, made),
+        }
+    }
+
+    /// Announces `operation` for the current thread, if it was not `made` at once, and returns when it has
+    /// happened.
+    #[inline(never)]
+    fn wait_for_turn<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: &Operation,
+        site: Site,
+        made: Made<Option<Outcome>>,
+    ) -> Option<Outcome> {
+        let me = self.current.get();
+        match made {
+            Ok(None) => {
+                inner.driver.machine.announce(me, *operation, site);
+                match inner.next() {
+                    Next::Ran(thread, outcome) if thread == me => {
+                        self.own(&inner, me);
+                        self.pulse.beat(me, site);
+                        return Some(outcome);
+                    }
+                    next => inner.take(next),
+                }
+            }
+            // The end has been noted.
+            Ok(Some(_)) => {}
+            Err(end) => inner.end = Some(*end),
+        }
+        drop(inner);
+        suspend();
+        if self.stopping.get() {
+            return self.stop();
+        }
+        self.pulse.beat(me, site);
+        let mut inner = self.inner.borrow_mut();
+        let running = inner.threads[me.index()].as_mut();
+        let outcome = running.and_then(|running| running.outcome.take());
+        assert!(
+            outcome.is_some(),
+            "dpor bug: {me:?} was resumed without an outcome"
+        );
+        outcome
+    }
+
+    /// The current thread has performed another event: new blocks belong to what follows it.
+    #[inline]
+    pub(crate) fn own(&self, inner: &Inner, thread: ThreadId) {
+        let events = inner.driver.machine.events_of(thread);
+        self.heap.set_thread(thread.0, events);
+    }
+}
+
+impl Inner {
+    /// Makes the next step.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        match self.driver.next() {
+            Next::Ran(thread, outcome) => match self.observe() {
+                Ok(()) => Next::Ran(thread, outcome),
+                Err(end) => Next::Ended(end),
+            },
+            ended => ended,
+        }
+    }
+
+    /// Tells a step that was made at once to who watches plain memory. False if the execution ends with
+    /// it.
+    #[inline(always)]
+    fn watched(&mut self) -> bool {
+        match self.observe() {
+            Ok(()) => true,
+            Err(end) => {
+                self.end = Some(end);
+                false
+            }
+        }
+    }
+
+    /// Tells the last step to who watches plain memory.
+    #[inline(always)]
+    fn observe(&mut self) -> Result<(), End> {
+        if self.races.is_active()
+            && let Some(event) = self.driver.executed().last()
+            && let Err(race) = self.races.observe(event)
+        {
+            return Err(End::DataRace(self.explained(race)));
+        }
+        Ok(())
+    }
+
+    /// Notes what is to be done next, for the loop that resumes coroutines.
+    pub(crate) fn take(&mut self, next: Next) {
+        match next {
+            Next::Ran(thread, outcome) => {
+                self.next = Some(thread);
+                if let Some(Some(running)) = self.threads.get_mut(thread.index()) {
+                    running.outcome = Some(outcome);
+                }
+            }
+            Next::Ended(end) => self.end = Some(end),
+        }
+    }
+}

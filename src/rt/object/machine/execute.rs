@@ -1,0 +1,334 @@
+//! What does a step do to the objects, and to its thread?
+//!
+//! Atomics and reference counts are nearly all there is, so they have ways of their own; what comes of
+//! an operation on them is the same on each way.
+
+use crate::rt::object::{State, atomic, count};
+use crate::rt::trace::dependency::{Class, Label, Nature, classify};
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
+use crate::rt::trace::{Event, NOWHERE, Site};
+
+use super::{Machine, Object, Pending, Thread, is_timed, looks, unannounced, unmet};
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Executed {
+    pub(crate) outcome: Outcome,
+    pub(crate) label: Label,
+    pub(crate) alternatives: u32,
+    pub(crate) before: Option<u64>,
+    pub(crate) quiet_at: u32,
+}
+
+impl Thread {
+    /// What an operation on an atomic means for whether the thread is in a loop that only looks.
+    #[inline]
+    fn saw(&mut self, object: ObjectId, before: u64, after: u64, outcome: Outcome) {
+        if after != before {
+            self.spin.change();
+            self.let_go_in_a_row = 0;
+        } else if outcome != Outcome::Done {
+            self.spin.read(object, before);
+        }
+    }
+}
+
+impl Executed {
+    /// A step that could only come out in one way.
+    #[inline]
+    fn plainly(outcome: Outcome, label: Label, before: Option<u64>) -> Executed {
+        Executed {
+            outcome,
+            label,
+            alternatives: 1,
+            before,
+            quiet_at: 0,
+        }
+    }
+
+    /// The event that this step of an announced operation was.
+    #[inline(always)]
+    pub(crate) fn event(&self, step: Step, operation: &Operation, site: Site) -> Event {
+        Event {
+            thread: step.thread,
+            // The trace knows what comes before.
+            index: 0,
+            previous: NOWHERE,
+            operation: *operation,
+            outcome: self.outcome,
+            label: self.label,
+            alternative: step.alternative,
+            alternatives: self.alternatives,
+            before: self.before,
+            quiet_at: self.quiet_at,
+            site,
+        }
+    }
+}
+
+impl Machine {
+    /// Executes the announced step of an enabled thread.
+    #[inline]
+    pub(crate) fn step(&mut self, step: Step) -> (Pending, Executed) {
+        let entry = &mut self.threads[step.thread.index()];
+        let Some(pending) = entry.pending.take() else {
+            unannounced(step.thread)
+        };
+        let executed = self.perform(step, &pending.operation, pending.site);
+        (pending, executed)
+    }
+
+    /// Whether a thread that is about to announce this can do it at once.
+    #[inline]
+    pub(crate) fn can_perform(&self, thread: ThreadId, operation: &Operation) -> bool {
+        operation.kind.is_atomic() || {
+            let entry = &self.threads[thread.index()];
+            self.can_happen(thread, entry, operation)
+        }
+    }
+
+    /// Executes an operation that its thread has not announced before on an atomic or a reference count,
+    /// which is of this kind and holds `memory`. `None` if nothing was done: because the object is
+    /// another one, because the thread has to wait for a change before, because the operation is not one
+    /// of the frequent ones, or because `fits` says no to the label.
+    #[inline(always)]
+    pub(crate) fn perform_known(
+        &mut self,
+        step: Step,
+        (operation, site): (&Operation, Site),
+        (of, memory): (ObjectKind, u64),
+        fits: impl FnOnce(Label) -> bool,
+    ) -> Option<Executed> {
+        let object = operation.object;
+        let kind = &operation.kind;
+        let state = match self.objects.get_mut(object.index()) {
+            Some(Some(object)) => &mut object.state,
+            _ => return None,
+        };
+        let entry = self.threads.get_mut(step.thread.index())?;
+        match (state, of) {
+            (State::Atomic { ty, value }, ObjectKind::Atomic(of)) => {
+                let before = *value;
+                if *ty != of || before != memory {
+                    return None;
+                }
+                let (after, outcome) = atomic::apply(of, before, kind, step.alternative);
+                let label = Label::of(object, classify(kind, outcome, Nature::Plain));
+                if !fits(label) {
+                    return None;
+                }
+                if looks(kind) {
+                    let bound = self.limits.unhinted_spin_bound;
+                    if entry.spin.may_wait(bound) {
+                        return None;
+                    }
+                    entry.spin.reread(site, object, before, bound);
+                }
+                *value = after;
+                entry.events += 1;
+                entry.saw(object, before, after, outcome);
+                Some(Executed {
+                    alternatives: atomic::alternatives(before, kind),
+                    ..Executed::plainly(outcome, label, Some(before))
+                })
+            }
+            (State::Count { observed, count }, ObjectKind::Count { observed: of })
+                if matches!(kind, OpKind::Retain | OpKind::Release { .. }) =>
+            {
+                let before = *count;
+                if *observed != of || before != memory {
+                    return None;
+                }
+                let (after, outcome) = count::apply(before, kind);
+                let nature = count::nature(of);
+                let label = Label::new(object, kind, outcome, nature);
+                if !fits(label) {
+                    return None;
+                }
+                *count = after;
+                entry.events += 1;
+                Some(Executed::plainly(outcome, label, Some(before)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Executes a step that its thread has not announced before.
+    #[inline(always)]
+    pub(crate) fn perform(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
+        let Operation { object, ref kind } = *operation;
+        let entry = &mut self.threads[step.thread.index()];
+        entry.events += 1;
+        if !kind.is_atomic() {
+            return self.execute(step, operation, site);
+        }
+        // What happens to an atomic is by far the most frequent.
+        let Some(Object {
+            state: State::Atomic { ty, value },
+            ..
+        }) = &mut self.objects[object.index()]
+        else {
+            unmet(object)
+        };
+        let before = *value;
+        let (after, outcome) = atomic::apply(*ty, before, kind, step.alternative);
+        *value = after;
+        let class = classify(kind, outcome, Nature::Plain);
+        entry.saw(object, before, after, outcome);
+        Executed {
+            alternatives: atomic::alternatives(before, kind),
+            ..Executed::plainly(outcome, Label::of(object, class), Some(before))
+        }
+    }
+
+    /// Executes an operation on anything but an atomic.
+    fn execute(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
+        let thread = step.thread;
+        let label = |class| Label::of(operation.object, class);
+        match operation.kind {
+            // What a thread does in its life, whatever else it does.
+            OpKind::Start => Executed::plainly(Outcome::Done, label(Class::Local), None),
+            OpKind::Spawn { child } => {
+                let entry = &mut self.threads[thread.index()];
+                entry.children += 1;
+                entry.spin.change();
+                self.add_thread(child, site);
+                Executed::plainly(Outcome::Done, label(Class::Spawn), Some(0))
+            }
+            OpKind::Exit => {
+                self.live.retain(|&t| t != thread);
+                *self.finished(operation.object) = true;
+                Executed::plainly(Outcome::Done, label(Class::Exit), Some(0))
+            }
+            OpKind::Join => {
+                if let Region::Thread(joined) = self.names.place(operation.object).region {
+                    let joined = &mut self.threads[joined.index()].joined;
+                    self.unjoined -= !*joined as u32;
+                    *joined = true;
+                }
+                let finished = *self.finished(operation.object) as u64;
+                Executed::plainly(Outcome::Done, label(Class::Join), Some(finished))
+            }
+            // A loop that clones an `Arc` and drops it again is as idle as one that does not.
+            ref kind if kind.counts() => {
+                let Some(object) = &mut self.objects[operation.object.index()] else {
+                    unmet(operation.object)
+                };
+                let before = object.state.pack();
+                let shown = object.state.polled();
+                let outcome = object.state.apply(thread, kind, step.alternative);
+                if object.state.polled() == shown && outcome != Outcome::Done {
+                    let log = &mut self.threads[thread.index()].spin;
+                    log.read(operation.object, shown);
+                }
+                Executed::plainly(outcome, object.state.label(operation, outcome), before)
+            }
+            _ => self.execute_another(step, operation, site),
+        }
+    }
+
+    /// Whether the thread that this object stands for has finished.
+    fn finished(&mut self, object: ObjectId) -> &mut bool {
+        match &mut self.objects[object.index()] {
+            Some(Object {
+                state: State::Thread { finished },
+                ..
+            }) => finished,
+            _ => unmet(object),
+        }
+    }
+
+    /// Executes an operation that is none of the most frequent ones.
+    fn execute_another(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
+        let thread = step.thread;
+        let local = Label::of(operation.object, Class::Local);
+        let mut executed = Executed::plainly(Outcome::Done, local, None);
+        match operation.kind {
+            OpKind::Choose { options } => {
+                executed.alternatives = options;
+                executed.outcome = Outcome::Value(step.alternative as u64);
+            }
+            OpKind::Fence { .. } | OpKind::GiveUp => {}
+            OpKind::Wait { .. } => {
+                let entry = &mut self.threads[thread.index()];
+                match entry.released.take() {
+                    Some(events) => {
+                        executed.outcome = Outcome::LetGo;
+                        executed.quiet_at = events;
+                        entry.let_go_in_a_row += 1;
+                    }
+                    None => entry.let_go_in_a_row = 0,
+                }
+                executed.label = Label::new(
+                    operation.object,
+                    &operation.kind,
+                    executed.outcome,
+                    Nature::Plain,
+                );
+            }
+            ref kind => {
+                let Some(object) = &mut self.objects[operation.object.index()] else {
+                    unmet(operation.object)
+                };
+                executed.alternatives = object.state.alternatives(kind);
+                executed.before = object.state.pack();
+                let shown = object.state.polled();
+                executed.outcome = object.state.apply(thread, kind, step.alternative);
+                executed.label = object.state.label(operation, executed.outcome);
+                let looks = only_looks(kind) && (executed.outcome.succeeded());
+                // A dropped sender is a change even if it is not the last one: which one is the last
+                // depends on the order.
+                let changed =
+                    !looks && object.state.polled() != shown || matches!(kind, OpKind::DropSender);
+                let entry = &mut self.threads[thread.index()];
+                if is_silent(kind, executed.outcome) {
+                    // Neither a change nor a look.
+                } else if changed {
+                    entry.spin.change();
+                    entry.let_go_in_a_row = 0;
+                } else if executed.outcome != Outcome::Done || looks {
+                    // A lock that was taken was free.
+                    let seen = if looks { shown & !3 } else { shown };
+                    entry.spin.read(operation.object, seen);
+                }
+                if is_timed(kind) {
+                    entry.timeouts = match entry.timeouts {
+                        _ if executed.outcome.succeeded() => (None, 0),
+                        (Some(before), times) if before == site => (Some(site), times + 1),
+                        _ => (Some(site), 1),
+                    };
+                }
+            }
+        }
+        executed
+    }
+}
+
+/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock only
+/// to look at what it protects is no progress.
+fn only_looks(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Lock
+            | OpKind::TryLock
+            | OpKind::Unlock { changed: false }
+            | OpKind::ReadLock
+            | OpKind::TryRead
+            | OpKind::UnlockRead
+            | OpKind::WriteLock
+            | OpKind::TryWrite
+            | OpKind::UnlockWrite { changed: false }
+    )
+}
+
+/// Whether the operation counts neither as a change nor as a look. It commutes with others that change
+/// what it would have seen, so what it saw must not decide when a loop waits.
+fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
+    match kind {
+        OpKind::Unpark | OpKind::Taken { .. } => true,
+        OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
+        OpKind::Awake { .. } => !outcome.succeeded(),
+        _ => false,
+    }
+}
