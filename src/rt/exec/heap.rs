@@ -97,8 +97,6 @@ pub(crate) struct Heap {
 #[derive(Default)]
 struct State {
     blocks: Blocks,
-    /// The blocks that were freed.
-    gone: Blocks,
     kept: Queue,
     fault: Option<Fault>,
     watched: Watched,
@@ -166,7 +164,6 @@ impl Heap {
         let mut state = self.state.take().unwrap_or_default();
         state.execution += 1;
         state.blocks.clear();
-        state.gone.clear();
         state.fault = None;
         state.freed.clear();
         self.state.set(Some(state));
@@ -200,7 +197,7 @@ impl Heap {
     /// The block that contained `address` and was freed, if no other one contains it now.
     pub(crate) fn find_gone(&self, address: usize) -> Option<Block> {
         self.with(|state| match state.blocks.contain(address) {
-            false => state.gone.find(address),
+            false => state.blocks.find_gone(address),
             true => None,
         })
         .flatten()
@@ -213,7 +210,7 @@ impl Heap {
 
     /// The live blocks that somebody has asked for and that must not stay, in the order of their names.
     pub(crate) fn live_and_found(&self) -> Vec<Block> {
-        let found = |state: &mut State| match state.blocks.len() {
+        let found = |state: &mut State| match state.blocks.live() {
             0 => Vec::new(),
             _ => (state.blocks.iter())
                 .filter(|b| b.found && !b.forgiven)
@@ -233,7 +230,7 @@ impl Heap {
     /// How many blocks are live.
     #[cfg(test)]
     pub(crate) fn live_count(&self) -> usize {
-        self.with(|state| state.blocks.len()).unwrap_or(0)
+        self.with(|state| state.blocks.live()).unwrap_or(0)
     }
 
     /// The live blocks in the order of their names: by thread, events, layout and number.
@@ -315,17 +312,16 @@ impl Heap {
     fn note_freed(&self, start: usize, layout: Layout) -> Free {
         let by = self.thread.get();
         let freed = self.with(|state| {
-            if let Some(block) = state.blocks.remove(start, layout.size()) {
+            if let Some(block) = state.blocks.bury(start, layout.size(), by) {
                 if !block.has(layout) && !self.recording.get() {
                     // Another OS thread has freed it, and the runtime has got its memory.
+                    state.blocks.remove(start, layout.size());
                     return (Free::Now, None);
                 }
                 if block.found {
                     state.freed.push((start, layout.size()));
                     self.some_freed.set(true);
                 }
-                let freed = Some(by);
-                state.gone.insert(Block { freed, ..block });
                 if block.has(layout) {
                     return (Free::AtTheEnd, Some(block));
                 }
@@ -336,10 +332,10 @@ impl Heap {
             let fault = match self.recording.get() {
                 true => state.misplaced(start, layout),
                 // What the runtime itself frees is sound, if it is not the user's.
-                false if state.gone.has(start, layout.size()) => {
-                    state.gone.find(start).map(Fault::Again)
-                }
-                false => return (Free::Now, None),
+                false => match state.blocks.get(start, layout.size()) {
+                    Some(block) => Some(Fault::Again(block)),
+                    None => return (Free::Now, None),
+                },
             };
             self.some_freed.set(true);
             match fault {
@@ -386,7 +382,7 @@ impl Heap {
         self.with(|state| state.kept.push(kept));
         while let Some(kept) = self.with(|state| state.kept.surplus()).flatten() {
             let (start, size) = (kept.start.addr(), kept.layout.size());
-            self.with(|state| state.gone.remove(start, size));
+            self.with(|state| state.blocks.remove(start, size));
             kept.release();
         }
     }
@@ -407,7 +403,7 @@ impl State {
                 offset => Fault::Inside(block, offset),
             });
         }
-        let block = self.gone.find(start)?;
+        let block = self.blocks.find_gone(start)?;
         Some(Fault::Again(block))
     }
 
@@ -494,8 +490,7 @@ pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
     let mut knows = false;
     with_attached(|heap| {
         let (start, size) = (start.addr(), layout.size());
-        let known =
-            |state: &mut State| state.blocks.has(start, size) || state.gone.has(start, size);
+        let known = |state: &mut State| state.blocks.get(start, size).is_some();
         knows = heap.with(known) == Some(true);
     });
     knows

@@ -94,7 +94,7 @@ impl Runtime {
             let me = self.current.get();
             self.heap.drain_freed(|start, length| {
                 if end.is_none() {
-                    let block = self.heap.find_gone(start).map(|block| block.name());
+                    let block = || self.heap.find_gone(start).map(|block| block.name());
                     end = inner.freed(start, length, me, block);
                 }
                 let Inner { table, races, .. } = &mut *inner;
@@ -149,6 +149,9 @@ impl Runtime {
         ended: &[(ThreadId, (usize, usize))],
         address: usize,
     ) -> Result<Region, Gone> {
+        if let Some(block) = self.heap.find(address) {
+            return Ok(region(block.name(), address - block.start));
+        }
         for (index, running) in threads.iter().enumerate() {
             let Some(running) = running else { continue };
             let (bottom, top) = running.stack;
@@ -159,9 +162,6 @@ impl Runtime {
                     depth,
                 });
             }
-        }
-        if let Some(block) = self.heap.find(address) {
-            return Ok(region(block.name(), address - block.start));
         }
         if let Some(block) = self.heap.find_gone(address) {
             return Err(gone(&block));
@@ -241,7 +241,7 @@ impl Inner {
         start: usize,
         length: usize,
         thread: ThreadId,
-        block: Option<Block>,
+        block: impl FnOnce() -> Option<Block>,
     ) -> Option<Box<DataRace>> {
         // What a closure owned is freed by the main thread, after it has joined the others.
         if self.driver.machine.is_alone(thread) {
@@ -262,15 +262,15 @@ impl Inner {
             return None;
         }
         self.watch_races();
-        let mine = self.driver.executed().iter().rev();
-        let last = mine.clone().find(|event| event.thread == thread)?;
+        let mut latest = self.driver.executed().iter().rev();
+        let last = latest.find(|event| event.thread == thread)?;
         let access = Access {
             thread,
             effect: Effect::Free,
             site: last.site,
             after: self.driver.machine.events_of(thread),
         };
-        let free = self.races.free((start, length), &objects, access, block);
+        let free = self.races.free((start, length), &objects, access, block());
         free.err().map(|race| self.explained(race))
     }
 }

@@ -74,23 +74,31 @@ impl Block {
         }
     }
 
+    fn is_live(&self) -> bool {
+        self.freed.is_none()
+    }
+
     fn contains(&self, address: usize) -> bool {
         address.wrapping_sub(self.start) < self.size
     }
 }
 
-/// The live blocks, by address.
+/// The blocks of an execution, by address: live ones, and those that were freed and whose memory is kept.
 pub(super) struct Blocks {
     /// As many as a power of two, or none; never more than half of them in use.
     slots: Vec<Slot>,
     len: usize,
-    /// How many blocks of each class are live, and the set of classes that have any.
+    /// How many of them are live.
+    live: usize,
+    /// How many blocks there are of each class, and the set of classes that have any.
     population: [usize; CLASSES],
     classes: u64,
     /// The serial number of the newest block ever.
     serial: u64,
     /// Slots with a serial number up to this one are empty.
     cleared: u64,
+    /// Where the block is listed that was found last, if none was listed or taken off since.
+    latest: Option<usize>,
 }
 
 /// An entry of the table. Empty slots end a search; which ones are empty depends on
@@ -133,40 +141,47 @@ impl Default for Blocks {
         Blocks {
             slots: Vec::new(),
             len: 0,
+            live: 0,
             population: [0; CLASSES],
             classes: 0,
             serial: 0,
             cleared: 0,
+            latest: None,
         }
     }
 }
 
 impl Blocks {
-    pub(super) fn len(&self) -> usize {
-        self.len
+    /// How many blocks are live.
+    pub(super) fn live(&self) -> usize {
+        self.live
     }
 
     /// Forgets all blocks.
     pub(super) fn clear(&mut self) {
         self.cleared = self.serial;
+        self.latest = None;
         self.len = 0;
+        self.live = 0;
         self.population = [0; CLASSES];
         self.classes = 0;
     }
 
+    /// The live blocks.
     pub(super) fn iter(&self) -> impl Iterator<Item = Block> {
-        let some = if self.len == 0 { &[] } else { &self.slots[..] };
+        let some = if self.live == 0 { &[] } else { &self.slots[..] };
         some.iter()
-            .filter(|slot| slot.serial > self.cleared)
+            .filter(|slot| slot.serial > self.cleared && slot.block.is_live())
             .map(|slot| slot.block)
     }
 
-    /// Lists a block. Blocks without a byte are not listed, because no address is in them.
+    /// Lists a live block. Blocks without a byte are not listed, because no address is in them.
     #[inline]
     pub(super) fn insert(&mut self, block: Block) {
         if block.size == 0 {
             return;
         }
+        self.latest = None;
         if (self.len + 1) * 2 > self.slots.len() {
             self.grow();
         }
@@ -185,66 +200,92 @@ impl Blocks {
             serial: self.serial,
         };
         self.len += 1;
+        self.live += 1;
         let class = class(block.size);
         self.population[class as usize] += 1;
         self.classes |= 1 << class;
     }
 
-    /// Takes the block with this start and size off the list.
+    /// Notes that the live block with this start and size has been freed `by` a thread after so many
+    /// events. Gives it as it was.
     #[inline]
+    pub(super) fn bury(&mut self, start: usize, size: usize, by: (u32, u32)) -> Option<Block> {
+        let at = self.listed(start, size)?;
+        let block = &mut self.slots[at].block;
+        if !block.is_live() {
+            return None;
+        }
+        let before = *block;
+        block.freed = Some(by);
+        self.live -= 1;
+        Some(before)
+    }
+
+    /// Takes the block with this start and size off the list.
     pub(super) fn remove(&mut self, start: usize, size: usize) -> Option<Block> {
+        let at = self.listed(start, size)?;
+        let block = self.slots[at].block;
+        self.forget(at);
+        Some(block)
+    }
+
+    /// The block with this start and size, if it is on the list.
+    pub(super) fn get(&self, start: usize, size: usize) -> Option<Block> {
+        let at = self.listed(start, size)?;
+        Some(self.slots[at].block)
+    }
+
+    /// Where the block with this start and size is listed.
+    #[inline]
+    fn listed(&self, start: usize, size: usize) -> Option<usize> {
         if self.len == 0 || size == 0 {
             return None;
         }
         let mut at = self.home(start, size);
         while !self.is_empty(at) {
-            let block = self.slots[at].block;
-            if block.start == start {
-                self.forget(at);
-                return Some(block);
+            if self.slots[at].block.start == start {
+                return Some(at);
             }
             at = self.next(at);
         }
         None
     }
 
-    /// Whether a block with this start and size is on the list.
-    #[inline]
-    pub(super) fn has(&self, start: usize, size: usize) -> bool {
-        if self.len == 0 || size == 0 {
-            return false;
-        }
-        let mut at = self.home(start, size);
-        while !self.is_empty(at) {
-            if self.slots[at].block.start == start {
-                return true;
-            }
-            at = self.next(at);
-        }
-        false
-    }
-
-    /// The newest block that contains `address`. Marks it as found.
+    /// The newest live block that contains `address`. Marks it as found.
     pub(super) fn find(&mut self, address: usize) -> Option<Block> {
-        let at = self.position(address)?;
+        let again = self.latest.filter(|&at| {
+            let block = &self.slots[at].block;
+            block.contains(address) && block.is_live()
+        });
+        let at = match again {
+            Some(at) => at,
+            None => self.position(address, true)?,
+        };
+        self.latest = Some(at);
         self.slots[at].block.found = true;
         Some(self.slots[at].block)
     }
 
-    /// Whether a block contains `address`. Marks nothing.
+    /// The newest block that contained `address` and was freed.
+    pub(super) fn find_gone(&self, address: usize) -> Option<Block> {
+        let at = self.position(address, false)?;
+        Some(self.slots[at].block)
+    }
+
+    /// Whether a live block contains `address`. Marks nothing.
     pub(super) fn contain(&self, address: usize) -> bool {
-        self.position(address).is_some()
+        self.position(address, true).is_some()
     }
 
     /// Marks the newest block that contains `address` as one that may stay.
     pub(super) fn forgive(&mut self, address: usize) {
-        if let Some(at) = self.position(address) {
+        if let Some(at) = self.position(address, true) {
             self.slots[at].block.forgiven = true;
         }
     }
 
-    /// Where the newest block that contains `address` is listed.
-    fn position(&self, address: usize) -> Option<usize> {
+    /// Where the newest block is listed that contains `address` and is live or not.
+    fn position(&self, address: usize, live: bool) -> Option<usize> {
         let mut newest = None;
         let mut classes = self.classes;
         while classes != 0 {
@@ -256,6 +297,7 @@ impl Blocks {
                 while !self.is_empty(at) {
                     let slot = &self.slots[at];
                     if slot.block.contains(address)
+                        && slot.block.is_live() == live
                         && newest.is_none_or(|known: usize| self.slots[known].serial < slot.serial)
                     {
                         newest = Some(at);
@@ -270,7 +312,10 @@ impl Blocks {
     /// Empties a slot that is in use.
     #[inline]
     fn forget(&mut self, mut hole: usize) {
-        let class = class(self.slots[hole].block.size);
+        let block = &self.slots[hole].block;
+        let class = class(block.size);
+        self.live -= block.is_live() as usize;
+        self.latest = None;
         self.len -= 1;
         self.population[class as usize] -= 1;
         if self.population[class as usize] == 0 {
