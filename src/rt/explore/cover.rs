@@ -10,7 +10,7 @@
 //! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
 
 use crate::rt::trace::NOWHERE;
-use crate::rt::trace::dependency::{Class, Label, commutes, ordered};
+use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
 
@@ -229,27 +229,40 @@ impl<'a> Walk<'a> {
             if self.is_cut(object) {
                 continue;
             }
-            let events = clocks.events_on(object);
-            let from = events.partition_point(|&p| p <= self.first);
-            // Of an object whose labels have counts, which depend on what happened to it before.
-            let mut state = (COUNTED.iter().any(|&class| clocks.knows(object, class)))
-                .then(|| state_before(self.run, self.first, object));
-            for &position in &events[from..] {
-                let event = trace.at(position);
-                // What is cheap is asked first.
-                if state.is_none() && holds(event.label) || !self.is_item(position) {
-                    continue;
+            if COUNTED.iter().any(|&class| clocks.knows(object, class)) {
+                // The labels have counts, which depend on what happened to the object before.
+                let events = clocks.events_on(object);
+                let from = events.partition_point(|&p| p <= self.first);
+                let mut state = state_before(self.run, self.first, object);
+                for &position in &events[from..] {
+                    if !self.is_item(position) {
+                        continue;
+                    }
+                    let event = trace.at(position);
+                    let mut other = event.label;
+                    if event.operation.object == object {
+                        let outcome = state.apply(event.thread, &event.operation.kind, 0);
+                        other = state.label(&event.operation, outcome);
+                    }
+                    if !holds(other) && !self.is_gone(position) {
+                        return false;
+                    }
                 }
-                let mut other = event.label;
-                if let Some(state) = &mut state
-                    && event.operation.object == object
-                {
-                    let outcome = state.apply(event.thread, &event.operation.kind, 0);
-                    other = state.label(&event.operation, outcome);
-                }
-                if !holds(other) && !self.is_gone(position) {
-                    return false;
-                }
+                continue;
+            }
+            let slots = match label.class {
+                Class::Wait => clocks.changing_slots(object),
+                class => CONFLICTING_SLOTS[class as usize],
+            };
+            let first = self.first;
+            // What is cheap is asked first.
+            let against = |position| {
+                !holds(trace.at(position).label)
+                    && self.is_item(position)
+                    && !self.is_gone(position)
+            };
+            if clocks.any_access(object, slots, first, against) {
+                return false;
             }
         }
         true

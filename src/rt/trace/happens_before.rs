@@ -15,10 +15,11 @@
 //! component, which is its index.
 
 use super::dependency::{
-    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, ReadSets, SLOTS, changes_value, ordered,
+    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, Label, ReadSets, SLOTS, changes_value,
+    ordered,
 };
 use super::id::{ObjectId, ThreadId};
-use super::{NOWHERE, Trace};
+use super::{Event, NOWHERE, Trace};
 
 /// Two events of different threads, ordered, with nothing between them in happens-before. Both are
 /// positions in the trace.
@@ -137,17 +138,52 @@ impl HappensBefore {
         record.is_some_and(|record| record.classes.contains(class))
     }
 
+    /// Whether `found` holds of an event on `object` behind `after` in one of these slots.
+    #[inline]
+    pub(crate) fn any_access(
+        &self,
+        object: ObjectId,
+        slots: u32,
+        after: u32,
+        mut found: impl FnMut(u32) -> bool,
+    ) -> bool {
+        let Some(record) = self.objects.get(object.index()) else {
+            return false;
+        };
+        let mut slots = slots & record.used;
+        while slots != 0 {
+            let mut access = record.heads[slots.trailing_zeros() as usize];
+            slots &= slots - 1;
+            while access != NOWHERE {
+                let Access {
+                    event, previous, ..
+                } = self.accesses[access as usize];
+                if event <= after {
+                    break;
+                }
+                if found(event) {
+                    return true;
+                }
+                access = previous;
+            }
+        }
+        false
+    }
+
+    /// The slots of the events on `object` that may change what a wait looks at. Classes that no object has
+    /// together share slots, so this is less than the slots of all such classes.
+    pub(crate) fn changing_slots(&self, object: ObjectId) -> u32 {
+        let changing = ALL.into_iter().filter(|&class| changes_value(class));
+        let known = changing.filter(|&class| self.knows(object, class));
+        known.fold(0, |slots, class| slots | 1 << class.slot())
+    }
+
     /// The positions of the events on `object` that may change what a wait looks at, and of some others
     /// of the same slots.
     pub(crate) fn changes_of(&self, object: ObjectId) -> impl Iterator<Item = u32> {
         let record = self.objects.get(object.index());
-        let mut slots = 0_u32;
-        for class in ALL {
-            if self.knows(object, class) && changes_value(class) {
-                slots |= 1 << class.slot();
-            }
-        }
-        let slots = (0..SLOTS).filter(move |slot| slots >> slot & 1 == 1);
+        let changing = self.changing_slots(object);
+        let slots = (0..SLOTS).filter(move |slot| changing >> slot & 1 == 1);
         let heads = slots.filter_map(move |slot| Some(record?.heads[slot]));
         heads.flat_map(move |head| {
             let mut access = head;
@@ -195,6 +231,9 @@ impl HappensBefore {
 
     fn add(&mut self, trace: &Trace, sets: &ReadSets, position: u32) {
         let event = trace.at(position);
+        if event.previous != NOWHERE && self.add_to_own(event, position) {
+            return;
+        }
         let predecessor = trace.predecessor(position);
         let (start, len) = match predecessor {
             Some(p) => (self.rows[p as usize].start, self.rows[p as usize].len),
@@ -257,8 +296,10 @@ impl HappensBefore {
         }
         if !self.candidates.is_empty() {
             let mut candidates = std::mem::take(&mut self.candidates);
-            candidates.sort_unstable_by(|a, b| b.cmp(a));
-            candidates.dedup();
+            if candidates.len() > 1 {
+                candidates.sort_unstable_by(|a, b| b.cmp(a));
+                candidates.dedup();
+            }
             for &first in &candidates {
                 let earlier = trace.at(first);
                 let covered = if joined {
@@ -288,6 +329,38 @@ impl HappensBefore {
             row.len = self.scratch.len() as u32;
             self.clocks.extend_from_slice(&self.scratch);
         }
+    }
+
+    /// [`HappensBefore::add`] for an event on an object that no other thread has touched, which is ordered
+    /// behind nothing but the thread's event before. False if it is none.
+    #[inline]
+    fn add_to_own(&mut self, event: &Event, position: u32) -> bool {
+        let Label { object, class, .. } = event.label;
+        let Some(record) = self.objects.get_mut(object.index()) else {
+            return false;
+        };
+        let is_own = record.owner == Some(event.thread);
+        if !is_own
+            || matches!(
+                class,
+                Class::Local | Class::Spawn | Class::LetGo | Class::Wait
+            )
+        {
+            return false;
+        }
+        let Row { start, len, .. } = self.rows[event.previous as usize];
+        self.rows.push(Row {
+            start,
+            len,
+            latest: event.previous + 1,
+            accesses: self.accesses.len() as u32,
+            races: self.races.len() as u32,
+            clocks: self.clocks.len() as u32,
+        });
+        let access = self.accesses.len() as u32;
+        self.accesses
+            .push(record.access(event.thread, object, class, position, access));
+        true
     }
 
     fn row_value(&self, row: Row, thread: ThreadId) -> u32 {
@@ -320,12 +393,13 @@ impl HappensBefore {
         if self.scratch.len() < len {
             self.scratch.resize(len, 0);
         }
-        for i in 0..row.len as usize {
-            let theirs = self.clocks[row.start as usize + i];
-            if i != own && self.scratch[i] < theirs {
-                self.scratch[i] = theirs;
-            }
+        // The row leaves out the owner's own component, which must not count here.
+        let before = self.scratch[own];
+        let theirs = &self.clocks[row.start as usize..(row.start + row.len) as usize];
+        for (ours, &theirs) in self.scratch.iter_mut().zip(theirs) {
+            *ours = (*ours).max(theirs);
         }
+        self.scratch[own] = before;
         if self.scratch[own] < event.index + 1 {
             self.scratch[own] = event.index + 1;
         }
@@ -374,7 +448,6 @@ impl HappensBefore {
 
     #[inline]
     fn record(&mut self, position: u32, thread: ThreadId, object: ObjectId, class: Class) {
-        let slot = class.slot();
         if self.objects.len() <= object.index() {
             let empty = Record {
                 heads: [NOWHERE; SLOTS],
@@ -387,17 +460,33 @@ impl HappensBefore {
         }
         let record = &mut self.objects[object.index()];
         record.owner = (record.events.is_empty() || record.owner == Some(thread)).then_some(thread);
-        record.used |= 1 << slot;
-        record.classes.add(class);
-        let access = Access {
+        let access = self.accesses.len() as u32;
+        self.accesses
+            .push(record.access(thread, object, class, position, access));
+    }
+}
+
+impl Record {
+    /// Notes the access with this number, by the event at `position`.
+    #[inline]
+    fn access(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        class: Class,
+        position: u32,
+        number: u32,
+    ) -> Access {
+        let slot = class.slot();
+        self.used |= 1 << slot;
+        self.classes.add(class);
+        self.events.push(position);
+        Access {
             event: position,
             thread,
             object,
             slot: slot as u32,
-            previous: record.heads[slot],
-        };
-        record.heads[slot] = self.accesses.len() as u32;
-        record.events.push(position);
-        self.accesses.push(access);
+            previous: std::mem::replace(&mut self.heads[slot], number),
+        }
     }
 }
