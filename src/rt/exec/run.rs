@@ -186,6 +186,9 @@ pub(crate) fn explore(
 /// Memory that is older than the execution gets back what it held before. What was in it may be
 /// dropped.
 fn put_back_statics(runtime: &Runtime) {
+    if runtime.inner.borrow_mut().table.reset_if_nothing_is_older() {
+        return;
+    }
     let mut table = std::mem::take(&mut runtime.inner.borrow_mut().table);
     runtime.stopping.set(true);
     runtime.heap.record(true);
@@ -232,22 +235,10 @@ fn execute(
         inner.take(next);
     }
     loop {
-        let thread = {
-            let mut inner = runtime.inner.borrow_mut();
-            if let Some(end) = inner.end.take() {
-                return end;
-            }
-            match inner.next.take() {
-                Some(thread) => thread,
-                None => {
-                    // The last step was the end of a thread.
-                    let next = inner.next();
-                    inner.take(next);
-                    continue;
-                }
-            }
+        let (thread, mut coroutine) = match next(&mut runtime.inner.borrow_mut(), pool) {
+            Ok(next) => next,
+            Err(end) => return end,
         };
-        let mut coroutine = take_coroutine(runtime, pool, thread);
         match resume(runtime, thread, &mut coroutine) {
             Resumed::Suspended => put_back(runtime, thread, coroutine),
             Resumed::Finished(Ok(())) => {
@@ -272,14 +263,31 @@ fn execute(
     }
 }
 
-/// The coroutine of a thread that is about to go on; a new one if it is about to start.
-fn take_coroutine(runtime: &Runtime, pool: &mut Pool, thread: ThreadId) -> Coroutine {
-    let mut inner = runtime.inner.borrow_mut();
+/// The thread that goes on, with its coroutine; how the execution has ended if none does.
+fn next(inner: &mut Inner, pool: &mut Pool) -> Result<(ThreadId, Coroutine), End> {
+    if inner.end.is_none() && inner.next.is_none() {
+        // The last step was the end of a thread.
+        let next = inner.next();
+        inner.take(next);
+    }
+    if inner.end.is_some()
+        && let Some(end) = inner.end.take()
+    {
+        return Err(end);
+    }
+    let Some(thread) = inner.next.take() else {
+        unreachable!("dpor bug: a step that is neither a thread's nor the end")
+    };
     if let Some(Some(running)) = inner.threads.get_mut(thread.index())
         && let Some(coroutine) = running.coroutine.take()
     {
-        return coroutine;
+        return Ok((thread, coroutine));
     }
+    Ok((thread, start(inner, pool, thread)))
+}
+
+/// A coroutine for a thread that is about to start.
+fn start(inner: &mut Inner, pool: &mut Pool, thread: ThreadId) -> Coroutine {
     let at = inner.spawned.iter().position(|(t, _)| *t == thread);
     let Some(at) = at else {
         panic!("dpor bug: {thread:?} has neither a stack nor a body")
