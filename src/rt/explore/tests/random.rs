@@ -345,14 +345,19 @@ fn instruction(
     }
 }
 
-/// Explores the program of this seed with every algorithm; gives the number of traces.
+/// Explores the program of this seed with `Optimal`, and every other one with each of the other
+/// algorithms too, which take longer; gives the number of traces.
 fn check(seed: u64) -> Option<usize> {
     let program = program(seed);
     let oracle = brute_force(&program, 600)?;
     let random = Free::Random(seed | 1);
     let only = std::env::var("DPOR_FUZZ_ALGORITHM").ok();
     for algorithm in ALGORITHMS {
-        if only.as_deref().is_some_and(|only| only != algorithm) {
+        let wanted = match only.as_deref() {
+            Some(only) => only == algorithm,
+            None => algorithm == "optimal" || seed.is_multiple_of(2),
+        };
+        if !wanted {
             continue;
         }
         for free in [Free::Last, random] {
@@ -408,7 +413,7 @@ fn every_algorithm_finds_the_traces_and_final_states_of_random_programs() {
             .map(|worker| {
                 scope.spawn(move || {
                     let (mut checked, mut traces) = (0, 0);
-                    for seed in (start..start + programs).filter(|s| s % workers == worker) {
+                    for seed in (start..start + programs).filter(|s| s / 2 % workers == worker) {
                         if let Some(n) = check(seed) {
                             checked += 1;
                             traces += n;
