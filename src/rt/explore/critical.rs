@@ -16,7 +16,7 @@ use super::reversal::{Reversal, Second, pairs};
 pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, Second)> = Vec::new();
     pairs(run, |first, second| {
-        if position(run, &second) != Some(first) && second.step.alternative == 0 {
+        if second.position(run) != Some(first) && second.step.alternative == 0 {
             found.push((first, second));
         }
     });
@@ -31,7 +31,7 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
         }
     }
     // What is still pending comes after every event.
-    let at = |second: &Second| position(run, second).unwrap_or(u32::MAX);
+    let at = |second: &Second| second.position(run).unwrap_or(u32::MAX);
     found.sort_by_key(|(first, second)| std::cmp::Reverse((*first, at(second))));
     let mut reversal = Reversal::default();
     let mut pairs = Vec::new();
@@ -41,14 +41,6 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
         }
     }
     pairs
-}
-
-/// The position of the second one of a pair; `None` if it is pending.
-fn position(run: &Finished<'_>, second: &Second) -> Option<u32> {
-    match second.predecessor {
-        Some(before) => run.trace.next_of(second.step.thread, before),
-        None => Some(0),
-    }
 }
 
 fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) -> Pair {
@@ -62,7 +54,7 @@ fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) ->
         .find(|it| it.thread == second.step.thread);
     Pair {
         first,
-        second: match (position(run, second), pending) {
+        second: match (second.position(run), pending) {
             (Some(position), _) => Ok(position),
             (None, Some(pending)) => Err(*pending),
             (None, None) => unreachable!("dpor bug: a pair's second operation is not there"),

@@ -44,8 +44,12 @@ pub(crate) struct Plan {
     /// The steps that follow them, before the explorer is asked again. Where the label is known,
     /// the step must come out with it.
     pub(crate) steps: Vec<(Step, Option<Label>)>,
-    /// How many of the steps only repeat what another process has executed before.
+    /// How many of the steps only repeat what was executed before, by another process or in an earlier
+    /// execution than the last.
     pub(crate) repeated: usize,
+    /// The place in the program of the event that the first of the other steps is made instead of, if that is
+    /// not an event of the last execution.
+    pub(crate) instead: Option<Site>,
 }
 
 /// What [`Driver::next`] did.
@@ -209,13 +213,15 @@ impl Driver {
         self.plan.kept = 0;
         self.plan.steps.clear();
         self.plan.repeated = 0;
+        self.plan.instead = None;
         if !self.explorer.begin(&mut self.plan) {
             return false;
         }
         if self.stats.begun() > 0 && !self.plan.steps.is_empty() {
             self.estimator.branch(self.plan.kept + self.plan.repeated);
-            if let Some(event) = self.trace.events().get(self.plan.kept) {
-                self.hotspots.book(event.site);
+            let last = self.trace.events().get(self.plan.kept);
+            if let Some(site) = self.plan.instead.or(last.map(|event| event.site)) {
+                self.hotspots.book(site);
             }
         }
         self.trace.truncate(self.plan.kept);

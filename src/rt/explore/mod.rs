@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `Naive`, `SleepSets` | `exhaustive.rs` |
 //! | `Classic`, `Source` | `backtrack.rs` |
-//! | `Optimal` | `optimal.rs` |
+//! | `Optimal` | `optimal.rs`; in another order than depth-first `frontier.rs` |
 //! | `Bounded` | `bound.rs` |
 //! | `Random`, `Pct`, `Pos` | `sample.rs`, `pct.rs`, `pos.rs` |
 //! | replay of one schedule | `replay.rs` |
@@ -22,9 +22,12 @@ pub(crate) mod critical;
 pub(crate) mod driver;
 pub(crate) mod estimate;
 pub(crate) mod exhaustive;
+pub(crate) mod frontier;
 pub(crate) mod hotspots;
 pub(crate) mod linearise;
+mod open_tree;
 pub(crate) mod optimal;
+pub(crate) mod order;
 pub(crate) mod pct;
 pub(crate) mod pos;
 pub(crate) mod regions;

@@ -17,12 +17,12 @@
 //! are found anew in the same way.
 
 use crate::rt::object::State;
-use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{
     Class, Label, Nature, changes_value, classify, commutes, ordered,
 };
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
+use crate::rt::trace::{NOWHERE, Site};
 
 use super::Finished;
 use super::sleep::Sleeper;
@@ -43,6 +43,28 @@ pub(crate) struct Second {
     pub(crate) operation: Operation,
     /// The event directly before it: of its own thread, or the spawn.
     pub(crate) predecessor: Option<u32>,
+}
+
+impl Second {
+    /// Its position in the execution; `None` if it is pending there.
+    pub(crate) fn position(&self, run: &Finished<'_>) -> Option<u32> {
+        match self.predecessor {
+            Some(before) => run.trace.next_of(self.step.thread, before),
+            None => Some(0),
+        }
+    }
+
+    /// Where in the program it is.
+    pub(crate) fn site(&self, run: &Finished<'_>) -> Option<Site> {
+        match self.position(run) {
+            Some(position) => Some(run.trace.at(position).site),
+            None => {
+                let mut blocked = run.blocked.iter();
+                let found = blocked.find(|blocked| blocked.thread == self.step.thread);
+                found.map(|blocked| blocked.site)
+            }
+        }
+    }
 }
 
 /// A sequence that reverses a race; the buffer is used again and again.

@@ -12,7 +12,7 @@ use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
 
 pub(crate) use search::{
-    ALGORITHMS, Found, brute_force, count, driver, explore_on, explore_up_to, explore_with,
+    ALGORITHMS, Found, ORDERS, brute_force, count, driver, explore_on, explore_up_to, explore_with,
     explorer, key_of, run, stats,
 };
 

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::driver::{Bounds, Driver, Next, Stats};
+use super::super::frontier::Frontier;
+use super::super::order::{Order, Turns};
+use super::super::rng::Rng;
 use super::super::{Explorer, Free, backtrack, exhaustive, optimal};
 use super::{Code, Program, site};
 use crate::rt::object::machine::{Limits, Machine};
@@ -49,7 +52,27 @@ pub(crate) fn explorer(name: &str, free: Free) -> Box<dyn Explorer> {
         "classic" => Box::new(backtrack::Backtrack::classic(free)),
         "source" => Box::new(backtrack::Backtrack::source(free)),
         "optimal" => Box::new(optimal::Optimal::new(free)),
-        other => panic!("no algorithm is called {other}"),
+        other => Box::new(Frontier::new(free, order(other))),
+    }
+}
+
+/// The orders of search by name, besides depth-first.
+pub(crate) const ORDERS: [&str; 5] = [
+    "bit_reversal",
+    "round_robin",
+    "stride",
+    "conflict_first",
+    "random",
+];
+
+fn order(name: &str) -> Order {
+    match name {
+        "bit_reversal" => Order::BitReversal(0),
+        "round_robin" => Order::RoundRobin(Turns::new()),
+        "stride" => Order::Stride(0),
+        "conflict_first" => Order::ConflictFirst(Turns::new()),
+        "random" => Order::Random(Rng::new(1, 0)),
+        other => panic!("no algorithm and no order is called {other}"),
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn wakeup_stress(n: u32) -> Program {
 }
 
 /// T threads look for a free block for their inode ([SS] section 9).
-fn filesystem(threads: i64) -> Program {
+pub(super) fn filesystem(threads: i64) -> Program {
     let (inode, lock_i, busy, lock_b) = (0, 100, 200, 300);
     let body = |t: i64| {
         let i = t % 32;

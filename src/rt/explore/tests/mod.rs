@@ -9,6 +9,7 @@ mod checkpoints;
 mod estimates;
 mod figures;
 mod linearisations;
+mod orders;
 mod random;
 
 use super::testing::{Ins, Program, Val};

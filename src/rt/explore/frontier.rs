@@ -1,0 +1,284 @@
+//! How is every trace explored exactly once, in any order?
+//!
+//! [`optimal`](super::optimal) takes up the planned branch that is deepest. Here any of them may be next
+//! ([`order`](super::order)); still no trace comes twice, and no execution is begun in vain. What
+//! depth-first search decides by time, what is explored already and what is not, is decided here by
+//! the order of siblings, which is that in which they were planned:
+//!
+//! 1. *Sleep sets.* Below a step sleeps whoever slept before it, and the first step of every elder
+//!    sibling, explored or not, as far as the step itself does not wake them. An elder sibling will be
+//!    explored in any case, and the younger ones do not sleep below it, so the promise holds.
+//! 2. *What is covered.* A reversal whose weak initials have a sleeper of its point, or an elder sibling of the
+//!    step that was made there: as in depth-first search, where that one is asleep. If a younger sibling
+//!    is a weak initial the sequence goes on below it, whether it has been started or not, and so on,
+//!    until nobody is asleep (then it is covered) or no child is a weak initial (then the rest of the
+//!    sequence becomes the last child).
+//!
+//! So the tree that has been explored in the end is one that depth-first search could have explored, and
+//! the proof of [SS] (section 6) is about that tree. It is not enough that a younger sibling has been
+//! started: what it must lead to may only show in the executions below an elder one. Two threads unpark a third one
+//! that is in `park_timeout`; with the choice that the branch of the time-out is taken before that in which both
+//! have unparked it, the trace in which the second one does alone is found from the latter, and has to be
+//! planned below the former. So the steps of a branch up to where nobody sleeps are kept until
+//! everything below the point it was planned at has been explored ([`OpenTree::close`]).
+//!
+//! A wakeup tree and what was explored of it are one tree here. Its end is always awake: that is asserted, in
+//! release builds too.
+//!
+//! The price of other orders than depth-first is memory, for everything that is begun and not
+//! finished, and that executions share less with the one before, of which events and clocks are kept.
+
+use crate::rt::trace::NOWHERE;
+use crate::rt::trace::operation::{OpKind, Step};
+
+use super::cover::{Walk, is_behind};
+use super::driver::Plan;
+use super::open_tree::{NodeId, OpenTree, ROOT};
+use super::order::{Branch, Order};
+use super::reversal::{Reversal, Second, pairs};
+use super::sleep::Sleeper;
+use super::{Choice, Explorer, Finished, Free, Point};
+
+/// The explorer that visits each trace once, in an order of choice.
+pub(crate) struct Frontier {
+    free: Free,
+    order: Order,
+    tree: OpenTree,
+    /// The nodes of the current execution, from the root on: those that it was planned with, and those
+    /// beyond up to the last point at which something is planned.
+    path: Vec<NodeId>,
+    /// How many events the current execution was planned with, and how many it had.
+    planned: usize,
+    executed: usize,
+    /// For each point of the current execution, up to the last one that is known, who sleeps there: a part of
+    /// `sleepers`. Nobody does at points behind the planned events.
+    sleep: Vec<(u32, u32)>,
+    sleepers: Vec<Sleeper>,
+    reversal: Reversal,
+    /// The scratch of [`Walk`].
+    heads: Vec<u32>,
+    /// The nodes from the point of a reversal to where it becomes a branch of its own.
+    way: Vec<NodeId>,
+    /// Who will be asleep behind them, unless the reversal wakes them.
+    asleep: Vec<Sleeper>,
+    /// The path of the next execution.
+    next: Vec<NodeId>,
+    started: bool,
+}
+
+impl Frontier {
+    pub(crate) fn new(free: Free, order: Order) -> Frontier {
+        Frontier {
+            free,
+            order,
+            tree: OpenTree::new(),
+            path: vec![ROOT],
+            planned: 0,
+            executed: 0,
+            sleep: vec![(0, 0)],
+            sleepers: Vec::new(),
+            reversal: Reversal::default(),
+            heads: Vec::new(),
+            way: Vec::new(),
+            asleep: Vec::new(),
+            next: Vec::new(),
+            started: false,
+        }
+    }
+
+    /// Finds out who sleeps at the new points, up to the end of the planned events.
+    fn extend(&mut self, run: &Finished<'_>) {
+        for depth in self.sleep.len()..=self.planned.min(run.trace.len()) {
+            let event = run.trace.at(depth as u32 - 1);
+            let survives =
+                |sleeper: &Sleeper| sleeper.survives(&run.machine.sets, event.thread, event.label);
+            let (from, to) = self.sleep[depth - 1];
+            let start = self.sleepers.len() as u32;
+            for i in from..to {
+                let sleeper = self.sleepers[i as usize];
+                if survives(&sleeper) {
+                    self.sleepers.push(sleeper);
+                }
+            }
+            let siblings = self.tree.children(self.path[depth - 1]);
+            for id in siblings.take_while(|&id| id != self.path[depth]) {
+                let sleeper = self.tree.sleeper(id);
+                if survives(&sleeper) {
+                    self.sleepers.push(sleeper);
+                }
+            }
+            self.sleep.push((start, self.sleepers.len() as u32));
+        }
+        assert!(
+            self.sleep
+                .get(self.planned)
+                .is_none_or(|(from, to)| from == to),
+            "dpor bug: a thread is asleep at the end of a planned sequence"
+        );
+    }
+
+    /// Plans the sequence that reverses this pair, unless it is covered.
+    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
+        if run.is_fixed(first as usize) {
+            return;
+        }
+        // A writer's sequence leaves readers out; of all others it is known without them what they are.
+        let writes = second.operation.kind == OpKind::WriteLock;
+        if writes && !self.reversal.build(run, first, second) {
+            return;
+        }
+        let known = writes.then_some(&self.reversal);
+        let mut walk = Walk::new(run, first, second, known, &mut self.heads);
+        let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
+        for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
+            if walk.is_impossible() || walk.begins_with(step, label) {
+                return;
+            }
+        }
+        self.way.clear();
+        if let Some(&[point, current, ..]) = self.path.get(first as usize..) {
+            let mut younger = false;
+            let mut children = self.tree.children(point);
+            while let Some(id) = children.next() {
+                if id == current {
+                    younger = true;
+                    continue;
+                }
+                let child = self.tree.node(id);
+                if walk.begins_with(child.step, child.label) {
+                    if !younger || child.awake {
+                        return;
+                    }
+                    walk.go_by(child.step.thread);
+                    self.way.push(id);
+                    children = self.tree.children(id);
+                }
+                if walk.is_impossible() {
+                    return;
+                }
+            }
+        }
+        let taken = walk.has_taken_second();
+        if !writes && !self.reversal.build(run, first, second) {
+            return;
+        }
+        let heads = &self.heads;
+        self.reversal.retain(|item| match item.position {
+            NOWHERE => !taken,
+            position => !is_behind(heads, item.step.thread, position),
+        });
+        self.put_to_sleep(run, first);
+        self.reversal.trim(run, &self.asleep);
+        self.plan(run, first, second);
+    }
+
+    /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes to
+    /// sleep because of elder siblings, and was not woken by the steps on the way.
+    fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
+        let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
+        self.asleep.clear();
+        (self.asleep).extend_from_slice(&self.sleepers[from as usize..to as usize]);
+        let Some(&[mut point, _, ..]) = self.path.get(first as usize..) else {
+            let e = run.trace.at(first);
+            self.asleep.push(Sleeper {
+                step: e.step(),
+                label: e.label,
+            });
+            return;
+        };
+        for &next in self.way.iter().chain([&NOWHERE]) {
+            let children = self.tree.children(point);
+            let elder = children.take_while(|&id| id != next);
+            self.asleep.extend(elder.map(|id| self.tree.sleeper(id)));
+            if next != NOWHERE {
+                let Sleeper { step, label } = self.tree.sleeper(next);
+                let sets = &run.machine.sets;
+                (self.asleep).retain(|sleeper| sleeper.survives(sets, step.thread, label));
+                point = next;
+            }
+        }
+    }
+
+    /// Plans the reversal, instead of the event at `first`.
+    fn plan(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
+        for depth in self.path.len() - 1..=first as usize {
+            let event = run.trace.at(depth as u32);
+            let id = self.tree.push(self.path[depth], event.step(), event.label);
+            self.path.push(id);
+        }
+        let instead = run.trace.at(first).site;
+        let asleep = &mut self.asleep;
+        let steps = self.reversal.items.iter().map(|item| {
+            let sets = &run.machine.sets;
+            asleep.retain(|sleeper| sleeper.survives(sets, item.step.thread, item.label));
+            (item.step, item.label, asleep.is_empty())
+        });
+        let last = self.way.last().copied();
+        let parent = last.unwrap_or(self.path[first as usize]);
+        let end = self.tree.plan(parent, steps, instead);
+        self.order.add(Branch {
+            end,
+            depth: first + self.way.len() as u32,
+            pair: (instead, second.site(run)),
+        });
+    }
+}
+
+impl Explorer for Frontier {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        if !self.started {
+            self.started = true;
+            return true;
+        }
+        let Some(end) = self.order.next(&self.tree) else {
+            return false;
+        };
+        self.tree.start(end, &mut self.next);
+        let same = self.path.iter().zip(&self.next).take_while(|(a, b)| a == b);
+        // A failure may have ended the last execution before it came to the end of its branch.
+        plan.kept = (same.count() - 1).min(self.executed);
+        // Behind what was planned nobody sleeps.
+        let none = self.sleep.last().map_or(0, |&(_, end)| end);
+        self.sleep
+            .resize(self.sleep.len().max(plan.kept + 1), (none, none));
+        self.sleep.truncate(plan.kept + 1);
+        self.sleepers.truncate(self.sleep[plan.kept].1 as usize);
+        std::mem::swap(&mut self.path, &mut self.next);
+        for &id in &self.path[plan.kept + 1..] {
+            let node = self.tree.node(id);
+            if node.instead.is_some() {
+                plan.instead = node.instead;
+                plan.repeated = plan.steps.len();
+            }
+            plan.steps.push((node.step, Some(node.label)));
+        }
+        self.planned = self.path.len() - 1;
+        true
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        match self.free.pick(at, |_| true) {
+            Some(thread) => Choice::Run(Step::of(thread)),
+            None => Choice::NothingEnabled,
+        }
+    }
+
+    fn finish(&mut self, run: &Finished<'_>) {
+        self.extend(run);
+        pairs(run, |first, second| self.reverse(run, first, &second));
+        self.tree.close(&mut self.path);
+        self.executed = run.trace.len();
+    }
+
+    fn more(&self) -> bool {
+        !self.started || self.tree.branches() > 0
+    }
+
+    fn memory(&self) -> usize {
+        self.tree.bytes()
+            + self.order.bytes()
+            + (self.path.capacity() + self.next.capacity()) * size_of::<NodeId>()
+            + self.sleep.capacity() * size_of::<(u32, u32)>()
+            + self.sleepers.capacity() * size_of::<Sleeper>()
+    }
+}

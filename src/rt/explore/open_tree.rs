@@ -1,0 +1,282 @@
+//! What has been begun, and what is still to be explored?
+//!
+//! One tree holds, for all executions at once, what a depth-first search has on its stack for one. A
+//! node is a step; its children are the steps that have been or will be made after it, in the order
+//! in which they were planned, whatever the order in which they are explored. A *branch* is a chain of
+//! nodes that ends in one without children and has not been started. Where everything below a node has
+//! been explored, its children are forgotten; the node itself stays until its parent is explored too,
+//! because its later siblings sleep with its step and label.
+//!
+//! *Tree order* is the order in which depth-first search comes to the branches: the children of a
+//! node from the first to the last. Those that branch off latest from the first execution come first.
+
+use crate::rt::trace::dependency::{Class, Label};
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::Step;
+use crate::rt::trace::{NOWHERE, Site};
+
+use super::sleep::Sleeper;
+
+/// The index of a node.
+pub(crate) type NodeId = u32;
+
+/// The node before the first step.
+pub(crate) const ROOT: NodeId = 0;
+
+/// A step of an execution that has begun or will.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) step: Step,
+    pub(crate) label: Label,
+    /// Where a branch begins, or did so before it was started: the place in the program of the event that
+    /// it is made instead of.
+    pub(crate) instead: Option<Site>,
+    /// Whether nobody is asleep behind the step.
+    pub(crate) awake: bool,
+    parent: NodeId,
+    first: NodeId,
+    last: NodeId,
+    /// The sibling after it; of a node that is free, another such node.
+    next: NodeId,
+    /// How many branches end here or below.
+    planned: u32,
+}
+
+/// Steps, and branches that begin somewhere among them.
+#[derive(Debug)]
+pub(crate) struct OpenTree {
+    nodes: Vec<Node>,
+    free: NodeId,
+}
+
+impl OpenTree {
+    pub(crate) fn new() -> OpenTree {
+        let step = Step {
+            thread: ThreadId::MAIN,
+            alternative: 0,
+        };
+        let label = Label::of(ObjectId::NONE, Class::Local);
+        let mut tree = OpenTree {
+            nodes: Vec::new(),
+            free: NOWHERE,
+        };
+        tree.allocate(NOWHERE, step, label);
+        tree
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    /// How many branches there are.
+    pub(crate) fn branches(&self) -> u32 {
+        self.node(ROOT).planned
+    }
+
+    /// How much memory the nodes have, free ones included.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>()
+    }
+
+    /// The children of a node, in order.
+    pub(crate) fn children(&self, parent: NodeId) -> impl Iterator<Item = NodeId> {
+        let mut next = self.node(parent).first;
+        std::iter::from_fn(move || {
+            let id = next;
+            if id == NOWHERE {
+                return None;
+            }
+            next = self.node(id).next;
+            Some(id)
+        })
+    }
+
+    /// The step of a node, as it goes to sleep.
+    pub(crate) fn sleeper(&self, id: NodeId) -> Sleeper {
+        let Node { step, label, .. } = *self.node(id);
+        Sleeper { step, label }
+    }
+
+    /// Appends a child, which stands for a step that has been made.
+    pub(crate) fn push(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
+        let id = self.allocate(parent, step, label);
+        let Node { first, last, .. } = self.nodes[parent as usize];
+        if first == NOWHERE {
+            self.nodes[parent as usize].first = id;
+        } else {
+            self.nodes[last as usize].next = id;
+        }
+        self.nodes[parent as usize].last = id;
+        id
+    }
+
+    /// Appends a branch of these steps, of which there must be one at least, and says for each whether somebody
+    /// is asleep behind it; it begins instead of the event at this place. Gives the node that it ends in.
+    pub(crate) fn plan(
+        &mut self,
+        parent: NodeId,
+        steps: impl Iterator<Item = (Step, Label, bool)>,
+        instead: Site,
+    ) -> NodeId {
+        let mut end = parent;
+        for (step, label, awake) in steps {
+            let id = self.push(end, step, label);
+            let node = &mut self.nodes[id as usize];
+            node.instead = (end == parent).then_some(instead);
+            node.awake = awake;
+            end = id;
+        }
+        self.each_above(end, |node| node.planned += 1);
+        end
+    }
+
+    /// The branch that ends here is started. The nodes from [`ROOT`] to this one go to `path`.
+    pub(crate) fn start(&mut self, end: NodeId, path: &mut Vec<NodeId>) {
+        self.each_above(end, |node| node.planned -= 1);
+        path.clear();
+        let mut at = end;
+        while at != NOWHERE {
+            path.push(at);
+            at = self.node(at).parent;
+        }
+        path.reverse();
+    }
+
+    /// Calls `change` for a node and all above it.
+    fn each_above(&mut self, end: NodeId, change: impl Fn(&mut Node)) {
+        let mut at = end;
+        while at != NOWHERE {
+            let node = &mut self.nodes[at as usize];
+            change(node);
+            at = node.parent;
+        }
+    }
+
+    /// The end of the branch that this number of others come before, in tree order. There must be one.
+    pub(crate) fn nth(&self, mut before: u32) -> NodeId {
+        let mut at = ROOT;
+        while self.node(at).first != NOWHERE {
+            at = self.node(at).first;
+            while self.node(at).planned <= before {
+                before -= self.node(at).planned;
+                at = self.node(at).next;
+            }
+        }
+        at
+    }
+
+    /// Forgets what is explored and cannot be planned in any more, after an execution along this path.
+    /// What stays in `path` is what the tree still has of it.
+    pub(crate) fn close(&mut self, path: &mut Vec<NodeId>) {
+        let explored = |&id: &NodeId| self.node(id).planned == 0;
+        let from = path.len() - path.iter().rev().take_while(|&id| explored(id)).count();
+        let whole = |&id: &NodeId| self.node(id).awake;
+        if let Some(at) = path[from..].iter().position(whole) {
+            path.truncate(from + at + 1);
+            self.forget_below(path[from + at]);
+        }
+    }
+
+    /// Frees all nodes below this one.
+    fn forget_below(&mut self, id: NodeId) {
+        let mut tops = vec![id];
+        while let Some(top) = tops.pop() {
+            let Node { first, last, .. } = self.nodes[top as usize];
+            if first != NOWHERE {
+                tops.extend(self.children(top));
+                self.nodes[last as usize].next = self.free;
+                self.free = first;
+                self.nodes[top as usize].first = NOWHERE;
+                self.nodes[top as usize].last = NOWHERE;
+            }
+        }
+    }
+
+    fn allocate(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
+        let node = Node {
+            step,
+            label,
+            instead: None,
+            awake: true,
+            parent,
+            first: NOWHERE,
+            last: NOWHERE,
+            next: NOWHERE,
+            planned: 0,
+        };
+        if self.free == NOWHERE {
+            self.nodes.push(node);
+            return self.nodes.len() as NodeId - 1;
+        }
+        let id = self.free;
+        self.free = self.nodes[id as usize].next;
+        self.nodes[id as usize] = node;
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LABEL: Label = Label::of(ObjectId(0), Class::Read);
+
+    fn steps(threads: &[u32], awake: bool) -> impl Iterator<Item = (Step, Label, bool)> {
+        let step = move |&thread: &u32| (Step::of(ThreadId(thread)), LABEL, awake);
+        threads.iter().map(step)
+    }
+
+    /// The thread of each branch's last step, in tree order.
+    fn ends(tree: &OpenTree) -> Vec<u32> {
+        let end = |before| tree.node(tree.nth(before)).step.thread.0;
+        (0..tree.branches()).map(end).collect()
+    }
+
+    #[test]
+    fn branches_are_in_the_order_in_which_depth_first_search_comes_to_them() {
+        let site = std::panic::Location::caller();
+        let mut tree = OpenTree::new();
+        let first = tree.push(ROOT, Step::of(ThreadId(9)), LABEL);
+        let second = tree.push(first, Step::of(ThreadId(9)), LABEL);
+        tree.plan(ROOT, steps(&[1, 2], true), site);
+        tree.plan(second, steps(&[3], true), site);
+        tree.plan(first, steps(&[4], true), site);
+        tree.plan(second, steps(&[5, 6], true), site);
+        assert_eq!(ends(&tree), [3, 6, 4, 2]);
+        let mut path = Vec::new();
+        tree.start(tree.nth(2), &mut path);
+        let threads = path.iter().map(|&id| tree.node(id).step.thread.0);
+        assert_eq!(threads.collect::<Vec<_>>(), [0, 9, 4]);
+        assert_eq!(ends(&tree), [3, 6, 2]);
+    }
+
+    #[test]
+    fn steps_behind_which_somebody_sleeps_stay_until_everything_above_them_is_explored() {
+        let site = std::panic::Location::caller();
+        let mut tree = OpenTree::new();
+        let mut path = Vec::new();
+        let one = tree.plan(ROOT, steps(&[1, 2], false), site);
+        let two = tree.plan(ROOT, steps(&[3, 4], true), site);
+        tree.start(one, &mut path);
+        tree.close(&mut path);
+        assert_eq!(tree.children(path[1]).collect::<Vec<_>>(), [one]);
+        assert_eq!(path.len(), 3);
+        // Behind 3 nobody sleeps, so 4 is forgotten with the execution that ended there.
+        let three = tree.node(two).parent;
+        tree.start(two, &mut path);
+        let size = tree.nodes.len();
+        tree.plan(ROOT, steps(&[5], true), site);
+        tree.close(&mut path);
+        assert_eq!(path, [ROOT, three]);
+        assert_eq!(tree.children(three).count(), 0);
+        assert_eq!(tree.push(three, Step::of(ThreadId(6)), LABEL), two);
+        tree.start(tree.nth(0), &mut path);
+        tree.close(&mut path);
+        assert_eq!(path, [ROOT]);
+        assert_eq!(tree.children(ROOT).count(), 0);
+        for thread in 0..size as u32 {
+            tree.push(ROOT, Step::of(ThreadId(thread)), LABEL);
+        }
+        assert_eq!(tree.nodes.len(), size + 1, "every node was free");
+    }
+}

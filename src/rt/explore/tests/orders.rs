@@ -1,0 +1,123 @@
+//! Does every order of search find every trace, once, and begin no execution in vain?
+
+use std::time::Instant;
+
+use super::super::Free;
+use super::super::frontier::Frontier;
+use super::super::order::Order;
+use super::super::rng::Rng;
+use super::super::testing::*;
+use super::figures::{filesystem, indexer, lastzero, readers, wakeup_stress};
+use super::lost_update;
+use super::random::{number, program};
+use crate::rt::trace::operation::{ObjectKind, OpKind};
+
+/// Explores the program of this seed in every order; gives the number of traces, unless there are too
+/// many.
+fn check(seed: u64) -> Option<usize> {
+    let program = program(seed);
+    let oracle = brute_force(&program, 600)?;
+    for order in ORDERS {
+        for free in [Free::Last, Free::Random(seed | 1)] {
+            let found = explore_up_to(&program, order, free, u64::MAX)?;
+            let context = || format!("{order}, {free:?}, seed {seed}:\n{}", program.listing());
+            assert_eq!(found.keys(), oracle.keys(), "traces of {}", context());
+            assert_eq!(found.finals, oracle.finals, "final states of {}", context());
+            let twice = found.traces.values().find(|&&n| n != 1);
+            assert_eq!(twice, None, "a trace more than once: {}", context());
+            assert_eq!(found.stats.asleep, 0, "pruned: {}", context());
+            let ends = |found: &Found| (found.deadlocks, found.livelocks, found.given_up);
+            assert_eq!(ends(&found), ends(&oracle), "ends of {}", context());
+        }
+    }
+    Some(oracle.traces.len())
+}
+
+#[test]
+fn every_order_finds_each_trace_of_random_programs_once_and_begins_nothing_in_vain() {
+    let programs = number("DPOR_FUZZ", 36_000);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    let traces: Vec<usize> = (start..start + programs).filter_map(check).collect();
+    println!(
+        "{} programs, {} traces",
+        traces.len(),
+        traces.iter().sum::<usize>()
+    );
+    assert!(
+        traces.len() as u64 * 9 >= programs * 5,
+        "most are small enough"
+    );
+}
+
+/// What an exploration cost: executions, seconds, and the most bytes that held what was planned.
+fn cost(program: &Program, order: &str) -> (u64, f64, usize) {
+    let mut driver = driver(program, explorer(order, Free::Last));
+    let mut bytes = 0;
+    let start = Instant::now();
+    let all = explore_on(
+        program,
+        &mut driver,
+        false,
+        &mut Found::default(),
+        |driver| {
+            bytes = bytes.max(driver.memory());
+            true
+        },
+    );
+    assert!(all);
+    assert_eq!(driver.stats.asleep, 0, "{order} begins nothing in vain");
+    (driver.stats.complete, start.elapsed().as_secs_f64(), bytes)
+}
+
+/// `cargo test --lib orders -- --nocapture` prints the table of `docs/BIG_STATE_SPACES.md`.
+#[test]
+fn every_order_explores_each_trace_of_the_published_programs_once() {
+    let programs = [
+        ("readers(13)", readers(13), 8192),
+        ("lastzero(10)", lastzero(10), 3328),
+        ("lastzero(12)", lastzero(12), 15_360),
+        ("lost update, 4 threads", lost_update(4), 576),
+        ("lost update, 5 threads", lost_update(5), 14_400),
+        ("indexer(12)", indexer(12), 8),
+        ("indexer(15)", indexer(15), 4096),
+        ("filesystem(19)", filesystem(19), 64),
+        ("wakeup_stress(6)", wakeup_stress(6), 1440),
+    ];
+    println!("| program | executions | {} |", ORDERS.join(" | "));
+    for (name, program, traces) in programs {
+        let (found, depth_first, bytes) = cost(&program, "optimal");
+        assert_eq!(found, traces, "{name}");
+        let mut row = format!(
+            "| {name} | {found} | {depth_first:.3} s, {} kB",
+            bytes / 1000
+        );
+        for order in ORDERS {
+            let (found, seconds, most) = cost(&program, order);
+            assert_eq!(found, traces, "{name} in the order {order}");
+            let factor = seconds / depth_first;
+            row.push_str(&format!(" | x {factor:.1}, {} kB", most / 1000));
+        }
+        println!("{row} |");
+    }
+}
+
+#[test]
+fn what_an_elder_sibling_finds_is_planned_below_a_younger_one_that_was_started_before() {
+    let token = |kind| Ins::Op {
+        var: 0,
+        kind,
+        to: 0,
+    };
+    let unpark = vec![token(OpKind::Unpark)];
+    let park = vec![token(OpKind::ParkTimeout)];
+    let program = Program::of(vec![unpark.clone(), unpark, park]);
+    let program = program.with(0, ObjectKind::Token, 0);
+    let oracle = brute_force(&program, 1000).expect("small");
+    assert_eq!(oracle.traces.len(), 4);
+    for seed in 1..200 {
+        let order = Order::Random(Rng::new(seed, 0));
+        let explorer = Box::new(Frontier::new(Free::Random(seed), order));
+        let found = explore_with(&program, explorer, true, 100).expect("no more than the traces");
+        assert_eq!(found.traces, oracle.traces, "seed {seed}");
+    }
+}
