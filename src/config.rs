@@ -59,6 +59,50 @@ impl Algorithm {
     }
 }
 
+/// Which of the executions that [`Algorithm::Optimal`] has planned comes next.
+///
+/// Each order explores every trace exactly once; they differ in which come early, and in memory: what
+/// has been begun and not finished is kept. A planned execution branches off from one before; *tree
+/// order* puts those that branch off latest from the first execution first, then those that branch off
+/// earlier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Order {
+    /// The first in tree order. Least memory, and least work for each execution: it repeats most of the one
+    /// before.
+    #[default]
+    DepthFirst,
+    /// The one in the middle of what is planned, in tree order, then in the first quarter, the third, the
+    /// first eighth, the fifth, and so on (the van der Corput sequence).
+    BitReversal,
+    /// The depths at which executions branch off take turns: the depth whose last turn was longest ago, and
+    /// of those that had none the least. Of one depth the execution that was planned last.
+    RoundRobin,
+    /// As many further on in tree order than the one before as the square root of what is planned, and from
+    /// the end on to the beginning.
+    Stride,
+    /// The one that reverses those two places in the program that were reversed least often, and of several
+    /// pairs the one that stands first in the program. Of one pair the execution that was planned last.
+    ConflictFirst,
+}
+
+/// The names that `DPOR_ORDER` takes.
+const ORDERS: [(&str, Order); 5] = [
+    ("depth_first", Order::DepthFirst),
+    ("bit_reversal", Order::BitReversal),
+    ("round_robin", Order::RoundRobin),
+    ("stride", Order::Stride),
+    ("conflict_first", Order::ConflictFirst),
+];
+
+impl Order {
+    /// What `DPOR_ORDER` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        let found = ORDERS.iter().find(|(_, order)| *order == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
 /// Which executions are shown although they did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -77,6 +121,9 @@ pub struct Builder {
     /// The algorithm (`DPOR_ALGORITHM`: `optimal`, `source`, `classic`, `sleep_sets`, `naive`,
     /// `bounded`, `random`, `pct`, `pos`).
     pub algorithm: Algorithm,
+    /// Which planned execution comes next (`DPOR_ORDER`: `depth_first`, `bit_reversal`, `round_robin`,
+    /// `stride`, `conflict_first`), for [`Algorithm::Optimal`] only.
+    pub order: Order,
     /// The most threads that may be alive at once (`DPOR_MAX_THREADS`); `usize::MAX`, the default, is
     /// no limit.
     pub max_threads: usize,
@@ -201,7 +248,8 @@ impl Builder {
         let log = env.log("DPOR_LOG")?;
         let seconds = |number: u64| (number > 0).then(|| Duration::from_secs(number));
         Ok(Builder {
-            algorithm: env.algorithm()?,
+            algorithm: env.one_of("DPOR_ALGORITHM", &ALGORITHMS)?,
+            order: env.one_of("DPOR_ORDER", &ORDERS)?,
             max_threads: env
                 .size("DPOR_MAX_THREADS", "threads")?
                 .unwrap_or(usize::MAX),
@@ -352,15 +400,14 @@ impl Environment<'_> {
         }
     }
 
-    fn algorithm(&self) -> Result<Algorithm, String> {
-        let name = "DPOR_ALGORITHM";
+    fn one_of<T: Copy + Default>(&self, name: &str, known: &[(&str, T)]) -> Result<T, String> {
         let Some(text) = self.text(name)? else {
-            return Ok(Algorithm::default());
+            return Ok(T::default());
         };
-        let known = ALGORITHMS.iter().find(|(known, _)| *known == text.trim());
-        known.map(|(_, algorithm)| *algorithm).ok_or_else(|| {
-            let names = ALGORITHMS.map(|(name, _)| name).join(", ");
-            format!("{name}=`{text}`: expected one of {names}")
+        let found = known.iter().find(|(known, _)| *known == text.trim());
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            format!("{name}=`{text}`: expected one of {}", names.join(", "))
         })
     }
 }
@@ -424,6 +471,11 @@ mod tests {
                 "best",
                 "expected one of optimal, source, classic, sleep_sets, naive, bounded, random, pct, pos",
             ),
+            (
+                "DPOR_ORDER",
+                "breadth_first",
+                "expected one of depth_first, bit_reversal, round_robin, stride, conflict_first",
+            ),
         ] {
             let error = with(name, value).expect_err(name);
             assert_eq!(error, format!("{name}=`{value}`: {expected}"));
@@ -438,6 +490,10 @@ mod tests {
             let set = with("DPOR_ALGORITHM", name).map(|b| b.algorithm);
             assert_eq!(set, Ok(algorithm));
             assert_eq!(algorithm.name(), name);
+        }
+        for (name, order) in ORDERS {
+            assert_eq!(with("DPOR_ORDER", name).map(|b| b.order), Ok(order));
+            assert_eq!(order.name(), name);
         }
         let memory = with("DPOR_MAX_MEMORY", "1000").map(|b| b.max_memory);
         assert_eq!(memory, Ok(Some(1000)));

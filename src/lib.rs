@@ -52,7 +52,7 @@ pub mod thread;
 /// [`Builder::max_threads`] can say less.
 pub const MAX_THREADS: usize = 5;
 
-pub use config::{Algorithm, Builder, Executions};
+pub use config::{Algorithm, Builder, Executions, Order};
 pub use model::{Any, Event, Failure, FailureKind, any, assume, choose, model, name, replay};
 pub use outcomes::outcomes;
 pub use regions::{explore, skip_branch, stop_exploring};

@@ -3,13 +3,15 @@
 use std::time::Instant;
 
 use crate::checkpoint::Checkpoint;
-use crate::config::{Algorithm, Builder, Executions};
+use crate::config::{Algorithm, Builder, Executions, Order};
 use crate::progress::Progress;
 use crate::report_dir::ReportDir;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::driver::{Bounds, Driver};
+use crate::rt::explore::frontier::Frontier;
+use crate::rt::explore::order::{self, Turns};
 use crate::rt::explore::pct::Pct;
 use crate::rt::explore::pos::Pos;
 use crate::rt::explore::sample::{Sampler, Strategy};
@@ -56,6 +58,20 @@ impl Builder {
             "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` \
              (DPOR_ALGORITHM) without a bound on preemptions (DPOR_MAX_PREEMPTIONS)"
         );
+        assert!(
+            self.checkpoint_file.is_none() || self.order == Order::DepthFirst,
+            "a checkpoint (DPOR_CHECKPOINT_FILE) holds one execution and what branches off from it, and \
+             the order `{}` (DPOR_ORDER) has many begun: set the order `depth_first`, or unset the \
+             checkpoint",
+            self.order.name()
+        );
+        assert!(
+            self.order == Order::DepthFirst
+                || self.algorithm == Algorithm::Optimal && self.preemption_bound.is_none(),
+            "the order `{}` (DPOR_ORDER) is one of the algorithm `optimal` (DPOR_ALGORITHM) without a \
+             bound on preemptions (DPOR_MAX_PREEMPTIONS)",
+            self.order.name()
+        );
         if let Some(most) = self.preemption_bound {
             assert!(
                 !sampling,
@@ -67,7 +83,7 @@ impl Builder {
         }
         match self.algorithm {
             Algorithm::Bounded => Box::new(Bounded::new(usize::MAX)),
-            Algorithm::Optimal => Box::new(optimal::Optimal::new(Free::Last)),
+            Algorithm::Optimal => self.optimal(),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
             Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
             Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
@@ -76,6 +92,18 @@ impl Builder {
             Algorithm::Pct => sample(Strategy::Pct(Pct::new(self.pct_depth))),
             Algorithm::Pos => sample(Strategy::Pos(Pos::default())),
         }
+    }
+
+    /// The explorer that visits each trace once, in the order that the settings ask for.
+    fn optimal(&self) -> Box<dyn Explorer> {
+        let order = match self.order {
+            Order::DepthFirst => return Box::new(optimal::Optimal::new(Free::Last)),
+            Order::BitReversal => order::Order::BitReversal(0),
+            Order::RoundRobin => order::Order::RoundRobin(Turns::new()),
+            Order::Stride => order::Order::Stride(0),
+            Order::ConflictFirst => order::Order::ConflictFirst(Turns::new()),
+        };
+        Box::new(Frontier::new(Free::Last, order))
     }
 }
 

@@ -1,14 +1,15 @@
 //! Do random programs over every kind of object show all their outcomes, each trace once?
 //!
 //! Every program is explored by each exhaustive algorithm. [`Algorithm::Naive`] runs every interleaving,
-//! knows nothing of dependency, and so says which outcomes there are; the others must see the same.
+//! knows nothing of dependency, and so says which outcomes there are; the others must see the same, and
+//! `Optimal` in every order.
 //! `DPOR_LIVE` says how many programs there are to be, and `DPOR_LIVE_FROM` the first one's seed.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use dpor::{Algorithm, Builder, FailureKind, Verdict};
+use dpor::{Algorithm, Builder, FailureKind, Order, Verdict};
 
 #[path = "random_live/program.rs"]
 mod program;
@@ -21,6 +22,14 @@ use run::Outcome;
 /// More interleavings than this are too many for a test that has thousands of programs.
 const INTERLEAVINGS_MAX: usize = 1_500;
 
+/// The orders besides depth-first.
+const ORDERS: [Order; 4] = [
+    Order::BitReversal,
+    Order::RoundRobin,
+    Order::Stride,
+    Order::ConflictFirst,
+];
+
 /// What an algorithm made of a program.
 #[derive(Debug)]
 struct Explored {
@@ -32,9 +41,9 @@ struct Explored {
 }
 
 /// Explores `program`; `None` if it takes too long.
-fn explore(program: &Program, algorithm: Algorithm) -> Option<Explored> {
+fn explore(program: &Program, algorithm: Algorithm, order: Order) -> Option<Explored> {
     let mut builder = Builder::new();
-    builder.algorithm = algorithm;
+    (builder.algorithm, builder.order) = (algorithm, order);
     builder.max_permutations = Some(INTERLEAVINGS_MAX);
     builder.max_failures = usize::MAX;
     builder.spurious_failures = program.spurious;
@@ -78,8 +87,9 @@ fn explore(program: &Program, algorithm: Algorithm) -> Option<Explored> {
 
 /// What is wrong with the exploration of `program`; `None` if there are too many interleavings.
 fn verdict(program: &Program) -> Option<Result<(), String>> {
-    let naive = explore(program, Algorithm::Naive)?;
-    let optimal = explore(program, Algorithm::Optimal)?;
+    let depth_first = |algorithm| explore(program, algorithm, Order::DepthFirst);
+    let naive = depth_first(Algorithm::Naive)?;
+    let optimal = depth_first(Algorithm::Optimal)?;
     // An execution that is given up leaves an outcome of its first part, so only two are compared.
     if optimal.outcomes != naive.outcomes {
         let missing: Vec<_> = naive.outcomes.difference(&optimal.outcomes).collect();
@@ -104,13 +114,19 @@ fn verdict(program: &Program) -> Option<Result<(), String>> {
         let all = [Algorithm::Source, Algorithm::Classic, Algorithm::SleepSets];
         let few = if naive.begun > 200 { 1 } else { all.len() };
         for &algorithm in &all[..few] {
-            let other = explore(program, algorithm)?;
+            let other = depth_first(algorithm)?;
             if other.counts.map(|(executions, _)| executions) != Some(executions) {
                 return Some(Err(format!(
                     "{executions} executions, but {algorithm:?} has {:?}",
                     other.counts
                 )));
             }
+        }
+    }
+    for order in ORDERS {
+        let other = explore(program, Algorithm::Optimal, order)?;
+        if (&other.outcomes, other.counts) != (&optimal.outcomes, optimal.counts) {
+            return Some(Err(format!("{order:?} has {other:?}, not {optimal:?}")));
         }
     }
     Some(Ok(()))

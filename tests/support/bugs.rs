@@ -13,11 +13,12 @@ use dpor::thread;
 pub type Bug = (&'static str, fn(), usize);
 
 /// All of them.
-pub const BUGS: [Bug; 4] = [
+pub const BUGS: [Bug; 5] = [
     ("lost update, 3 threads", || lost_update(3), 1),
     ("philosophers(3) deadlock", || philosophers(3), 1),
     ("late reset", late_reset, 1),
     ("needle among 4 threads", needle, 0),
+    ("early look, then a crowd", early_look, 1),
 ];
 
 fn join_all(handles: Vec<thread::JoinHandle<()>>) {
@@ -86,4 +87,23 @@ fn needle() {
         .collect();
     join_all(all);
     assert_ne!(step.load(SeqCst), 4, "all four steps in order");
+}
+
+/// Two looks at the beginning, and many orders of what comes later and does not matter.
+fn early_look() {
+    let [first, second] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let (one, two) = (first.clone(), second.clone());
+    let setter = thread::spawn(move || {
+        one.store(1, SeqCst);
+        two.store(1, SeqCst);
+    });
+    let seen = (first.load(SeqCst), second.load(SeqCst));
+    let crowd = Arc::new(AtomicUsize::new(0));
+    let add = |crowd: Arc<AtomicUsize>| move || crowd.fetch_add(1, SeqCst);
+    let all: Vec<_> = (0..5).map(|_| thread::spawn(add(crowd.clone()))).collect();
+    for handle in all {
+        handle.join().unwrap();
+    }
+    setter.join().unwrap();
+    assert_ne!(seen, (0, 1), "the second was set between the two looks");
 }
