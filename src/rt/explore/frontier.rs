@@ -2,31 +2,30 @@
 //!
 //! [`optimal`](super::optimal) takes up the planned branch that is deepest. Here any of them may be next
 //! ([`order`](super::order)); still no trace comes twice, and no execution is begun in vain. What
-//! depth-first search decides by time, what is explored already and what is not, is decided here by
-//! the order of siblings, which is that in which they were planned:
+//! depth-first search decides by time, whether something is explored already, is decided here by the order
+//! of siblings, which is that in which they were planned:
 //!
-//! 1. *Sleep sets.* Below a step sleeps whoever slept before it, and the first step of every elder
-//!    sibling, explored or not, as far as the step itself does not wake them. An elder sibling will be
-//!    explored in any case, and the younger ones do not sleep below it, so the promise holds.
-//! 2. *What is covered.* A reversal whose weak initials have a sleeper of its point, or an elder sibling of the
-//!    step that was made there: as in depth-first search, where that one is asleep. If a younger sibling
-//!    is a weak initial the sequence goes on below it, whether it has been started or not, and so on,
-//!    until nobody is asleep (then it is covered) or no child is a weak initial (then the rest of the
-//!    sequence becomes the last child).
+//! 1. *Who sleeps.* Behind a step sleeps whoever slept before it, and the first step of every elder
+//!    sibling, explored or not, as far as the step does not wake them. The elder ones will be explored
+//!    in any case, and nobody sleeps there because of a younger one, so no promise goes round in a circle.
+//! 2. *What is covered.* A reversal is covered if a sleeper of its point is a weak initial, or an elder
+//!    sibling of the step that was made there; in depth-first search that one is asleep. If a younger
+//!    sibling is one the sequence goes on below it, started or not, and so on with the children there,
+//!    until nobody is asleep (then it is covered) or no child is a weak initial (then what is left of
+//!    the sequence becomes the last child).
 //!
-//! So the tree that has been explored in the end is one that depth-first search could have explored, and
-//! the proof of [SS] (section 6) is about that tree. It is not enough that a younger sibling has been
-//! started: what it must lead to may only show in the executions below an elder one. Two threads unpark a third one
-//! that is in `park_timeout`; with the choice that the branch of the time-out is taken before that in which both
-//! have unparked it, the trace in which the second one does alone is found from the latter, and has to be
-//! planned below the former. So the steps of a branch up to where nobody sleeps are kept until
-//! everything below the point it was planned at has been explored ([`OpenTree::close`]).
+//! So the tree that has been explored in the end is one that depth-first search may explore, and what is
+//! proved about that tree ([SS] section 6) holds whatever the order in time was.
 //!
-//! A wakeup tree and what was explored of it are one tree here. Its end is always awake: that is asserted, in
-//! release builds too.
+//! That a younger sibling was started is not enough to cover a reversal: what must be explored below it may
+//! show only in executions below an elder one. Let two threads unpark a third, which is in
+//! `park_timeout`: that the second one alone has unparked it is found from the execution in which both
+//! have, and may have to be planned below a time-out that was explored before. So the steps of a
+//! branch, up to where nobody sleeps, are kept until no execution can come by the point where it was planned
+//! ([`OpenTree::close`]). A wakeup tree and what was explored of it are one tree here.
 //!
-//! The price of other orders than depth-first is memory, for everything that is begun and not
-//! finished, and that executions share less with the one before, of which events and clocks are kept.
+//! The price of other orders than depth-first is memory, for all that is begun and not finished, and that an
+//! execution shares less with the one before, whose events and clocks are kept.
 
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::operation::{OpKind, Step};
