@@ -222,10 +222,14 @@ fn executions_are_booked_at_the_same_places_in_every_order() {
             let (mine, other) = (x.clone(), y.clone());
             let thread = thread::spawn(move || {
                 mine.store(1, SeqCst);
-                [(); 4].map(|()| other.fetch_add(1, SeqCst))
+                for _ in 0..4 {
+                    other.fetch_add(1, SeqCst);
+                }
             });
             x.load(SeqCst);
-            [(); 4].map(|()| y.fetch_add(1, SeqCst));
+            for _ in 0..4 {
+                y.fetch_add(1, SeqCst);
+            }
             thread.join().unwrap();
         });
         let places = report.hotspots.into_iter();
