@@ -170,7 +170,8 @@ impl Driver {
         let mut planned = Vec::new();
         self.explorer.planned(&mut planned);
         let known = !planned.is_empty() || !self.explorer.more();
-        known.then(|| self.estimator.recursive(&planned))
+        let recursive = || known.then(|| self.estimator.recursive(&planned));
+        self.explorer.estimate().or_else(recursive)
     }
 
     /// Writes down what is still to be explored, between two executions; `None` if that is nothing,

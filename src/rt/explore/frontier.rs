@@ -265,12 +265,17 @@ impl Explorer for Frontier {
     fn finish(&mut self, run: &Finished<'_>) {
         self.extend(run);
         pairs(run, |first, second| self.reverse(run, first, &second));
+        self.tree.count(&self.path);
         self.tree.close(&mut self.path);
         self.executed = run.trace.len();
     }
 
     fn more(&self) -> bool {
         !self.started || self.tree.branches() > 0
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        self.started.then(|| self.tree.estimate())
     }
 
     fn memory(&self) -> usize {

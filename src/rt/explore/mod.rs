@@ -91,6 +91,10 @@ pub(crate) trait Explorer {
     /// For each depth at which executions will branch off, how many are planned there, from the
     /// first event on. Nothing if that does not tell how much is left.
     fn planned(&self, _planned: &mut Vec<(usize, u64)>) {}
+    /// About how many executions there will be, where `planned` cannot tell but the explorer can.
+    fn estimate(&self) -> Option<f64> {
+        None
+    }
     /// How many bytes hold what is still to be explored; 0 if that does not grow.
     fn memory(&self) -> usize {
         0

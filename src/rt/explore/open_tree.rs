@@ -34,12 +34,14 @@ pub(crate) struct Node {
     /// Whether nobody is asleep behind the step.
     pub(crate) awake: bool,
     parent: NodeId,
-    first: NodeId,
+    /// The last child.
     last: NodeId,
-    /// The sibling after it; of a node that is free, another such node.
+    /// The sibling after it, of the last one the first; of a node that is free, another such node.
     next: NodeId,
     /// How many branches end here or below.
     planned: u32,
+    /// How many executions have come by.
+    executed: u32,
 }
 
 /// Steps, and branches that begin somewhere among them.
@@ -80,13 +82,14 @@ impl OpenTree {
 
     /// The children of a node, in order.
     pub(crate) fn children(&self, parent: NodeId) -> impl Iterator<Item = NodeId> {
-        let mut next = self.node(parent).first;
+        let last = self.node(parent).last;
+        let mut before = last;
         std::iter::from_fn(move || {
-            let id = next;
-            if id == NOWHERE {
+            if before == NOWHERE {
                 return None;
             }
-            next = self.node(id).next;
+            let id = self.node(before).next;
+            before = if id == last { NOWHERE } else { id };
             Some(id)
         })
     }
@@ -100,13 +103,12 @@ impl OpenTree {
     /// Appends a child, which stands for a step that has been made.
     pub(crate) fn push(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
         let id = self.allocate(parent, step, label);
-        let Node { first, last, .. } = self.nodes[parent as usize];
-        if first == NOWHERE {
-            self.nodes[parent as usize].first = id;
-        } else {
-            self.nodes[last as usize].next = id;
-        }
-        self.nodes[parent as usize].last = id;
+        let last = std::mem::replace(&mut self.nodes[parent as usize].last, id);
+        let first = match last {
+            NOWHERE => id,
+            last => std::mem::replace(&mut self.nodes[last as usize].next, id),
+        };
+        self.nodes[id as usize].next = first;
         id
     }
 
@@ -155,14 +157,58 @@ impl OpenTree {
     /// The end of the branch that this number of others come before, in tree order. There must be one.
     pub(crate) fn nth(&self, mut before: u32) -> NodeId {
         let mut at = ROOT;
-        while self.node(at).first != NOWHERE {
-            at = self.node(at).first;
-            while self.node(at).planned <= before {
-                before -= self.node(at).planned;
-                at = self.node(at).next;
+        loop {
+            let is_here = |id: &NodeId| match before.checked_sub(self.node(*id).planned) {
+                Some(rest) => {
+                    before = rest;
+                    false
+                }
+                None => true,
+            };
+            match self.children(at).find(is_here) {
+                Some(child) => at = child,
+                None => return at,
             }
         }
-        at
+    }
+
+    /// An execution has come by these nodes.
+    pub(crate) fn count(&mut self, path: &[NodeId]) {
+        for &id in path {
+            self.nodes[id as usize].executed += 1;
+        }
+    }
+
+    /// About how many executions there will be: a branch is as large as those of its siblings that were
+    /// started are on average, as in the recursive estimate of depth-first search
+    /// ([`estimate`](super::estimate)).
+    pub(crate) fn estimate(&self) -> f64 {
+        // The nodes to be looked at; those with branches below them a second time, to be summed up.
+        let mut open = vec![(ROOT, false)];
+        // Of each node to be summed up: the sum over its children so far, and how many these are.
+        let mut sums: Vec<(f64, f64)> = vec![(0.0, 0.0)];
+        while let Some((id, below)) = open.pop() {
+            let node = self.node(id);
+            if node.planned > 0 && !below {
+                open.push((id, true));
+                let started = |&id: &NodeId| self.node(id).executed > 0;
+                open.extend(self.children(id).filter(started).map(|id| (id, false)));
+                sums.push((0.0, 0.0));
+                continue;
+            }
+            let mut size = f64::from(node.executed);
+            if below && let Some((sum, started)) = sums.pop() {
+                let waiting = self.children(id).map(|id| self.node(id));
+                let waiting = waiting.filter(|child| child.executed == 0);
+                let waiting: u32 = waiting.map(|child| child.planned).sum();
+                size = sum + f64::from(waiting) * sum / started;
+            }
+            if let Some((sum, started)) = sums.last_mut() {
+                *sum += size;
+                *started += 1.0;
+            }
+        }
+        sums.first().map_or(0.0, |(sum, _)| *sum)
     }
 
     /// Forgets what is explored and cannot be planned in any more, after an execution along this path.
@@ -181,13 +227,11 @@ impl OpenTree {
     fn forget_below(&mut self, id: NodeId) {
         let mut tops = vec![id];
         while let Some(top) = tops.pop() {
-            let Node { first, last, .. } = self.nodes[top as usize];
-            if first != NOWHERE {
-                tops.extend(self.children(top));
-                self.nodes[last as usize].next = self.free;
+            tops.extend(self.children(top));
+            let last = std::mem::replace(&mut self.nodes[top as usize].last, NOWHERE);
+            if last != NOWHERE {
+                let first = std::mem::replace(&mut self.nodes[last as usize].next, self.free);
                 self.free = first;
-                self.nodes[top as usize].first = NOWHERE;
-                self.nodes[top as usize].last = NOWHERE;
             }
         }
     }
@@ -199,10 +243,10 @@ impl OpenTree {
             instead: None,
             awake: true,
             parent,
-            first: NOWHERE,
             last: NOWHERE,
             next: NOWHERE,
             planned: 0,
+            executed: 0,
         };
         if self.free == NOWHERE {
             self.nodes.push(node);

@@ -35,7 +35,7 @@ fn check(seed: u64) -> Option<usize> {
 
 #[test]
 fn every_order_finds_each_trace_of_random_programs_once_and_begins_nothing_in_vain() {
-    let programs = number("DPOR_FUZZ", 36_000);
+    let programs = number("DPOR_FUZZ", 36_000).div_ceil(4);
     let start = number("DPOR_FUZZ_SEED", 1);
     let traces: Vec<usize> = (start..start + programs).filter_map(check).collect();
     println!(
@@ -120,4 +120,53 @@ fn what_an_elder_sibling_finds_is_planned_below_a_younger_one_that_was_started_b
         let found = explore_with(&program, explorer, true, 100).expect("no more than the traces");
         assert_eq!(found.traces, oracle.traces, "seed {seed}");
     }
+}
+
+/// The estimate after a tenth of the executions, of which there are `traces`.
+fn estimate(program: &Program, order: &str, traces: u64) -> f64 {
+    let mut driver = driver(program, explorer(order, Free::Last));
+    let mut estimate = None;
+    explore_on(
+        program,
+        &mut driver,
+        false,
+        &mut Found::default(),
+        |driver| {
+            if driver.stats.begun() == traces / 10 {
+                estimate = driver.estimate();
+            }
+            true
+        },
+    );
+    assert_eq!(driver.estimate(), Some(traces as f64), "all done");
+    estimate.expect("after a tenth")
+}
+
+/// `cargo test --lib orders -- --nocapture` prints the table.
+#[test]
+fn the_estimate_is_of_the_right_magnitude_after_a_tenth_in_every_order() {
+    let programs = [
+        ("readers(10)", readers(10), 1024),
+        ("readers(13)", readers(13), 8192),
+        ("lastzero(10)", lastzero(10), 3328),
+        ("lastzero(12)", lastzero(12), 15_360),
+        ("lost update, 5 threads", lost_update(5), 14_400),
+        ("wakeup_stress(6)", wakeup_stress(6), 1440),
+        ("wakeup_stress(7)", wakeup_stress(7), 10_080),
+        ("indexer(15)", indexer(15), 4096),
+    ];
+    let mut errors = [0.0; ORDERS.len()];
+    println!("| program | traces | {} |", ORDERS.join(" | "));
+    for (name, program, traces) in &programs {
+        let mut row = format!("| {name} | {traces}");
+        for (error, order) in errors.iter_mut().zip(ORDERS) {
+            let estimate = estimate(program, order, *traces);
+            *error += (estimate / *traces as f64).ln().abs() / programs.len() as f64;
+            row.push_str(&format!(" | {estimate:.0}"));
+        }
+        println!("{row} |");
+    }
+    let factors = errors.map(f64::exp);
+    println!("off by a factor of {factors:.2?}");
+    assert!(factors.iter().all(|&factor| factor < 4.0), "{factors:?}");
 }
