@@ -3,13 +3,14 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Condvar, Mutex as Lock, RwLock, mpsc};
-use dpor::{Algorithm, Builder, Limit, Order, Verdict, thread};
+use dpor::{Algorithm, Builder, FailureKind, Limit, Order, Verdict, thread};
 use support::bugs::BUGS;
 
 const ORDERS: [Order; 5] = [
@@ -211,6 +212,23 @@ fn an_execution_that_fails_before_the_end_of_its_branch_ends_nothing_else() {
             BTreeMap::from([("Panic".to_owned(), 1)]),
             "{order:?}"
         );
+    }
+}
+
+#[test]
+fn a_test_that_is_not_deterministic_is_told_in_every_order() {
+    for order in ORDERS {
+        let runs = AtomicU64::new(0);
+        let found = builder(order).explore(move || {
+            let first = runs.fetch_add(1, SeqCst) == 0;
+            let [x, y] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+            let other = if first { x.clone() } else { y };
+            let thread = thread::spawn(move || other.load(SeqCst));
+            x.store(1, SeqCst);
+            thread.join().unwrap();
+        });
+        let failure = found.expect_err("the second execution differs");
+        assert_eq!(failure.kind(), FailureKind::NotDeterministic, "{order:?}");
     }
 }
 

@@ -87,7 +87,7 @@ impl Frontier {
 
     /// Finds out who sleeps at the new points, up to the end of the planned events.
     fn extend(&mut self, run: &Finished<'_>) {
-        for depth in self.sleep.len()..=self.planned.min(run.trace.len()) {
+        for depth in self.sleep.len()..run.trace.len().min(self.planned + 1) {
             let event = run.trace.at(depth as u32 - 1);
             let survives =
                 |sleeper: &Sleeper| sleeper.survives(&run.machine.sets, event.thread, event.label);
