@@ -262,6 +262,10 @@ impl Explorer for Frontier {
         }
     }
 
+    fn lets_the_last_go_on(&self) -> bool {
+        self.free == Free::Last
+    }
+
     fn finish(&mut self, run: &Finished<'_>) {
         self.extend(run);
         pairs(run, |first, second| self.reverse(run, first, &second));
