@@ -129,21 +129,30 @@ impl Checkpoint {
         }
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(&fnv(&bytes).to_le_bytes());
-        let mut beside = self.file.clone().into_os_string();
-        beside.push(".new");
+        let beside = self.beside();
         let mut file = File::create(&beside)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&beside, &self.file)
     }
 
-    /// Everything has been explored: there is nothing to take up any more.
+    /// Where the file is written before it gets its name.
+    fn beside(&self) -> PathBuf {
+        let mut beside = self.file.clone().into_os_string();
+        beside.push(".new");
+        beside.into()
+    }
+
+    /// Everything has been explored: there is nothing to take up any more, and what a killed process
+    /// was writing is of no use either.
     pub(crate) fn remove(&self) {
-        if let Err(error) = fs::remove_file(&self.file)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            let file = self.file.display();
-            eprintln!("dpor: the checkpoint {file} is of no use any more, but stays: {error}");
+        for file in [&self.file, &self.beside()] {
+            if let Err(error) = fs::remove_file(file)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                let file = file.display();
+                eprintln!("dpor: the checkpoint {file} is of no use any more, but stays: {error}");
+            }
         }
     }
 
