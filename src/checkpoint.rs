@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::config::Builder;
+use crate::progress::above;
 use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
@@ -115,9 +116,8 @@ impl Checkpoint {
         if let Err(error) = bytes.and_then(|bytes| self.write(&bytes).map_err(|e| e.to_string()))
             && !std::mem::replace(&mut self.told, true)
         {
-            eprintln!(
-                "dpor: the checkpoint {file} (DPOR_CHECKPOINT_FILE) cannot be written: {error}"
-            );
+            let what = "(DPOR_CHECKPOINT_FILE) cannot be written";
+            above(|| eprintln!("dpor: the checkpoint {file} {what}: {error}"));
         }
     }
 
@@ -151,7 +151,8 @@ impl Checkpoint {
                 && error.kind() != std::io::ErrorKind::NotFound
             {
                 let file = file.display();
-                eprintln!("dpor: the checkpoint {file} is of no use any more, but stays: {error}");
+                let what = "is of no use any more, but stays";
+                above(|| eprintln!("dpor: the checkpoint {file} {what}: {error}"));
             }
         }
     }

@@ -140,8 +140,9 @@ pub struct Builder {
     /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
     /// whatever exhaustive algorithm is set.
     pub preemption_bound: Option<usize>,
-    /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1); `None` for
-    /// a bar on a terminal, unless the test harness captures what tests print.
+    /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1), with a bar on a
+    /// terminal and a line every few seconds elsewhere; `None` to do so unless the test harness captures
+    /// what tests print.
     pub progress: Option<bool>,
     /// Whether standard error shows the schedule of each execution (`DPOR_LOG`: 0 or 1).
     pub log: bool,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 pub use crate::config::Builder;
 use crate::kept;
+use crate::progress::above;
 use crate::report_dir::ReportDir;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
@@ -202,12 +203,12 @@ impl Builder {
             Ok(report) => return report,
             Err(failure) => failure,
         };
-        eprintln!("{failure}");
+        above(|| eprintln!("{failure}"));
         if failure.kind != FailureKind::Schedule {
             let test = std::thread::current();
             let kept = kept::keep(&failure.schedule, test.name(), Location::caller());
             if let Some(line) = kept {
-                eprintln!("schedule   {line}");
+                above(|| eprintln!("schedule   {line}"));
             }
         }
         match failure.payload {
@@ -324,17 +325,19 @@ impl Builder {
         }
         // Start and end of the main thread are no visible operations of the test.
         if driver.stats.longest <= 2 {
-            eprintln!(
-                "dpor: the model at {site} did nothing that can be seen: is the crate built \
-                         with `--cfg dpor`, and are its imports swapped?"
-            );
+            above(|| {
+                eprintln!(
+                    "dpor: the model at {site} did nothing that can be seen: is the crate built \
+                     with `--cfg dpor`, and are its imports swapped?"
+                );
+            });
         }
         let report = Report::new(&driver, watch.stopped, seed, watch.start.elapsed());
         if report.complete {
             watch.complete();
         }
         if !report.complete && report.verdict != Verdict::Replayed {
-            eprintln!("{}", report.cut_short(&site));
+            above(|| eprintln!("{}", report.cut_short(&site)));
         }
         Ok(report)
     }

@@ -1,87 +1,161 @@
 //! How far is the exploration?
 //!
-//! A line on standard error every few seconds, or a bar that is drawn anew several times a second
-//! where standard error is a terminal. It goes through the same printing as a test's own output, so
-//! the test harness captures it.
+//! A bar that is drawn anew several times a second where standard error is a terminal, and a line every
+//! few seconds where it is not. Both are written directly, past what the test harness captures, and not
+//! at all where it captures, unless the user asks for it. The thread that explores draws between two
+//! executions; no other thread and no execution knows of it.
 
-use std::io::IsTerminal;
+use std::io::Write;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::rt::explore::driver::Driver;
 
+/// The bars on the terminal: explorations that run at the same time have a line each.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Fewer columns than this have no room for a bar, only for its text.
+const ROOMY: u16 = 75;
+
+/// The most executions between two looks at the clock.
+const CHECKED_AFTER: u32 = 1 << 10;
+
 /// Tells how far an exploration is, if anybody wants to know.
 pub(crate) struct Progress {
-    style: Option<Style>,
+    style: Style,
     start: Instant,
+    /// When something is to be drawn next.
     next: Instant,
-    drawn: bool,
+    /// When the clock was looked at last.
+    looked: Instant,
+    /// How many executions there are from one look at the clock to the next, and how many are left of
+    /// them.
+    every: u32,
+    left: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// One line that is drawn over and over.
-    Bar,
+    /// Nobody wants to know.
+    Nothing,
+    /// One line that is drawn over and over, once it was drawn for the first time.
+    Bar(Option<ProgressBar>),
     /// A line every few seconds.
     Lines,
 }
 
 impl Style {
-    fn every(self) -> Duration {
+    fn pause(&self) -> Duration {
         match self {
-            Style::Bar => Duration::from_millis(200),
+            Style::Nothing | Style::Bar(_) => Duration::from_millis(200),
             Style::Lines => Duration::from_secs(5),
         }
     }
 }
 
 impl Progress {
-    /// `wanted` is what the user has asked for; without a wish there is a bar on a terminal, unless
+    /// `wanted` is what the user has asked for; without a wish there is something to see, unless
     /// the test harness captures what tests print.
     pub(crate) fn new(wanted: Option<bool>) -> Progress {
-        let terminal = std::io::stderr().is_terminal();
-        let style = match (wanted, terminal) {
-            (Some(true), true) => Some(Style::Bar),
-            (Some(true), false) => Some(Style::Lines),
-            (None, true) if !captured() => Some(Style::Bar),
-            (None | Some(false), _) => None,
+        let style = match wanted.unwrap_or_else(|| !captured()) {
+            false => Style::Nothing,
+            true if BARS.is_hidden() => Style::Lines,
+            true => Style::Bar(None),
         };
         let start = Instant::now();
         Progress {
+            next: start + style.pause(),
             style,
             start,
-            next: start + style.map_or(Duration::ZERO, Style::every),
-            drawn: false,
+            looked: start,
+            every: 1,
+            left: 1,
         }
     }
 
     /// Tells how far the exploration is, if it is time to.
     pub(crate) fn tick(&mut self, driver: &Driver) {
-        let Some(style) = self.style else { return };
+        if matches!(self.style, Style::Nothing) {
+            return;
+        }
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
         let now = Instant::now();
+        // An execution takes microseconds or seconds, and the clock is to cost nothing.
+        self.every = match (now - self.looked).as_millis() {
+            0 => (2 * self.every).min(CHECKED_AFTER),
+            1..20 => self.every,
+            _ => 1,
+        };
+        (self.looked, self.left) = (now, self.every);
         if now < self.next {
             return;
         }
-        self.next = now + style.every();
-        let text = line(
-            driver.stats.begun(),
-            driver.estimate(),
-            now - self.start,
-            style == Style::Bar,
-        );
-        match style {
-            // Without wrapping, a narrow terminal cuts the line instead of scrolling.
-            Style::Bar => eprint!("\r\x1b[2K\x1b[?7l{text}\x1b[?7h"),
-            Style::Lines => eprintln!("{text}"),
+        self.next = now + self.style.pause();
+        let (begun, estimate) = (driver.stats.begun(), driver.estimate());
+        let mut text = line(begun, estimate, now - self.start);
+        match &mut self.style {
+            Style::Nothing => {}
+            Style::Lines => {
+                text.insert_str(0, "dpor: ");
+                text.push('\n');
+                // Whoever closes standard error does not want to know.
+                let _ = std::io::stderr().write_all(text.as_bytes());
+            }
+            Style::Bar(bar) => {
+                let bar = bar.get_or_insert_with(|| {
+                    if one_at_a_time() {
+                        eprintln!();
+                    }
+                    BARS.add(ProgressBar::no_length())
+                });
+                let columns = console::Term::stderr().size().1;
+                if let Some(test) = std::thread::current().name()
+                    && test != "main"
+                {
+                    text.push_str(", ");
+                    text.push_str(test);
+                }
+                draw(bar, text, begun, estimate, columns);
+            }
         }
-        self.drawn = true;
     }
 
     /// Wipes the bar away, before something else is printed.
     pub(crate) fn wipe(&mut self) {
-        if std::mem::take(&mut self.drawn) && self.style == Some(Style::Bar) {
-            eprint!("\r\x1b[2K");
+        if let Style::Bar(bar) = &mut self.style
+            && let Some(bar) = bar.take()
+        {
+            bar.finish_and_clear();
+            BARS.remove(&bar);
         }
     }
+}
+
+/// Prints something while there may be bars, above them.
+pub(crate) fn above(print: impl FnOnce()) {
+    BARS.suspend(print);
+}
+
+/// Draws a bar of so many executions that have begun, with a text, on so many columns.
+fn draw(bar: &ProgressBar, text: String, begun: u64, estimate: Option<f64>, columns: u16) {
+    let template = if columns < ROOMY || estimate.is_none() {
+        "dpor: {wide_msg}"
+    } else {
+        "dpor: [{bar:20}] {wide_msg}"
+    };
+    // No template of these is malformed.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("#>-"));
+    }
+    bar.update(|state| {
+        state.set_pos(begun);
+        state.set_len((estimate.unwrap_or_default() as u64).max(begun));
+    });
+    bar.set_message(text);
 }
 
 /// Whether the test harness keeps what this thread prints to itself. It runs each test in a thread
@@ -94,24 +168,22 @@ fn captured() -> bool {
         && !std::env::args().any(shown)
 }
 
-/// The text, at most 79 characters for any numbers below a billion.
-fn line(begun: u64, estimate: Option<f64>, elapsed: Duration, bar: bool) -> String {
-    let seconds = elapsed.as_secs_f64();
-    let mut text = "dpor: ".to_owned();
-    let known = estimate.map(|total| (total, begun as f64 / total.max(begun as f64)));
-    if let (Some((_, share)), true) = (known, bar) {
-        let full = (share * 20.0) as usize;
-        text.push_str(&format!("[{}{}] ", "#".repeat(full), "-".repeat(20 - full)));
+/// Whether the test harness runs one test after the other. Then it has begun a line with the test's name.
+fn one_at_a_time() -> bool {
+    let arguments: Vec<String> = std::env::args().collect();
+    std::env::var("RUST_TEST_THREADS").is_ok_and(|threads| threads == "1")
+        || arguments.iter().any(|arg| arg == "--test-threads=1")
+        || (arguments.windows(2)).any(|pair| pair == ["--test-threads", "1"])
+}
+
+/// The text, at most 65 characters for any numbers below a billion.
+fn line(begun: u64, estimate: Option<f64>, elapsed: Duration) -> String {
+    let mut text = format!("{begun} executions");
+    if let Some(total) = estimate {
+        let share = 100.0 * begun as f64 / total.max(begun as f64);
+        text.push_str(&format!(" ({share:.0} % of about {})", round(total)));
     }
-    text.push_str(&format!("{begun} executions"));
-    if let Some((total, share)) = known {
-        text.push_str(&format!(
-            " of about {} ({:.0} %)",
-            round(total),
-            100.0 * share
-        ));
-    }
-    text.push_str(&format!(", {seconds:.0} s"));
+    text.push_str(&format!(", {:.0} s", elapsed.as_secs_f64()));
     text
 }
 
@@ -128,22 +200,46 @@ fn round(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use indicatif::{InMemoryTerm, ProgressDrawTarget};
 
     #[test]
     fn the_line_tells_executions_estimate_and_time_and_fits_a_terminal() {
         let seconds = Duration::from_secs;
-        assert_eq!(line(7, None, seconds(5), true), "dpor: 7 executions, 5 s");
+        assert_eq!(line(7, None, seconds(5)), "7 executions, 5 s");
         assert_eq!(
-            line(12_345, Some(41_530.0), seconds(10), false),
-            "dpor: 12345 executions of about 42000 (30 %), 10 s"
+            line(12_345, Some(41_530.0), seconds(10)),
+            "12345 executions (30 % of about 42000), 10 s"
         );
-        assert_eq!(
-            line(250, Some(1000.0), seconds(1), true),
-            "dpor: [#####---------------] 250 executions of about 1000 (25 %), 1 s"
-        );
-        let longest = line(999_999_999, Some(1e30), seconds(99_999), true);
-        assert!(longest.len() < 80, "{longest}");
+        let longest = line(999_999_999, Some(1e30), seconds(99_999));
+        assert!(longest.len() <= 65, "{longest}");
         // More executions than estimated is no more than all of them.
-        assert!(line(20, Some(10.0), seconds(1), true).contains("(100 %)"));
+        assert!(line(20, Some(10.0), seconds(1)).contains("100 %"));
+    }
+
+    /// What is on a terminal of so many columns after a bar was drawn there, at 10 and then at 250
+    /// executions of 1000, and after it is gone.
+    fn drawn(columns: u16) -> (String, String) {
+        let terminal = InMemoryTerm::new(5, columns);
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let bars = MultiProgress::with_draw_target(target);
+        let mut bar = Some(bars.add(ProgressBar::no_length()));
+        for begun in [10, 250] {
+            let text = line(begun, Some(1000.0), Duration::from_secs(1));
+            let bar = bar.as_ref().expect("not gone yet");
+            draw(bar, text, begun, Some(1000.0), columns);
+        }
+        let seen = terminal.contents();
+        if let Some(bar) = bar.take() {
+            bar.finish_and_clear();
+        }
+        (seen, terminal.contents())
+    }
+
+    #[test]
+    fn a_bar_has_one_line_on_any_terminal_and_none_at_the_end() {
+        let wide = "dpor: [#####>--------------] 250 executions (25 % of about 1000), 1 s";
+        assert_eq!(drawn(100), (wide.to_owned(), String::new()));
+        let narrow = "dpor: 250 executions (25 % of";
+        assert_eq!(drawn(30), (narrow.to_owned(), String::new()));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{Algorithm, Builder, Executions, Order};
-use crate::progress::Progress;
+use crate::progress::{Progress, above};
 use crate::report_dir::ReportDir;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
@@ -158,7 +158,7 @@ impl<'a> Watch<'a> {
         let begun = driver.stats.begun();
         if self.settings.log && begun > self.before {
             let schedule = Schedule::of(&driver.trace, &driver.machine.names);
-            eprintln!("dpor: execution {begun}: {schedule}");
+            above(|| eprintln!("dpor: execution {begun}: {schedule}"));
         }
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
             self.show(wanted, end, between);
@@ -200,12 +200,12 @@ impl<'a> Watch<'a> {
             schedule: &Schedule::of(&driver.trace, &driver.machine.names).to_string(),
             test: test.name().map(str::to_owned),
         };
-        eprintln!("{}\n", passing::render(&view));
+        above(|| eprintln!("{}\n", passing::render(&view)));
         if let Some(directory) = &self.settings.report_dir {
             let directory = ReportDir::new(directory, test.name(), self.site);
             let suffix = format!("-execution-{number}");
             let line = directory.write(&suffix, &Execution::of(&view));
-            eprintln!("report     {line}");
+            above(|| eprintln!("report     {line}"));
         }
     }
 
