@@ -222,6 +222,12 @@ fn an_execution_given_up_is_counted_and_not_a_failure() {
 }
 
 #[test]
+fn a_choice_among_thousands_has_an_execution_for_each() {
+    let report = Builder::new().check(|| assert!(dpor::choose(10_000) < 10_000));
+    assert_eq!(report.executions, 10_000);
+}
+
+#[test]
 fn a_limit_on_executions_is_no_silent_pass() {
     let mut builder = Builder::new();
     builder.max_permutations = Some(3);

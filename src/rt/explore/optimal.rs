@@ -49,6 +49,8 @@ pub(crate) struct Optimal {
     path: Vec<NodeId>,
     /// Who will be asleep behind them, unless the sequence wakes them.
     asleep: Vec<Sleeper>,
+    /// Of the choice at this position: which of its outcomes are asleep or planned.
+    chosen: (Option<u32>, Vec<bool>),
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
     started: bool,
@@ -62,6 +64,8 @@ struct Level {
     sleep: (u32, u32),
     /// The branches still to be explored; the current one is not among them.
     pending: List,
+    /// Whether the event here is a choice, and each other outcome of it asleep or planned.
+    settled: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +86,7 @@ impl Optimal {
             heads: Vec::new(),
             path: Vec::new(),
             asleep: Vec::new(),
+            chosen: (None, Vec::new()),
             next: None,
             started: false,
             elsewhere: Vec::new(),
@@ -117,6 +122,7 @@ impl Optimal {
                 None => self.levels.push(Level {
                     sleep,
                     pending: List::EMPTY,
+                    settled: false,
                 }),
             }
         }
@@ -132,8 +138,14 @@ impl Optimal {
             let level = Level {
                 sleep: (end, end),
                 pending: List::EMPTY,
+                settled: false,
             };
             self.levels.resize(first as usize + 1, level);
+        }
+        if let OpKind::Choose { .. } = second.operation.kind
+            && self.is_chosen(run, first, second.step)
+        {
+            return;
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
@@ -192,10 +204,41 @@ impl Optimal {
 }
 
 impl Optimal {
+    /// Whether this outcome of the choice at `first` is asleep or a branch of its own there. A choice
+    /// commutes with everything, so that covers it whatever else there is in the execution; and it stays
+    /// so until the event there is another one.
+    fn is_chosen(&mut self, run: &Finished<'_>, first: u32, step: Step) -> bool {
+        let level = &mut self.levels[first as usize];
+        if level.settled {
+            return true;
+        }
+        let (of, chosen) = &mut self.chosen;
+        if *of != Some(first) {
+            *of = Some(first);
+            let event = run.trace.at(first);
+            chosen.clear();
+            chosen.resize(event.alternatives as usize, false);
+            chosen[event.alternative as usize] = true;
+            let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
+            let children = self.arena.iter(level.pending);
+            let leaves = children
+                .map(|id| self.arena.node(id))
+                .filter(|child| child.children.is_empty());
+            let steps = sleepers.iter().map(|sleeper| sleeper.step);
+            for known in steps.chain(leaves.map(|leaf| leaf.step)) {
+                if known.thread == step.thread {
+                    chosen[known.alternative as usize] = true;
+                }
+            }
+            level.settled = !chosen.contains(&false);
+        }
+        chosen[step.alternative as usize]
+    }
+
     /// Finds out who will be asleep behind `path` in the tree at `first`: who is now, who goes to sleep
     /// because of the steps that come before those of the path, and was not woken by them.
     fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
-        let Level { sleep, pending } = self.levels[first as usize];
+        let Level { sleep, pending, .. } = self.levels[first as usize];
         let e = run.trace.at(first);
         self.asleep.clear();
         self.asleep
@@ -238,6 +281,7 @@ impl Explorer for Optimal {
         self.sleepers.truncate(self.levels[depth].sleep.1 as usize);
         self.sleepers.push(Sleeper { step, label });
         self.levels[depth].sleep.1 += 1;
+        self.levels[depth].settled = false;
         if self.elsewhere.is_empty() {
             plan.kept = depth;
         } else {
@@ -254,6 +298,7 @@ impl Explorer for Optimal {
             self.levels.push(Level {
                 sleep: (0, 0),
                 pending: node.children,
+                settled: false,
             });
         }
         true
@@ -274,6 +319,7 @@ impl Explorer for Optimal {
         // A failure may end an execution in the middle of its wakeup sequence.
         self.levels.truncate(run.trace.len());
         self.extend(run);
+        self.chosen.0 = None;
         pairs(run, |first, second| self.reverse(run, first, &second));
         self.next = (0..self.levels.len())
             .rev()
@@ -316,6 +362,7 @@ impl Explorer for Optimal {
             self.levels.push(Level {
                 sleep: (start, self.sleepers.len() as u32),
                 pending,
+                settled: false,
             });
             self.elsewhere.push((point.step, Some(point.label)));
         }

@@ -235,7 +235,10 @@ fn instruction(
             });
             code.push(Ins::Release(COUNT));
         }
-        7 if menu.choice => code.push(Ins::Choose { options: 2, to }),
+        7 if menu.choice => {
+            let options = 2 + rng.below(2) as u32;
+            code.push(Ins::Choose { options, to });
+        }
         8 if menu.park => code.push(Ins::ParkTimeout { to }),
         9 if menu.park => code.push(Ins::Park),
         8..11 if menu.park => {
