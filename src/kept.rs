@@ -15,7 +15,7 @@ pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<Str
     let path = directory.join(format!("{}.schedule", stem(test, site)));
     std::fs::create_dir_all(&directory).ok()?;
     std::fs::write(&path, format!("{schedule}\n")).ok()?;
-    Some(format!("kept in {0} (DPOR_REPLAY=@{0})", path.display()))
+    Some(format!("in {0} (DPOR_REPLAY=@{0})", path.display()))
 }
 
 /// The target directory that the program was built in: cargo marks it.

@@ -208,7 +208,7 @@ impl Builder {
             let test = std::thread::current();
             let kept = kept::keep(&failure.schedule, test.name(), Location::caller());
             if let Some(line) = kept {
-                above(|| eprintln!("schedule   {line}"));
+                above(|| eprintln!("kept       {line}"));
             }
         }
         match failure.payload {

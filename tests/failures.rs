@@ -211,6 +211,44 @@ fn a_closure_that_is_not_deterministic_is_told_so() {
     );
 }
 
+/// Not a test of its own: what [`the_line_below_a_report_names_the_file_that_replays_it`] runs.
+#[test]
+fn child_that_fails() {
+    if std::env::var_os("DPOR_TEST_FAILS").is_some() {
+        Builder::new().check(lost_update);
+    }
+}
+
+#[test]
+fn the_line_below_a_report_names_the_file_that_replays_it() {
+    let run = |replay: &str| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "child_that_fails", "--nocapture"]);
+        command.env("DPOR_TEST_FAILS", "1");
+        if !replay.is_empty() {
+            command.env("DPOR_REPLAY", replay);
+        }
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    // Each label of the report stands once at the beginning of a line.
+    let labelled = |text: &str, label: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(label));
+        let [only] = lines.collect::<Vec<_>>()[..] else {
+            panic!("not one `{label}` in: {text}")
+        };
+        only.to_owned()
+    };
+    let text = run("");
+    let kept = labelled(&text, "kept       in ");
+    let (path, replay) = kept.split_once(" (DPOR_REPLAY=").expect("how to replay it");
+    assert_eq!(replay, format!("@{path})"));
+    let again = run(&format!("@{path}"));
+    assert_eq!(
+        labelled(&again, "schedule   "),
+        labelled(&text, "schedule   ")
+    );
+}
+
 #[test]
 fn an_execution_given_up_is_counted_and_not_a_failure() {
     let report = Builder::new().check(|| {
