@@ -341,6 +341,10 @@ impl Explorer for Bounded {
         Choice::Run(step)
     }
 
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
     fn finish(&mut self, _run: &Finished<'_>) {}
 
     fn more(&self) -> bool {

@@ -124,8 +124,9 @@ pub(crate) struct Driver {
     pub(crate) hotspots: Hotspots,
     estimator: Estimator,
     explorer: Box<dyn Explorer>,
-    /// What [`Explorer::lets_the_last_go_on`] says.
+    /// What [`Explorer::lets_the_last_go_on`] and [`Explorer::asks_for_clocks`] say.
     last_goes_on: bool,
+    asks_for_clocks: bool,
     bounds: Bounds,
     plan: Plan,
     position: usize,
@@ -144,6 +145,7 @@ impl Driver {
             hotspots: Hotspots::default(),
             estimator: Estimator::default(),
             last_goes_on: explorer.lets_the_last_go_on(),
+            asks_for_clocks: explorer.asks_for_clocks(),
             explorer,
             bounds,
             plan: Plan::default(),
@@ -542,7 +544,9 @@ impl Driver {
             End::Pruned(Pruned::Assumed) => self.stats.assumed += 1,
             _ => self.stats.complete += 1,
         }
-        self.measure();
+        if self.asks_for_clocks {
+            self.measure();
+        }
         let blocked = self.pending(end);
         self.explorer.finish(&Finished {
             trace: &self.trace,

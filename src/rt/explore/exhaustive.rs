@@ -121,6 +121,10 @@ impl Explorer for Exhaustive {
         Choice::Run(step)
     }
 
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
     fn finish(&mut self, run: &Finished<'_>) {
         for (level, event) in self.levels.iter_mut().zip(run.trace.events()) {
             level.taken = Some((event.step(), Some(event.label)));

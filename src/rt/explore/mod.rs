@@ -57,7 +57,7 @@ use driver::Plan;
 ///
 /// Life cycle: `begin` is called before each execution; it says how much of the last one to keep and
 /// which steps come first. Beyond those, `choose` is called for every step. `finish` is called once
-/// per execution, with clocks and races computed. When `begin` answers false, all is explored.
+/// per execution, with clocks and races computed where it asks for them. When `begin` answers false, all is explored.
 pub(crate) trait Explorer {
     /// Plans the next execution; false when nothing is left.
     fn begin(&mut self, plan: &mut Plan) -> bool;
@@ -67,6 +67,10 @@ pub(crate) trait Explorer {
     /// it can. Then it need not be asked.
     fn lets_the_last_go_on(&self) -> bool {
         false
+    }
+    /// Whether `finish` looks at clocks and races. Without that they are not computed.
+    fn asks_for_clocks(&self) -> bool {
+        true
     }
     /// Learns how the execution ended, and plans further ones.
     fn finish(&mut self, execution: &Finished<'_>);

@@ -65,6 +65,10 @@ impl Explorer for Replay {
         }
     }
 
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
     fn finish(&mut self, _execution: &Finished<'_>) {}
 
     fn more(&self) -> bool {

@@ -90,6 +90,10 @@ impl Explorer for Sampler {
         })
     }
 
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
     fn finish(&mut self, _run: &Finished<'_>) {
         if let Strategy::Pct(pct) = &mut self.strategy {
             pct.finish();

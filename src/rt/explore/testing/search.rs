@@ -170,6 +170,7 @@ pub(crate) fn explore_on(
             other => panic!("{program:?} ended with {other:?}"),
         }
         if record && !matches!(end, End::Pruned(Pruned::Asleep)) {
+            driver.measure();
             let key = key_of(&driver.trace, &driver.clocks, &driver.machine);
             *found.traces.entry(key).or_default() += 1;
             found.finals.insert(code.final_state(&driver.machine));
