@@ -11,8 +11,8 @@
 //! 2. *What is covered.* A reversal is covered if a sleeper of its point is a weak initial, or an elder
 //!    sibling of the step that was made there; in depth-first search that one is asleep. If a younger
 //!    sibling is one the sequence goes on below it, started or not, and so on with the children there,
-//!    until nobody is asleep (then it is covered) or no child is a weak initial (then what is left of
-//!    the sequence becomes the last child).
+//!    until a branch ends, where nobody is asleep (then it is covered), or no child is a weak initial
+//!    (then what is left of the sequence becomes the last child).
 //!
 //! So the tree that has been explored in the end is one that depth-first search may explore, and what is
 //! proved about that tree ([SS] section 6) holds whatever the order in time was.
@@ -21,8 +21,8 @@
 //! show only in executions below an elder one. Let two threads unpark a third, which is in
 //! `park_timeout`: that the second one alone has unparked it is found from the execution in which both
 //! have, and may have to be planned below a time-out that was explored before. So the steps of a
-//! branch, up to where nobody sleeps, are kept until no execution can come by the point where it was planned
-//! ([`OpenTree::close`]). A wakeup tree and what was explored of it are one tree here.
+//! branch are kept until no execution can come by the point where it was planned ([`OpenTree::close`]). A
+//! wakeup tree and what was explored of it are one tree here.
 //!
 //! The price of other orders than depth-first is memory, for all that is begun and not finished, and that an
 //! execution shares less with the one before, whose events and clocks are kept.
@@ -206,12 +206,8 @@ impl Frontier {
             self.path.push(id);
         }
         let instead = run.trace.at(first).site;
-        let asleep = &mut self.asleep;
-        let steps = self.reversal.items.iter().map(|item| {
-            let sets = &run.machine.sets;
-            asleep.retain(|sleeper| sleeper.survives(sets, item.step.thread, item.label));
-            (item.step, item.label, asleep.is_empty())
-        });
+        let items = self.reversal.items.iter();
+        let steps = items.map(|item| (item.step, item.label));
         let last = self.way.last().copied();
         let parent = last.unwrap_or(self.path[first as usize]);
         let end = self.tree.plan(parent, steps, instead);

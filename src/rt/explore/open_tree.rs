@@ -31,7 +31,7 @@ pub(crate) struct Node {
     /// Where a branch begins, or did so before it was started: the place in the program of the event that
     /// it is made instead of.
     pub(crate) instead: Option<Site>,
-    /// Whether nobody is asleep behind the step.
+    /// Whether nobody is asleep behind the step: it is the end of a branch, or comes after one.
     pub(crate) awake: bool,
     parent: NodeId,
     /// The last child.
@@ -112,22 +112,23 @@ impl OpenTree {
         id
     }
 
-    /// Appends a branch of these steps, of which there must be one at least, and says for each whether somebody
-    /// is asleep behind it; it begins instead of the event at this place. Gives the node that it ends in.
+    /// Appends a branch of these steps, of which there must be one at least; it begins instead of the event at
+    /// this place. Gives the node that it ends in.
     pub(crate) fn plan(
         &mut self,
         parent: NodeId,
-        steps: impl Iterator<Item = (Step, Label, bool)>,
+        steps: impl Iterator<Item = (Step, Label)>,
         instead: Site,
     ) -> NodeId {
         let mut end = parent;
-        for (step, label, awake) in steps {
+        for (step, label) in steps {
             let id = self.push(end, step, label);
             let node = &mut self.nodes[id as usize];
             node.instead = (end == parent).then_some(instead);
-            node.awake = awake;
+            node.awake = false;
             end = id;
         }
+        self.nodes[end as usize].awake = true;
         self.each_above(end, |node| node.planned += 1);
         end
     }
@@ -265,8 +266,8 @@ mod tests {
 
     const LABEL: Label = Label::of(ObjectId(0), Class::Read);
 
-    fn steps(threads: &[u32], awake: bool) -> impl Iterator<Item = (Step, Label, bool)> {
-        let step = move |&thread: &u32| (Step::of(ThreadId(thread)), LABEL, awake);
+    fn steps(threads: &[u32]) -> impl Iterator<Item = (Step, Label)> {
+        let step = |&thread: &u32| (Step::of(ThreadId(thread)), LABEL);
         threads.iter().map(step)
     }
 
@@ -282,10 +283,10 @@ mod tests {
         let mut tree = OpenTree::new();
         let first = tree.push(ROOT, Step::of(ThreadId(9)), LABEL);
         let second = tree.push(first, Step::of(ThreadId(9)), LABEL);
-        tree.plan(ROOT, steps(&[1, 2], true), site);
-        tree.plan(second, steps(&[3], true), site);
-        tree.plan(first, steps(&[4], true), site);
-        tree.plan(second, steps(&[5, 6], true), site);
+        tree.plan(ROOT, steps(&[1, 2]), site);
+        tree.plan(second, steps(&[3]), site);
+        tree.plan(first, steps(&[4]), site);
+        tree.plan(second, steps(&[5, 6]), site);
         assert_eq!(ends(&tree), [3, 6, 4, 2]);
         let mut path = Vec::new();
         tree.start(tree.nth(2), &mut path);
@@ -295,26 +296,23 @@ mod tests {
     }
 
     #[test]
-    fn steps_behind_which_somebody_sleeps_stay_until_everything_above_them_is_explored() {
+    fn the_steps_of_a_branch_stay_until_everything_above_them_is_explored_and_what_follows_does_not()
+     {
         let site = std::panic::Location::caller();
         let mut tree = OpenTree::new();
         let mut path = Vec::new();
-        let one = tree.plan(ROOT, steps(&[1, 2], false), site);
-        let two = tree.plan(ROOT, steps(&[3, 4], true), site);
+        let one = tree.plan(ROOT, steps(&[1, 2]), site);
+        let two = tree.plan(ROOT, steps(&[3, 4]), site);
         tree.start(one, &mut path);
-        tree.close(&mut path);
-        assert_eq!(tree.children(path[1]).collect::<Vec<_>>(), [one]);
-        assert_eq!(path.len(), 3);
-        // Behind 3 nobody sleeps, so 4 is forgotten with the execution that ended there.
-        let three = tree.node(two).parent;
-        tree.start(two, &mut path);
+        let free = tree.push(one, Step::of(ThreadId(5)), LABEL);
+        path.push(free);
         let size = tree.nodes.len();
-        tree.plan(ROOT, steps(&[5], true), site);
         tree.close(&mut path);
-        assert_eq!(path, [ROOT, three]);
-        assert_eq!(tree.children(three).count(), 0);
-        assert_eq!(tree.push(three, Step::of(ThreadId(6)), LABEL), two);
-        tree.start(tree.nth(0), &mut path);
+        assert_eq!(path.last(), Some(&one));
+        assert_eq!(tree.children(path[1]).collect::<Vec<_>>(), [one]);
+        assert_eq!(tree.children(one).count(), 0);
+        assert_eq!(tree.push(two, Step::of(ThreadId(6)), LABEL), free);
+        tree.start(two, &mut path);
         tree.close(&mut path);
         assert_eq!(path, [ROOT]);
         assert_eq!(tree.children(ROOT).count(), 0);

@@ -164,7 +164,7 @@ mod tests {
         let label = Label::of(ObjectId(0), Class::Read);
         let mut ends = Vec::new();
         for &(depth, pair) in branches {
-            let step = (Step::of(ThreadId(depth)), label, true);
+            let step = (Step::of(ThreadId(depth)), label);
             let end = tree.plan(ROOT, [step].into_iter(), pair.0);
             order.add(Branch { end, depth, pair });
             ends.push(end);
