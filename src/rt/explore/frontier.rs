@@ -27,9 +27,10 @@
 //! The price of other orders than depth-first is memory, for all that is begun and not finished, and that an
 //! execution shares less with the one before, whose events and clocks are kept.
 
-use crate::rt::trace::NOWHERE;
 use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::{NOWHERE, Trace};
 
+use super::checkpoint::Unfinished;
 use super::cover::{Walk, is_behind};
 use super::driver::Plan;
 use super::open_tree::{NodeId, OpenTree, ROOT};
@@ -214,7 +215,7 @@ impl Frontier {
         self.order.add(Branch {
             end,
             depth: first + self.way.len() as u32,
-            pair: (instead, second.site(run)),
+            pair: (Some(instead), second.site(run)),
         });
     }
 }
@@ -241,7 +242,7 @@ impl Explorer for Frontier {
         std::mem::swap(&mut self.path, &mut self.next);
         for &id in &self.path[plan.kept + 1..] {
             let node = self.tree.node(id);
-            if node.instead.is_some() {
+            if node.begins {
                 plan.instead = node.instead;
                 plan.repeated = plan.steps.len();
             }
@@ -268,6 +269,30 @@ impl Explorer for Frontier {
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);
         self.executed = run.trace.len();
+    }
+
+    fn unfinished(&self, _trace: &Trace) -> Option<Unfinished> {
+        // Directly after `resume` there is nothing new.
+        (self.executed > 0 && self.more()).then(|| Unfinished {
+            open: self.tree.save(),
+            ..Unfinished::default()
+        })
+    }
+
+    fn resume(&mut self, unfinished: &Unfinished) -> bool {
+        let mut branches = Vec::new();
+        let tree = OpenTree::restore(&unfinished.open, |end, depth| {
+            let pair = (None, None);
+            branches.push(Branch { end, depth, pair });
+        });
+        let Some(tree) = tree else { return false };
+        self.tree = tree;
+        self.started = true;
+        // What was planned last is in general what comes first in tree order.
+        for branch in branches.into_iter().rev() {
+            self.order.add(branch);
+        }
+        true
     }
 
     fn more(&self) -> bool {

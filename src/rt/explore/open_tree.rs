@@ -15,6 +15,7 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::{NOWHERE, Site};
 
+use super::checkpoint::{SavedNode, SavedOpen};
 use super::sleep::Sleeper;
 
 /// The index of a node.
@@ -28,8 +29,9 @@ pub(crate) const ROOT: NodeId = 0;
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) label: Label,
-    /// Where a branch begins, or did so before it was started: the place in the program of the event that
-    /// it is made instead of.
+    /// Whether a branch begins here, or did so before it was started, and the place in the program of the event
+    /// that it begins instead of, if that is known.
+    pub(crate) begins: bool,
     pub(crate) instead: Option<Site>,
     /// Whether nobody is asleep behind the step: it is the end of a branch, or comes after one.
     pub(crate) awake: bool,
@@ -124,7 +126,8 @@ impl OpenTree {
         for (step, label) in steps {
             let id = self.push(end, step, label);
             let node = &mut self.nodes[id as usize];
-            node.instead = (end == parent).then_some(instead);
+            node.begins = end == parent;
+            node.instead = node.begins.then_some(instead);
             node.awake = false;
             end = id;
         }
@@ -237,10 +240,69 @@ impl OpenTree {
         }
     }
 
+    /// The nodes in tree order, each before its children; the root is none of them.
+    pub(crate) fn save(&self) -> Vec<SavedOpen> {
+        let mut saved = Vec::new();
+        let mut open = vec![(ROOT, 0)];
+        while let Some((id, depth)) = open.pop() {
+            let node = self.node(id);
+            if let Some(depth) = u32::checked_sub(depth, 1) {
+                let (step, label) = (node.step, node.label);
+                saved.push(SavedOpen {
+                    node: SavedNode { step, label, depth },
+                    awake: node.awake,
+                    begins: node.begins,
+                    ends: node.planned > 0 && node.last == NOWHERE,
+                    executed: node.executed,
+                });
+            }
+            let start = open.len();
+            open.extend(self.children(id).map(|child| (child, depth + 1)));
+            open[start..].reverse();
+        }
+        saved
+    }
+
+    /// Makes the tree that [`OpenTree::save`] has written down; `None` if it is none. Calls `found` for each
+    /// branch, in tree order, with the node that it ends in and how many events come before it.
+    pub(crate) fn restore(
+        saved: &[SavedOpen],
+        mut found: impl FnMut(NodeId, u32),
+    ) -> Option<OpenTree> {
+        let mut tree = OpenTree::new();
+        // The nodes from the root down to the last one made, and where the last branch among them begins.
+        let mut path = vec![(ROOT, 0)];
+        for open in saved {
+            let SavedNode { step, label, depth } = open.node;
+            if depth as usize >= path.len() {
+                return None;
+            }
+            path.truncate(depth as usize + 1);
+            let &(parent, begun) = path.last()?;
+            if tree.node(parent).planned > 0 && tree.node(parent).last == NOWHERE {
+                return None;
+            }
+            let id = tree.push(parent, step, label);
+            let node = &mut tree.nodes[id as usize];
+            (node.awake, node.begins) = (open.awake, open.begins);
+            node.executed = open.executed;
+            let begun = if open.begins { depth } else { begun };
+            path.push((id, begun));
+            if open.ends {
+                tree.each_above(id, |node| node.planned += 1);
+                found(id, begun);
+            }
+        }
+        tree.nodes[ROOT as usize].executed =
+            (tree.children(ROOT)).map(|id| tree.node(id).executed).sum();
+        (tree.branches() > 0).then_some(tree)
+    }
+
     fn allocate(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
         let node = Node {
             step,
             label,
+            begins: false,
             instead: None,
             awake: true,
             parent,
