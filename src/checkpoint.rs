@@ -18,7 +18,7 @@ use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 1";
+const MAGIC: &str = "dpor checkpoint 2";
 
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
@@ -50,8 +50,9 @@ impl Checkpoint {
             (
                 "setting",
                 format!(
-                    "spin_bound {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
+                    "order {}, spin_bound {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
                      catch_panics {}, expect_explicit_explore {}",
+                    settings.order.name(),
                     settings.spin_bound,
                     settings.spurious_failures,
                     settings.spurious_wakeups,

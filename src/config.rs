@@ -159,7 +159,7 @@ pub struct Builder {
     pub expect_explicit_explore: bool,
     /// Where an unfinished exploration is kept (`DPOR_CHECKPOINT_FILE`): if the file exists it is
     /// taken up, and once everything is explored the file is removed. For one test at a time, and
-    /// [`Algorithm::Optimal`] only.
+    /// [`Algorithm::Optimal`] only. Which turn an [`Order`] is at is not kept: it begins anew.
     pub checkpoint_file: Option<PathBuf>,
     /// After how many executions the file is written again (`DPOR_CHECKPOINT_INTERVAL`). It is also
     /// written when a limit stops the exploration.

@@ -59,13 +59,6 @@ impl Builder {
              (DPOR_ALGORITHM) without a bound on preemptions (DPOR_MAX_PREEMPTIONS)"
         );
         assert!(
-            self.checkpoint_file.is_none() || self.order == Order::DepthFirst,
-            "a checkpoint (DPOR_CHECKPOINT_FILE) holds one execution and what branches off from it, and \
-             the order `{}` (DPOR_ORDER) has many begun: set the order `depth_first`, or unset the \
-             checkpoint",
-            self.order.name()
-        );
-        assert!(
             self.order == Order::DepthFirst
                 || self.algorithm == Algorithm::Optimal && self.preemption_bound.is_none(),
             "the order `{}` (DPOR_ORDER) is one of the algorithm `optimal` (DPOR_ALGORITHM) without a \

@@ -141,7 +141,7 @@ fn a_checkpoint_of_another_test_or_setting_is_refused() {
     same_place(1);
     let text = refusal(|| same_place(2));
     assert!(
-        text.contains("belongs to another setting: `spin_bound 1"),
+        text.contains("belongs to another setting: `order depth_first, spin_bound 1"),
         "{text}"
     );
 }

@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Condvar, Mutex as Lock, RwLock, mpsc};
-use dpor::{Algorithm, Builder, FailureKind, Limit, Order, Verdict, thread};
+use dpor::{Algorithm, Builder, FailureKind, Limit, Order, Report, Verdict, thread};
 use support::bugs::BUGS;
 
 const ORDERS: [Order; 5] = [
@@ -318,10 +319,59 @@ fn an_order_within_a_bound_on_preemptions_is_refused() {
     builder.check(|| {});
 }
 
+/// A place for a checkpoint that is gone when the test is over.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let name = format!("dpor-{}-orders-{name}", std::process::id());
+        Scratch(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Explores [`readers`] for 7 executions, from where the checkpoint is.
+fn part(file: &Scratch, order: Order, seen: &Arc<Mutex<Seen>>) -> Report {
+    let mut builder = builder(order);
+    builder.checkpoint_file = Some(file.0.clone());
+    builder.max_permutations = Some(7);
+    let seen = seen.clone();
+    builder.check(move || *seen.lock().unwrap().entry(readers()).or_default() += 1)
+}
+
 #[test]
-#[should_panic(expected = "the order `round_robin` (DPOR_ORDER) has many begun")]
-fn a_checkpoint_in_another_order_is_refused() {
-    let mut builder = builder(Order::RoundRobin);
-    builder.checkpoint_file = Some("never-written".into());
-    builder.check(|| {});
+fn an_exploration_in_parts_is_the_same_as_one_in_a_piece_in_every_order() {
+    let (whole, executions) = seen(Order::DepthFirst, readers);
+    for order in ORDERS {
+        let file = Scratch::new("parts");
+        let seen = Arc::new(Mutex::new(Seen::new()));
+        let mut parts = 1;
+        let last = loop {
+            let report = part(&file, order, &seen);
+            if report.complete {
+                break report;
+            }
+            assert_eq!(report.verdict, Verdict::Stopped(Limit::Permutations(7)));
+            parts += 1;
+        };
+        assert_eq!(*seen.lock().unwrap(), whole, "{order:?}");
+        assert_eq!(last.executions, executions, "{order:?}");
+        assert_eq!(last.estimate, Some(executions as f64), "{order:?}");
+        assert_eq!(parts, executions.div_ceil(7), "{order:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "belongs to another setting: `order stride")]
+fn a_checkpoint_of_another_order_is_refused() {
+    let file = Scratch::new("other");
+    let seen = Arc::new(Mutex::new(Seen::new()));
+    for order in [Order::Stride, Order::BitReversal] {
+        part(&file, order, &seen);
+    }
 }

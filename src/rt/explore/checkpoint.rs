@@ -22,8 +22,10 @@ use super::sleep::Sleeper;
 /// What an explorer still has to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Unfinished {
-    /// The points of the last execution, up to the one where the next execution branches off.
+    /// Depth-first: the points of the last execution, up to the one where the next execution branches off.
     pub(crate) points: Vec<SavedPoint>,
+    /// In another order: all that has begun and is not finished, each node before its children.
+    pub(crate) open: Vec<SavedOpen>,
 }
 
 /// A point of an execution.
@@ -44,6 +46,18 @@ pub(crate) struct SavedNode {
     pub(crate) label: Label,
     /// How many levels below the roots of the tree it is.
     pub(crate) depth: u32,
+}
+
+/// A node of the tree of what has begun.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SavedOpen {
+    pub(crate) node: SavedNode,
+    pub(crate) awake: bool,
+    /// Whether a branch begins, or has begun, with it.
+    pub(crate) begins: bool,
+    /// Whether a branch that is planned ends with it.
+    pub(crate) ends: bool,
+    pub(crate) executed: u32,
 }
 
 /// From the address of a static to a number that is the same in every process of this program, and
@@ -104,10 +118,14 @@ pub(crate) fn encode(
     out.list(&unfinished.points, |out, point| {
         out.step(point.step, point.label);
         out.list(&point.sleepers, |out, s| out.step(s.step, s.label));
-        out.list(&point.tree, |out, node| {
-            out.step(node.step, node.label);
-            out.number(node.depth.into());
-        });
+        out.list(&point.tree, Writer::node);
+    });
+    out.list(&unfinished.open, |out, open| {
+        out.node(&open.node);
+        for flag in [open.awake, open.begins, open.ends] {
+            out.number(flag.into());
+        }
+        out.number(open.executed.into());
     });
     Ok(out.bytes)
 }
@@ -159,6 +177,11 @@ pub(crate) fn decode(
         let known = label.object == ObjectId::NONE || label.object.index() < most;
         (step.thread.index() < threads && known).then_some((step, label))
     };
+    let node = |from: &mut Reader<'_>| {
+        let (step, label) = step(from)?;
+        let depth = from.index()?;
+        Some(SavedNode { step, label, depth })
+    };
     let points = from.list(|from| {
         let (step_here, label) = step(from)?;
         Some(SavedPoint {
@@ -168,15 +191,20 @@ pub(crate) fn decode(
                 let (step, label) = step(from)?;
                 Some(Sleeper { step, label })
             })?,
-            tree: from.list(|from| {
-                let (step, label) = step(from)?;
-                let depth = from.index()?;
-                Some(SavedNode { step, label, depth })
-            })?,
+            tree: from.list(node)?,
         })
     })?;
-    let whole = from.bytes.is_empty() && !points.is_empty();
-    whole.then_some((progress, Unfinished { points }))
+    let open = from.list(|from| {
+        Some(SavedOpen {
+            node: node(from)?,
+            awake: from.number()? != 0,
+            begins: from.number()? != 0,
+            ends: from.number()? != 0,
+            executed: from.index()?,
+        })
+    })?;
+    let whole = from.bytes.is_empty() && points.is_empty() != open.is_empty();
+    whole.then_some((progress, Unfinished { points, open }))
 }
 
 #[derive(Default)]
@@ -210,6 +238,11 @@ impl Writer {
         for number in [thread, alternative, object, class, room, count] {
             self.number(number);
         }
+    }
+
+    fn node(&mut self, node: &SavedNode) {
+        self.step(node.step, node.label);
+        self.number(node.depth.into());
     }
 
     fn place(&mut self, place: Place, statics: &dyn Statics) -> Result<(), String> {

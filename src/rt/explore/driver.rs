@@ -222,7 +222,9 @@ impl Driver {
         }
         if self.stats.begun() > 0 && !self.plan.steps.is_empty() {
             self.estimator.branch(self.plan.kept + self.plan.repeated);
+            // After an execution that has repeated an earlier one there is no event at that point.
             let last = self.trace.events().get(self.plan.kept);
+            let last = last.filter(|_| self.plan.repeated == 0);
             if let Some(site) = self.plan.instead.or(last.map(|event| event.site)) {
                 self.hotspots.book(site);
             }

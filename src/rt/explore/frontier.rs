@@ -11,8 +11,8 @@
 //! 2. *What is covered.* A reversal is covered if a sleeper of its point is a weak initial, or an elder
 //!    sibling of the step that was made there; in depth-first search that one is asleep. If a younger
 //!    sibling is one the sequence goes on below it, started or not, and so on with the children there,
-//!    until nobody is asleep (then it is covered) or no child is a weak initial (then what is left of
-//!    the sequence becomes the last child).
+//!    until a branch ends, where nobody is asleep (then it is covered), or no child is a weak initial
+//!    (then what is left of the sequence becomes the last child).
 //!
 //! So the tree that has been explored in the end is one that depth-first search may explore, and what is
 //! proved about that tree ([SS] section 6) holds whatever the order in time was.
@@ -21,15 +21,16 @@
 //! show only in executions below an elder one. Let two threads unpark a third, which is in
 //! `park_timeout`: that the second one alone has unparked it is found from the execution in which both
 //! have, and may have to be planned below a time-out that was explored before. So the steps of a
-//! branch, up to where nobody sleeps, are kept until no execution can come by the point where it was planned
-//! ([`OpenTree::close`]). A wakeup tree and what was explored of it are one tree here.
+//! branch are kept until no execution can come by the point where it was planned ([`OpenTree::close`]). A
+//! wakeup tree and what was explored of it are one tree here.
 //!
 //! The price of other orders than depth-first is memory, for all that is begun and not finished, and that an
 //! execution shares less with the one before, whose events and clocks are kept.
 
-use crate::rt::trace::NOWHERE;
 use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::{NOWHERE, Trace};
 
+use super::checkpoint::Unfinished;
 use super::cover::{Walk, is_behind};
 use super::driver::Plan;
 use super::open_tree::{NodeId, OpenTree, ROOT};
@@ -206,19 +207,15 @@ impl Frontier {
             self.path.push(id);
         }
         let instead = run.trace.at(first).site;
-        let asleep = &mut self.asleep;
-        let steps = self.reversal.items.iter().map(|item| {
-            let sets = &run.machine.sets;
-            asleep.retain(|sleeper| sleeper.survives(sets, item.step.thread, item.label));
-            (item.step, item.label, asleep.is_empty())
-        });
+        let items = self.reversal.items.iter();
+        let steps = items.map(|item| (item.step, item.label));
         let last = self.way.last().copied();
         let parent = last.unwrap_or(self.path[first as usize]);
         let end = self.tree.plan(parent, steps, instead);
         self.order.add(Branch {
             end,
             depth: first + self.way.len() as u32,
-            pair: (instead, second.site(run)),
+            pair: (Some(instead), second.site(run)),
         });
     }
 }
@@ -245,7 +242,7 @@ impl Explorer for Frontier {
         std::mem::swap(&mut self.path, &mut self.next);
         for &id in &self.path[plan.kept + 1..] {
             let node = self.tree.node(id);
-            if node.instead.is_some() {
+            if node.begins {
                 plan.instead = node.instead;
                 plan.repeated = plan.steps.len();
             }
@@ -272,6 +269,30 @@ impl Explorer for Frontier {
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);
         self.executed = run.trace.len();
+    }
+
+    fn unfinished(&self, _trace: &Trace) -> Option<Unfinished> {
+        // Directly after `resume` there is nothing new.
+        (self.executed > 0 && self.more()).then(|| Unfinished {
+            open: self.tree.save(),
+            ..Unfinished::default()
+        })
+    }
+
+    fn resume(&mut self, unfinished: &Unfinished) -> bool {
+        let mut branches = Vec::new();
+        let tree = OpenTree::restore(&unfinished.open, |end, depth| {
+            let pair = (None, None);
+            branches.push(Branch { end, depth, pair });
+        });
+        let Some(tree) = tree else { return false };
+        self.tree = tree;
+        self.started = true;
+        // What was planned last is in general what comes first in tree order.
+        for branch in branches.into_iter().rev() {
+            self.order.add(branch);
+        }
+        true
     }
 
     fn more(&self) -> bool {

@@ -15,6 +15,7 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::{NOWHERE, Site};
 
+use super::checkpoint::{SavedNode, SavedOpen};
 use super::sleep::Sleeper;
 
 /// The index of a node.
@@ -28,10 +29,11 @@ pub(crate) const ROOT: NodeId = 0;
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) label: Label,
-    /// Where a branch begins, or did so before it was started: the place in the program of the event that
-    /// it is made instead of.
+    /// Whether a branch begins here, or did so before it was started, and the place in the program of the event
+    /// that it begins instead of, if that is known.
+    pub(crate) begins: bool,
     pub(crate) instead: Option<Site>,
-    /// Whether nobody is asleep behind the step.
+    /// Whether nobody is asleep behind the step: it is the end of a branch, or comes after one.
     pub(crate) awake: bool,
     parent: NodeId,
     /// The last child.
@@ -112,22 +114,24 @@ impl OpenTree {
         id
     }
 
-    /// Appends a branch of these steps, of which there must be one at least, and says for each whether somebody
-    /// is asleep behind it; it begins instead of the event at this place. Gives the node that it ends in.
+    /// Appends a branch of these steps, of which there must be one at least; it begins instead of the event at
+    /// this place. Gives the node that it ends in.
     pub(crate) fn plan(
         &mut self,
         parent: NodeId,
-        steps: impl Iterator<Item = (Step, Label, bool)>,
+        steps: impl Iterator<Item = (Step, Label)>,
         instead: Site,
     ) -> NodeId {
         let mut end = parent;
-        for (step, label, awake) in steps {
+        for (step, label) in steps {
             let id = self.push(end, step, label);
             let node = &mut self.nodes[id as usize];
-            node.instead = (end == parent).then_some(instead);
-            node.awake = awake;
+            node.begins = end == parent;
+            node.instead = node.begins.then_some(instead);
+            node.awake = false;
             end = id;
         }
+        self.nodes[end as usize].awake = true;
         self.each_above(end, |node| node.planned += 1);
         end
     }
@@ -236,10 +240,69 @@ impl OpenTree {
         }
     }
 
+    /// The nodes in tree order, each before its children; the root is none of them.
+    pub(crate) fn save(&self) -> Vec<SavedOpen> {
+        let mut saved = Vec::new();
+        let mut open = vec![(ROOT, 0)];
+        while let Some((id, depth)) = open.pop() {
+            let node = self.node(id);
+            if let Some(depth) = u32::checked_sub(depth, 1) {
+                let (step, label) = (node.step, node.label);
+                saved.push(SavedOpen {
+                    node: SavedNode { step, label, depth },
+                    awake: node.awake,
+                    begins: node.begins,
+                    ends: node.planned > 0 && node.last == NOWHERE,
+                    executed: node.executed,
+                });
+            }
+            let start = open.len();
+            open.extend(self.children(id).map(|child| (child, depth + 1)));
+            open[start..].reverse();
+        }
+        saved
+    }
+
+    /// Makes the tree that [`OpenTree::save`] has written down; `None` if it is none. Calls `found` for each
+    /// branch, in tree order, with the node that it ends in and how many events come before it.
+    pub(crate) fn restore(
+        saved: &[SavedOpen],
+        mut found: impl FnMut(NodeId, u32),
+    ) -> Option<OpenTree> {
+        let mut tree = OpenTree::new();
+        // The nodes from the root down to the last one made, and where the last branch among them begins.
+        let mut path = vec![(ROOT, 0)];
+        for open in saved {
+            let SavedNode { step, label, depth } = open.node;
+            if depth as usize >= path.len() {
+                return None;
+            }
+            path.truncate(depth as usize + 1);
+            let &(parent, begun) = path.last()?;
+            if tree.node(parent).planned > 0 && tree.node(parent).last == NOWHERE {
+                return None;
+            }
+            let id = tree.push(parent, step, label);
+            let node = &mut tree.nodes[id as usize];
+            (node.awake, node.begins) = (open.awake, open.begins);
+            node.executed = open.executed;
+            let begun = if open.begins { depth } else { begun };
+            path.push((id, begun));
+            if open.ends {
+                tree.each_above(id, |node| node.planned += 1);
+                found(id, begun);
+            }
+        }
+        tree.nodes[ROOT as usize].executed =
+            (tree.children(ROOT)).map(|id| tree.node(id).executed).sum();
+        (tree.branches() > 0).then_some(tree)
+    }
+
     fn allocate(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
         let node = Node {
             step,
             label,
+            begins: false,
             instead: None,
             awake: true,
             parent,
@@ -265,8 +328,8 @@ mod tests {
 
     const LABEL: Label = Label::of(ObjectId(0), Class::Read);
 
-    fn steps(threads: &[u32], awake: bool) -> impl Iterator<Item = (Step, Label, bool)> {
-        let step = move |&thread: &u32| (Step::of(ThreadId(thread)), LABEL, awake);
+    fn steps(threads: &[u32]) -> impl Iterator<Item = (Step, Label)> {
+        let step = |&thread: &u32| (Step::of(ThreadId(thread)), LABEL);
         threads.iter().map(step)
     }
 
@@ -282,10 +345,10 @@ mod tests {
         let mut tree = OpenTree::new();
         let first = tree.push(ROOT, Step::of(ThreadId(9)), LABEL);
         let second = tree.push(first, Step::of(ThreadId(9)), LABEL);
-        tree.plan(ROOT, steps(&[1, 2], true), site);
-        tree.plan(second, steps(&[3], true), site);
-        tree.plan(first, steps(&[4], true), site);
-        tree.plan(second, steps(&[5, 6], true), site);
+        tree.plan(ROOT, steps(&[1, 2]), site);
+        tree.plan(second, steps(&[3]), site);
+        tree.plan(first, steps(&[4]), site);
+        tree.plan(second, steps(&[5, 6]), site);
         assert_eq!(ends(&tree), [3, 6, 4, 2]);
         let mut path = Vec::new();
         tree.start(tree.nth(2), &mut path);
@@ -295,26 +358,23 @@ mod tests {
     }
 
     #[test]
-    fn steps_behind_which_somebody_sleeps_stay_until_everything_above_them_is_explored() {
+    fn the_steps_of_a_branch_stay_until_everything_above_them_is_explored_and_what_follows_does_not()
+     {
         let site = std::panic::Location::caller();
         let mut tree = OpenTree::new();
         let mut path = Vec::new();
-        let one = tree.plan(ROOT, steps(&[1, 2], false), site);
-        let two = tree.plan(ROOT, steps(&[3, 4], true), site);
+        let one = tree.plan(ROOT, steps(&[1, 2]), site);
+        let two = tree.plan(ROOT, steps(&[3, 4]), site);
         tree.start(one, &mut path);
-        tree.close(&mut path);
-        assert_eq!(tree.children(path[1]).collect::<Vec<_>>(), [one]);
-        assert_eq!(path.len(), 3);
-        // Behind 3 nobody sleeps, so 4 is forgotten with the execution that ended there.
-        let three = tree.node(two).parent;
-        tree.start(two, &mut path);
+        let free = tree.push(one, Step::of(ThreadId(5)), LABEL);
+        path.push(free);
         let size = tree.nodes.len();
-        tree.plan(ROOT, steps(&[5], true), site);
         tree.close(&mut path);
-        assert_eq!(path, [ROOT, three]);
-        assert_eq!(tree.children(three).count(), 0);
-        assert_eq!(tree.push(three, Step::of(ThreadId(6)), LABEL), two);
-        tree.start(tree.nth(0), &mut path);
+        assert_eq!(path.last(), Some(&one));
+        assert_eq!(tree.children(path[1]).collect::<Vec<_>>(), [one]);
+        assert_eq!(tree.children(one).count(), 0);
+        assert_eq!(tree.push(two, Step::of(ThreadId(6)), LABEL), free);
+        tree.start(two, &mut path);
         tree.close(&mut path);
         assert_eq!(path, [ROOT]);
         assert_eq!(tree.children(ROOT).count(), 0);

@@ -348,7 +348,10 @@ impl Explorer for Optimal {
         };
         let levels = self.levels[..=next.depth].iter().enumerate();
         let points = levels.map(point).collect();
-        Some(Unfinished { points })
+        Some(Unfinished {
+            points,
+            ..Unfinished::default()
+        })
     }
 
     fn resume(&mut self, unfinished: &Unfinished) -> bool {

@@ -12,8 +12,8 @@ use super::open_tree::{NodeId, OpenTree};
 use super::rng::Rng;
 use crate::rt::trace::Site;
 
-/// The places in the program of an event, and of the one that is to come before it.
-pub(crate) type Pair = (Site, Option<Site>);
+/// The places in the program of an event, and of the one that is to come before it, as far as they are known.
+pub(crate) type Pair = (Option<Site>, Option<Site>);
 
 /// A branch that has just been planned.
 #[derive(Clone, Copy, Debug)]
@@ -164,8 +164,8 @@ mod tests {
         let label = Label::of(ObjectId(0), Class::Read);
         let mut ends = Vec::new();
         for &(depth, pair) in branches {
-            let step = (Step::of(ThreadId(depth)), label, true);
-            let end = tree.plan(ROOT, [step].into_iter(), pair.0);
+            let step = (Step::of(ThreadId(depth)), label);
+            let end = tree.plan(ROOT, [step].into_iter(), Location::caller());
             order.add(Branch { end, depth, pair });
             ends.push(end);
         }
@@ -178,8 +178,8 @@ mod tests {
 
     fn sites() -> [Pair; 2] {
         [
-            (Location::caller(), None),
-            (Location::caller(), Some(Location::caller())),
+            (Some(Location::caller()), None),
+            (Some(Location::caller()), Some(Location::caller())),
         ]
     }
 

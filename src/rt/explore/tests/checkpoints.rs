@@ -20,11 +20,11 @@ impl Statics for NoStatics {
 
 /// Explores `program` and gives up the driver after each `every` executions, with nothing but the
 /// bytes of a checkpoint going on to the next one. There are to be `most` executions in all.
-fn interrupted(program: &Program, every: u64, most: u64) -> Found {
+fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
     let mut found = Found::default();
     let mut saved: Option<Vec<u8>> = None;
     loop {
-        let mut driver = driver(program, explorer("optimal", Free::Last));
+        let mut driver = driver(program, explorer(order, Free::Last));
         if let Some(bytes) = &saved {
             assert!(driver.restore(bytes, &NoStatics), "its own checkpoint");
             let again = driver.save(&NoStatics);
@@ -61,9 +61,12 @@ fn interruptions_at_any_point_lose_nothing_and_repeat_nothing() {
             continue;
         };
         for every in [1, 2, 7] {
-            let parts = interrupted(&program, every, whole.stats.begun());
-            assert_eq!(parts, whole, "every {every}, seed {seed}: {program:#?}");
-            interruptions += whole.stats.begun() / every;
+            for order in ORDERS.into_iter().chain(["optimal"]) {
+                let parts = interrupted(&program, order, every, whole.stats.begun());
+                let context = format!("{order}, every {every}, seed {seed}: {program:#?}");
+                assert_eq!(parts, whole, "{context}");
+                interruptions += whole.stats.begun() / every;
+            }
         }
     }
     println!("{interruptions} interruptions");
@@ -73,16 +76,22 @@ fn interruptions_at_any_point_lose_nothing_and_repeat_nothing() {
 #[test]
 fn a_damaged_checkpoint_is_no_checkpoint_or_still_one_but_never_a_crash() {
     let program = super::lost_update(3);
-    let mut first = driver(&program, explorer("optimal", Free::Last));
+    for order in ["optimal", "round_robin"] {
+        damage(&program, order);
+    }
+}
+
+fn damage(program: &Program, order: &str) {
+    let mut first = driver(program, explorer(order, Free::Last));
     let mut found = Found::default();
     let go_on = |driver: &Driver| driver.stats.begun() < 10;
-    explore_on(&program, &mut first, false, &mut found, go_on);
+    explore_on(program, &mut first, false, &mut found, go_on);
     let bytes = first
         .save(&NoStatics)
         .expect("unfinished")
         .expect("no statics");
     let restores = |bytes: &[u8]| {
-        let mut driver = driver(&program, explorer("optimal", Free::Last));
+        let mut driver = driver(program, explorer(order, Free::Last));
         driver.restore(bytes, &NoStatics)
     };
     assert!(restores(&bytes));
