@@ -23,9 +23,10 @@ pub enum Algorithm {
     SleepSets,
     /// Every interleaving.
     Naive,
-    /// Every trace that needs at most [`Builder::preemption_bound`] preemptions, those that need
-    /// fewer first; all of them without a bound. Some executions are begun in vain, and memory
-    /// grows with the number of prefixes.
+    /// Every trace that needs at most [`Builder::preemption_bound`] preemptions (or
+    /// [`Builder::switch_bound`] switches, or [`Builder::delay_bound`] delays), those that need fewer
+    /// first; all of them, in the order of their preemptions, without a bound. Some executions are begun
+    /// in vain, and memory grows with the number of prefixes.
     Bounded,
     /// [`Builder::iterations`] executions by chance: a random walk, uniform over the enabled
     /// threads.
@@ -138,8 +139,16 @@ pub struct Builder {
     pub max_memory: Option<usize>,
     /// The most preemptions (`DPOR_MAX_PREEMPTIONS`): a switch away from a thread that could go on.
     /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
-    /// whatever exhaustive algorithm is set.
+    /// whatever exhaustive algorithm is set. One of the three bounds at most can be set.
     pub preemption_bound: Option<usize>,
+    /// The most context switches (`DPOR_MAX_SWITCHES`): every switch from one thread to another counts, also
+    /// away from a thread that is blocked or has ended; the start of a thread does not. Otherwise like
+    /// [`Builder::preemption_bound`].
+    pub switch_bound: Option<usize>,
+    /// The most delays (`DPOR_MAX_DELAYS`): a scheduler without a choice goes on with the thread that ran last,
+    /// or else with the next one that can, in the order of their births; to pass over one thread is one
+    /// delay. Otherwise like [`Builder::preemption_bound`].
+    pub delay_bound: Option<usize>,
     /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1), with a bar on a
     /// terminal and a line every few seconds elsewhere; `None` to do so unless the test harness captures
     /// what tests print.
@@ -261,6 +270,8 @@ impl Builder {
                 .map(Duration::from_secs),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
             preemption_bound: env.size("DPOR_MAX_PREEMPTIONS", "preemptions")?,
+            switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
+            delay_bound: env.size("DPOR_MAX_DELAYS", "delays")?,
             max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
             checkpoint_file: env.text("DPOR_CHECKPOINT_FILE")?.map(PathBuf::from),
             checkpoint_interval: env
@@ -439,6 +450,12 @@ mod tests {
                 "two",
                 "expected a number of preemptions",
             ),
+            (
+                "DPOR_MAX_SWITCHES",
+                "-1",
+                "expected a number of context switches",
+            ),
+            ("DPOR_MAX_DELAYS", "few", "expected a number of delays"),
             ("DPOR_ITERATIONS", "", "expected a number of executions"),
             (
                 "DPOR_CHECKPOINT_INTERVAL",

@@ -56,4 +56,4 @@ pub use config::{Algorithm, Builder, Executions, Order};
 pub use model::{Any, Event, Failure, FailureKind, any, assume, choose, model, name, replay};
 pub use outcomes::outcomes;
 pub use regions::{explore, skip_branch, stop_exploring};
-pub use summary::{Hotspot, Limit, Report, Verdict};
+pub use summary::{Bound, Hotspot, Limit, Report, Verdict};

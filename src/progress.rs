@@ -151,11 +151,11 @@ fn draw(bar: &ProgressBar, text: String, begun: u64, estimate: Option<f64>, colu
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("#>-"));
     }
+    bar.set_message(text);
     bar.update(|state| {
         state.set_pos(begun);
         state.set_len((estimate.unwrap_or_default() as u64).max(begun));
     });
-    bar.set_message(text);
 }
 
 /// Whether the test harness keeps what this thread prints to itself. It runs each test in a thread

@@ -14,6 +14,7 @@ use crate::rt::explore::frontier::Frontier;
 use crate::rt::explore::order::{self, Turns};
 use crate::rt::explore::pct::Pct;
 use crate::rt::explore::pos::Pos;
+use crate::rt::explore::price::Price;
 use crate::rt::explore::sample::{Sampler, Strategy};
 use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
@@ -24,7 +25,7 @@ use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{End, Pruned};
-use crate::summary::Limit;
+use crate::summary::{Bound, Limit};
 
 impl Builder {
     /// A driver for this explorer.
@@ -45,6 +46,23 @@ impl Builder {
         Driver::new(explorer, limits, bounds)
     }
 
+    /// The bound that is set.
+    fn bound(&self) -> Option<Bound> {
+        let bounds = [
+            self.preemption_bound.map(Bound::Preemptions),
+            self.switch_bound.map(Bound::Switches),
+            self.delay_bound.map(Bound::Delays),
+        ];
+        let mut bounds = bounds.into_iter().flatten();
+        let bound = bounds.next();
+        if let (Some(one), Some(other)) = (bound, bounds.next()) {
+            panic!(
+                "{one} and {other} are both set, but executions are bounded by one number; unset one of the two"
+            );
+        }
+        bound
+    }
+
     /// The explorer that the settings ask for.
     pub(crate) fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
         let sample = |strategy| Box::new(Sampler::new(strategy, seed, self.iterations));
@@ -52,30 +70,32 @@ impl Builder {
             self.algorithm,
             Algorithm::Random | Algorithm::Pct | Algorithm::Pos
         );
+        let bound = self.bound();
         assert!(
             self.checkpoint_file.is_none()
-                || self.algorithm == Algorithm::Optimal && self.preemption_bound.is_none(),
+                || self.algorithm == Algorithm::Optimal && bound.is_none(),
             "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` \
-             (DPOR_ALGORITHM) without a bound on preemptions (DPOR_MAX_PREEMPTIONS)"
+             (DPOR_ALGORITHM) without a bound (DPOR_MAX_PREEMPTIONS, DPOR_MAX_SWITCHES, DPOR_MAX_DELAYS)"
         );
         assert!(
             self.order == Order::DepthFirst
-                || self.algorithm == Algorithm::Optimal && self.preemption_bound.is_none(),
+                || self.algorithm == Algorithm::Optimal && bound.is_none(),
             "the order `{}` (DPOR_ORDER) is one of the algorithm `optimal` (DPOR_ALGORITHM) without a \
-             bound on preemptions (DPOR_MAX_PREEMPTIONS)",
+             bound (DPOR_MAX_PREEMPTIONS, DPOR_MAX_SWITCHES, DPOR_MAX_DELAYS)",
             self.order.name()
         );
-        if let Some(most) = self.preemption_bound {
+        if let Some(bound) = bound {
             assert!(
                 !sampling,
-                "preemption_bound = {most} (DPOR_MAX_PREEMPTIONS) has no meaning for the algorithm \
-                 `{}` (DPOR_ALGORITHM), which draws executions by chance; unset one of the two",
+                "{bound} has no meaning for the algorithm `{}` (DPOR_ALGORITHM), which draws executions \
+                 by chance; unset one of the two",
                 self.algorithm.name()
             );
-            return Box::new(Bounded::new(most));
+            let (price, most) = bound.price();
+            return Box::new(Bounded::new(price, most));
         }
         match self.algorithm {
-            Algorithm::Bounded => Box::new(Bounded::new(usize::MAX)),
+            Algorithm::Bounded => Box::new(Bounded::new(Price::Preemptions, usize::MAX)),
             Algorithm::Optimal => self.optimal(),
             Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
             Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),

@@ -19,6 +19,7 @@ use crate::rt::explore::Explorer;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::critical::candidates;
 use crate::rt::explore::linearise::{fewest_switches, past};
+use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
 use crate::rt::report::places::{self, Life};
 use crate::rt::trace::Site;
@@ -156,7 +157,7 @@ impl Body<'_> {
 
     /// A simpler execution with the same failure, among those with few preemptions.
     fn searched(&self, found: &mut Found) -> Option<Box<Found>> {
-        let explorer = Box::new(Bounded::new(PREEMPTIONS_MAX));
+        let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX));
         let mut other = self.fails(explorer, self.settings.simplify, None)?;
         if !same(found, &other) {
             return None;

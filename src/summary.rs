@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Driver;
+use crate::rt::explore::price::Price;
 use crate::rt::trace::Site;
 
 /// What an exploration without a failure did.
@@ -25,9 +26,10 @@ pub struct Report {
     pub complete: bool,
     /// Which part of the traces was explored, and why not more.
     pub verdict: Verdict,
-    /// Where traces are explored in the order of the preemptions they need
-    /// ([`Algorithm::Bounded`](crate::Algorithm::Bounded)): with at most how many all of them were.
-    pub preemptions: Option<usize>,
+    /// Where traces are explored in the order of the preemptions, context switches or delays they need
+    /// ([`Algorithm::Bounded`](crate::Algorithm::Bounded)): the bound within which all of them were, whether
+    /// or not it was asked for. `None` if not even those that need none were.
+    pub within: Option<Bound>,
     /// About how many executions there would have been in all, where that can be told:
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows what it plans, but not what it will
     /// find. Often too low by a factor of two or three.
@@ -48,16 +50,16 @@ impl Report {
         elapsed: Duration,
     ) -> Report {
         let (stats, covered) = (driver.stats, driver.coverage());
-        let preemptions = match covered {
-            Coverage::Preemptions(within) => within,
+        let within = match covered {
+            Coverage::Within(price, within) => within.map(|most| Bound::of(price, most)),
             _ => None,
         };
         let verdict = match (stopped, covered) {
             (Some(limit), _) => Verdict::Stopped(limit),
             (None, Coverage::All) => Verdict::Complete,
-            (None, Coverage::Preemptions(within)) => Verdict::Bounded {
-                preemptions: within.unwrap_or_default(),
-            },
+            (None, Coverage::Within(price, within)) => {
+                Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
+            }
             (None, Coverage::Regions) => Verdict::Marked,
             (None, Coverage::Sampled) => Verdict::Sampled { seed },
             (None, Coverage::Replayed) => Verdict::Replayed,
@@ -74,7 +76,7 @@ impl Report {
             longest: stats.longest,
             complete: verdict == Verdict::Complete,
             verdict,
-            preemptions,
+            within,
             estimate: driver.estimate(),
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
             elapsed,
@@ -106,8 +108,9 @@ impl fmt::Display for Report {
         if self.pruned > 0 {
             write!(f, ", {} given up", self.pruned)?;
         }
-        if let (Some(most), Verdict::Stopped(_)) = (self.preemptions, self.verdict) {
-            write!(f, ", everything within {most} preemptions explored")?;
+        if let (Some(bound), Verdict::Stopped(_)) = (self.within, self.verdict) {
+            let (most, unit, _) = bound.parts();
+            write!(f, ", everything within {most} {unit} explored")?;
         }
         write!(
             f,
@@ -138,12 +141,9 @@ pub struct Hotspot {
 pub enum Verdict {
     /// Every trace.
     Complete,
-    /// Every trace that needs no more preemptions than
-    /// [`Builder::preemption_bound`](crate::Builder::preemption_bound); there are others.
-    Bounded {
-        /// The bound.
-        preemptions: usize,
-    },
+    /// Every trace that needs no more preemptions, context switches or delays than the bound; there are
+    /// others.
+    Bounded(Bound),
     /// Every trace, as far as the test did not switch exploration off
     /// ([`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch),
     /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore)).
@@ -163,15 +163,65 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Complete => f.write_str("complete"),
-            Verdict::Bounded { preemptions } => write!(
-                f,
-                "bounded by preemption_bound = {preemptions} (DPOR_MAX_PREEMPTIONS)"
-            ),
+            Verdict::Bounded(bound) => write!(f, "bounded by {bound}"),
             Verdict::Marked => f.write_str("explored only where the test does not say otherwise"),
             Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
             Verdict::Replayed => f.write_str("replayed"),
             Verdict::Stopped(limit) => write!(f, "stopped by {limit}"),
         }
+    }
+}
+
+/// How often the scheduler may interfere, with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bound {
+    /// [`Builder::preemption_bound`](crate::Builder::preemption_bound).
+    Preemptions(usize),
+    /// [`Builder::switch_bound`](crate::Builder::switch_bound).
+    Switches(usize),
+    /// [`Builder::delay_bound`](crate::Builder::delay_bound).
+    Delays(usize),
+}
+
+impl Bound {
+    fn of(price: Price, most: usize) -> Bound {
+        match price {
+            Price::Preemptions => Bound::Preemptions(most),
+            Price::Switches => Bound::Switches(most),
+            Price::Delays => Bound::Delays(most),
+        }
+    }
+
+    /// What is counted, up to which number.
+    pub(crate) fn price(self) -> (Price, usize) {
+        match self {
+            Bound::Preemptions(most) => (Price::Preemptions, most),
+            Bound::Switches(most) => (Price::Switches, most),
+            Bound::Delays(most) => (Price::Delays, most),
+        }
+    }
+
+    /// The number, its unit, and the setting with its variable.
+    fn parts(self) -> (usize, &'static str, [&'static str; 2]) {
+        match self {
+            Bound::Preemptions(most) => {
+                let setting = ["preemption_bound", "DPOR_MAX_PREEMPTIONS"];
+                (most, "preemptions", setting)
+            }
+            Bound::Switches(most) => {
+                let setting = ["switch_bound", "DPOR_MAX_SWITCHES"];
+                (most, "context switches", setting)
+            }
+            Bound::Delays(most) => (most, "delays", ["delay_bound", "DPOR_MAX_DELAYS"]),
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (most, _, [setting, variable]) = self.parts();
+        write!(f, "{setting} = {most} ({variable})")
     }
 }
 

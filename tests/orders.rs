@@ -312,7 +312,9 @@ fn an_order_of_an_algorithm_that_has_none_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "without a bound on preemptions (DPOR_MAX_PREEMPTIONS)")]
+#[should_panic(
+    expected = "without a bound (DPOR_MAX_PREEMPTIONS, DPOR_MAX_SWITCHES, DPOR_MAX_DELAYS)"
+)]
 fn an_order_within_a_bound_on_preemptions_is_refused() {
     let mut builder = builder(Order::ConflictFirst);
     builder.preemption_bound = Some(1);

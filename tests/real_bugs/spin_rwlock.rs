@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::{Builder, FailureKind, Verdict, thread};
+use dpor::{Bound, Builder, FailureKind, Verdict, thread};
 
 use super::{census, finds, passes};
 
@@ -148,7 +148,7 @@ fn reader_and_writer_inside_hide_from_a_bound_of_two_preemptions() {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(2);
     let report = builder.check(both_inside);
-    assert_eq!(report.verdict, Verdict::Bounded { preemptions: 2 });
+    assert_eq!(report.verdict, Verdict::Bounded(Bound::Preemptions(2)));
     builder.preemption_bound = Some(3);
     let found = builder.explore(both_inside).expect_err("it takes three");
     assert_eq!(found.kind(), FailureKind::DataRace, "{found}");

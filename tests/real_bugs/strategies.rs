@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::{Algorithm, Builder, Order, Verdict};
+use dpor::{Algorithm, Bound, Builder, Order, Verdict};
 
 use super::REAL;
 use super::support::bugs::BUGS;
@@ -28,7 +28,7 @@ fn first_bound(bug: fn()) -> usize {
         match within(bound) {
             Err(_) => return bound,
             Ok(report) => {
-                assert_eq!(report.verdict, Verdict::Bounded { preemptions: bound });
+                assert_eq!(report.verdict, Verdict::Bounded(Bound::Preemptions(bound)));
                 assert!(!report.complete, "{report}");
             }
         }

@@ -1,17 +1,17 @@
-//! What can be reached with few preemptions?
+//! What can be reached with few interventions of the scheduler?
 //!
-//! A *preemption* is a switch away from a thread that could go on. Most bugs need two or fewer
-//! (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007), and the number of traces within
-//! a fixed bound grows polynomially with the length of the test. [`Bounded`] explores exactly the
-//! traces that have a linearisation with at most k preemptions: first those that need none, then
-//! those that need one, and so on. No bound means: until there are no more.
+//! Most bugs need two or fewer preemptions (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007),
+//! and the number of traces within a fixed bound grows polynomially with the length of the test.
+//! [`Bounded`] explores exactly the traces that have a linearisation whose [`Price`] (in preemptions, context
+//! switches or delays) is at most k: first those that cost nothing, then those that cost one, and so on.
+//! No bound means: until there are no more.
 //!
 //! Races cannot tell it what to try: the execution in which a race shows may lie beyond the bound
 //! although its reversal does not (Coons, Musuvathi, McKinley, *Bounded Partial-Order Reduction*,
 //! OOPSLA 2013, section 3), and a sleep set drops a continuation in favour of one that costs more.
 //! So every enabled thread is tried, and what is remembered is where the search has been: a prefix's
-//! trace together with the thread that could go on for free. Two prefixes that agree in both have the
-//! same continuations at the same prices. Because the search goes from few preemptions to many,
+//! trace together with the thread that ran last, as far as that matters. Two prefixes that agree in both
+//! have the same continuations at the same prices. Because the search goes from cheap to dear,
 //! the first visit is the cheapest one, and a second one is given up. Mostly it is not even begun: what
 //! trace a step leads to is known before it is executed, and looked up when the step's turn has come.
 //!
@@ -19,12 +19,11 @@
 //!
 //! 1. The first step of a thread is no visible operation. It commutes with everything, is executed as
 //!    soon as it can be, and switching to it costs nothing.
-//! 2. A thread that waits for a change (a spin hint) gave up its turn itself; switching away from it
-//!    costs nothing.
+//! 2. Where the test has switched exploration off, the cheapest thread runs, and costs nothing.
 //! 3. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
 //!    that two of a million traces collide has a chance below 10^-26.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
@@ -34,13 +33,15 @@ use crate::rt::trace::verdict::Pruned;
 use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::driver::Plan;
+use super::price::{Price, pending};
 use super::{Choice, Coverage, Explorer, Finished, Point};
 
-/// The explorer that visits traces in the order of the preemptions they need.
+/// The explorer that visits traces in the order of what they cost.
 pub(crate) struct Bounded {
-    /// The most preemptions.
+    price: Price,
+    /// The most that an execution may cost.
     most: usize,
-    /// How many preemptions the executions have that are explored now.
+    /// What the executions cost that are explored now.
     round: usize,
     /// The points of the current execution.
     levels: Vec<Level>,
@@ -49,10 +50,10 @@ pub(crate) struct Bounded {
     shadow: Trace,
     clocks: HappensBefore,
     seen: HashSet<Visit>,
-    /// Where executions branch off that have as many preemptions as the current ones, and those
-    /// that have one more.
+    /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2, ...
+    /// more.
     now: Vec<Branch>,
-    later: Vec<Branch>,
+    later: VecDeque<Vec<Branch>>,
     /// Prefixes of branches, sharing their beginnings. The first node stands for the empty prefix.
     nodes: Vec<Node>,
     /// The nodes of the prefix that this execution was told to follow.
@@ -65,16 +66,16 @@ pub(crate) struct Bounded {
 /// A point of the current execution, before the event of the same number.
 struct Level {
     key: TraceKey,
-    /// The thread that would go on without a preemption.
+    /// The thread that ran last.
     last: ThreadId,
-    /// What else can be tried without one.
+    /// What else can be tried that costs nothing.
     todo: Vec<Candidate>,
     /// The node of the prefix, if it has one yet.
     node: Option<u32>,
 }
 
-/// A prefix's trace, the thread that can go on for free (`None`: every one can), and whether any
-/// thread was enabled: where none is, waiting threads are let go and the point is visited again.
+/// A prefix's trace, the thread that may as well have run last (`None`: nothing costs anything), and whether
+/// any thread was enabled: where none is, waiting threads are let go and the point is visited again.
 #[derive(PartialEq, Eq, Hash)]
 struct Visit {
     key: TraceKey,
@@ -102,9 +103,10 @@ struct Branch {
 }
 
 impl Bounded {
-    /// Up to this many preemptions.
-    pub(crate) fn new(most: usize) -> Bounded {
+    /// Executions that cost no more than `most`.
+    pub(crate) fn new(price: Price, most: usize) -> Bounded {
         Bounded {
+            price,
             most,
             round: 0,
             levels: Vec::new(),
@@ -112,7 +114,7 @@ impl Bounded {
             clocks: HappensBefore::default(),
             seen: HashSet::new(),
             now: Vec::new(),
-            later: Vec::new(),
+            later: VecDeque::new(),
             nodes: vec![Node {
                 parent: 0,
                 step: Step::of(ThreadId::MAIN),
@@ -199,6 +201,29 @@ impl Bounded {
         }
     }
 
+    /// Notes that the search has been at this point; false if it had been before.
+    fn visit(&mut self, at: &Point<'_>) -> bool {
+        let Level { key, last, .. } = self.levels[at.trace.len()];
+        let enabled = at.enabled().next().is_some();
+        let visit = |last| Visit { key, last, enabled };
+        let here = visit(self.price.representative(at, last));
+        !self.seen.contains(&visit(None)) && self.seen.insert(here)
+    }
+
+    /// Remembers to run the thread at this point, once executions may cost so much more.
+    fn postpone(&mut self, at: &Point<'_>, thread: ThreadId, cost: usize) {
+        let node = self.node(at);
+        if self.later.len() < cost {
+            self.later.resize(cost, Vec::new());
+        }
+        for step in steps_of(at, thread) {
+            let candidate = self.attempt(at, step);
+            if !visited(&self.seen, candidate) {
+                self.later[cost - 1].push(Branch { node, candidate });
+            }
+        }
+    }
+
     /// The node of the current point's prefix.
     fn node(&mut self, at: &Point<'_>) -> u32 {
         let known = self.levels.iter().rposition(|level| level.node.is_some());
@@ -251,11 +276,6 @@ fn steps_of(at: &Point<'_>, thread: ThreadId) -> impl Iterator<Item = Step> {
     })
 }
 
-/// What the thread is about to do.
-fn pending(at: &Point<'_>, thread: ThreadId) -> Option<OpKind> {
-    at.machine.pending(thread).map(|p| p.operation.kind)
-}
-
 impl Explorer for Bounded {
     fn begin(&mut self, plan: &mut Plan) -> bool {
         if !self.started {
@@ -282,10 +302,10 @@ impl Explorer for Bounded {
                     return true;
                 }
             }
-            if self.later.is_empty() {
+            let Some(later) = self.later.pop_front() else {
                 return false;
-            }
-            std::mem::swap(&mut self.now, &mut self.later);
+            };
+            self.now = later;
             self.now.reverse();
             self.round += 1;
         }
@@ -300,37 +320,27 @@ impl Explorer for Bounded {
         if let Some(thread) = starting {
             return Choice::Run(Step::of(thread));
         }
-        let Level { key, last, .. } = self.levels[depth];
-        let waits = matches!(pending(at, last), Some(OpKind::Wait { .. }));
-        let goes_on = at.machine.enabled(last) && !waits;
-        let enabled = at.enabled().next().is_some();
-        let visit = |last| Visit { key, last, enabled };
-        let free = visit(goes_on.then_some(last));
-        if self.seen.contains(&visit(None)) || !self.seen.insert(free) {
+        if !self.visit(at) {
             return Choice::Prune(Pruned::Asleep);
         }
+        let costs = self.price.of_each(at, self.levels[depth].last);
+        let Some(cheapest) = costs.iter().map(|&(_, cost)| cost).min() else {
+            return Choice::NothingEnabled;
+        };
+        let free = if at.fixed { cheapest } else { 0 };
         let mut todo: Vec<Candidate> = Vec::new();
-        for thread in at.enabled() {
-            if !goes_on || thread == last {
+        for (thread, cost) in costs {
+            if cost == free {
                 todo.extend(steps_of(at, thread).map(|step| self.attempt(at, step)));
             } else if at.fixed {
                 // Not to be explored.
-            } else if self.round == self.most {
+            } else if cost > self.most - self.round {
                 self.cut = true;
             } else {
-                let node = self.node(at);
-                for step in steps_of(at, thread) {
-                    let candidate = self.attempt(at, step);
-                    if !visited(&self.seen, candidate) {
-                        self.later.push(Branch { node, candidate });
-                    }
-                }
+                self.postpone(at, thread, cost);
             }
         }
         todo.reverse();
-        if todo.is_empty() {
-            return Choice::NothingEnabled;
-        }
         todo.retain(|&candidate| !visited(&self.seen, candidate));
         let Some(Candidate { step, .. }) = todo.pop() else {
             return Choice::Prune(Pruned::Asleep);
@@ -349,21 +359,25 @@ impl Explorer for Bounded {
 
     fn more(&self) -> bool {
         let todo = self.levels.iter().any(|level| !level.todo.is_empty());
-        !self.started || todo || !self.now.is_empty() || !self.later.is_empty()
+        let later = self.later.iter().any(|branches| !branches.is_empty());
+        !self.started || todo || !self.now.is_empty() || later
     }
 
     fn coverage(&self) -> Coverage {
-        match (self.more(), self.cut) {
-            (false, false) => Coverage::All,
-            (false, true) => Coverage::Preemptions(Some(self.most)),
-            // The executions with as many preemptions as this one are not all explored.
-            (true, _) => Coverage::Preemptions(self.round.checked_sub(1)),
-        }
+        let within = match (self.more(), self.cut) {
+            (false, false) => return Coverage::All,
+            (false, true) => Some(self.most),
+            // The executions that cost as much as this one are not all explored.
+            (true, _) => self.round.checked_sub(1),
+        };
+        Coverage::Within(self.price, within)
     }
 
     fn memory(&self) -> usize {
         self.seen.capacity() * (size_of::<Visit>() + 1)
             + self.nodes.capacity() * size_of::<Node>()
-            + (self.now.capacity() + self.later.capacity()) * size_of::<Branch>()
+            + (self.later.iter().chain([&self.now]))
+                .map(|branches| branches.capacity() * size_of::<Branch>())
+                .sum::<usize>()
     }
 }

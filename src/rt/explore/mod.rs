@@ -10,7 +10,7 @@
 //! | `Naive`, `SleepSets` | `exhaustive.rs` |
 //! | `Classic`, `Source` | `backtrack.rs` |
 //! | `Optimal` | `optimal.rs`; in another order than depth-first `frontier.rs` |
-//! | `Bounded` | `bound.rs` |
+//! | `Bounded` | `bound.rs`, `price.rs` |
 //! | `Random`, `Pct`, `Pos` | `sample.rs`, `pct.rs`, `pos.rs` |
 //! | replay of one schedule | `replay.rs` |
 
@@ -30,6 +30,7 @@ pub(crate) mod optimal;
 pub(crate) mod order;
 pub(crate) mod pct;
 pub(crate) mod pos;
+pub(crate) mod price;
 pub(crate) mod regions;
 pub(crate) mod replay;
 pub(crate) mod reversal;
@@ -52,6 +53,7 @@ use crate::rt::trace::verdict::{Blocked, Pruned};
 
 use checkpoint::Unfinished;
 use driver::Plan;
+use price::Price;
 
 /// An algorithm that decides which executions to run.
 ///
@@ -110,9 +112,9 @@ pub(crate) trait Explorer {
 pub(crate) enum Coverage {
     /// Every trace.
     All,
-    /// Every trace that has a linearisation with at most this many preemptions; `None` if not even
-    /// those without any have all been explored.
-    Preemptions(Option<usize>),
+    /// Every trace that has a linearisation at this price, at most; `None` if not even those that cost
+    /// nothing have all been explored.
+    Within(Price, Option<usize>),
     /// Every trace, as far as the test did not switch exploration off.
     Regions,
     /// Executions drawn by chance.

@@ -1,28 +1,65 @@
 //! Does a bounded search visit the traces that it owes, and no others?
 //!
 //! The oracle forgets nothing and shares nothing: it runs every interleaving, counts its preemptions,
-//! and keeps for each trace the least of them.
+//! its switches and its delays, and keeps for each trace the least of each.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use super::super::bound::Bounded;
 use super::super::driver::Plan;
+use super::super::price::Price;
 use super::super::testing::*;
 use super::super::{Choice, Explorer, Finished, Point};
 use super::random::{number, program};
 use super::{load, lost_update, store, var};
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{Names, ThreadId};
 use crate::rt::trace::key::TraceKey;
 use crate::rt::trace::operation::{ObjectKind, OpKind, Step};
 
-type Costs = BTreeMap<TraceKey, usize>;
+/// For each trace the fewest preemptions, switches and delays it needs.
+type Costs = BTreeMap<TraceKey, [usize; 3]>;
+
+const PRICES: [Price; 3] = [Price::Preemptions, Price::Switches, Price::Delays];
+
+/// Which child a thread is of its creator, which child that one is, and so on, from main on.
+type Births = Vec<u32>;
+
+fn births(names: &Names, thread: ThreadId) -> Births {
+    let Some((creator, nth)) = names.creator(thread) else {
+        return Births::new();
+    };
+    let mut births = births(names, creator);
+    births.push(nth);
+    births
+}
+
+struct Level {
+    /// The enabled threads, each with whether it waits for a change.
+    enabled: Vec<(Births, bool)>,
+    /// What is still to be tried.
+    todo: Vec<Step>,
+}
+
+impl Level {
+    /// What it costs to run `thread` here where `last` ran last: in preemptions, switches and delays.
+    fn cost(&self, thread: &Births, last: &Births) -> [usize; 3] {
+        let switch = usize::from(thread != last);
+        let could = self.enabled.contains(&(last.clone(), false));
+        // Those before the last one have their turn after all others.
+        let turn = |births: &Births| (births < last || births == last && !could, births.clone());
+        let enabled = self.enabled.iter();
+        let passed = enabled.filter(|(other, _)| turn(other) < turn(thread));
+        [if could { switch } else { 0 }, switch, passed.count()]
+    }
+}
 
 struct Oracle {
     costs: Rc<RefCell<Costs>>,
-    /// For each point which threads could go on, and what is still to be tried.
-    levels: Vec<(Vec<ThreadId>, Vec<Step>)>,
+    /// The points of the current execution.
+    levels: Vec<Level>,
     /// Whether the end of a thread commutes with everything.
     quiet_ends: bool,
     started: bool,
@@ -34,8 +71,8 @@ impl Explorer for Oracle {
             self.started = true;
             return true;
         }
-        while let Some((_, todo)) = self.levels.last_mut() {
-            if let Some(step) = todo.pop() {
+        while let Some(level) = self.levels.last_mut() {
+            if let Some(step) = level.todo.pop() {
                 plan.kept = self.levels.len() - 1;
                 plan.steps.push((step, None));
                 return true;
@@ -47,9 +84,10 @@ impl Explorer for Oracle {
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         let kind = |thread| at.machine.pending(thread).map(|p| p.operation.kind);
-        let could = at.enabled();
-        let could = could.filter(|&t| !matches!(kind(t), Some(OpKind::Wait { .. })));
-        let could = could.collect();
+        let waits = |thread| matches!(kind(thread), Some(OpKind::Wait { .. }));
+        let names = &at.machine.names;
+        let enabled = at.enabled().map(|t| (births(names, t), waits(t)));
+        let enabled = enabled.collect();
         let moved = at.trace.events().iter().rev();
         let mut moved = moved.filter(|event| event.operation.kind != OpKind::Start);
         let last = moved.next().map(|event| event.thread);
@@ -74,26 +112,28 @@ impl Explorer for Oracle {
         }
         self.levels.truncate(at.trace.len());
         let step = todo.pop();
-        self.levels.push((could, todo));
+        self.levels.push(Level { enabled, todo });
         step.map_or(Choice::NothingEnabled, Choice::Run)
     }
 
     fn finish(&mut self, run: &Finished<'_>) {
-        let (mut last, mut cost) = (ThreadId::MAIN, 0);
-        for (event, (could, _)) in run.trace.events().iter().zip(&self.levels) {
+        let (mut last, mut cost) = (Births::new(), [0; 3]);
+        for (event, level) in run.trace.events().iter().zip(&self.levels) {
             if event.operation.kind != OpKind::Start {
-                cost += usize::from(event.thread != last && could.contains(&last));
-                last = event.thread;
+                let thread = births(&run.machine.names, event.thread);
+                let here = level.cost(&thread, &last);
+                cost.iter_mut().zip(here).for_each(|(sum, one)| *sum += one);
+                last = thread;
             }
         }
         let key = key_of(run.trace, run.clocks, run.machine);
         let mut costs = self.costs.borrow_mut();
         let least = costs.entry(key).or_insert(cost);
-        *least = cost.min(*least);
+        (least.iter_mut().zip(cost)).for_each(|(least, cost)| *least = cost.min(*least));
     }
 }
 
-/// For each trace the fewest preemptions it needs; `None` beyond `most` interleavings.
+/// What each trace needs; `None` beyond `most` interleavings.
 fn oracle(program: &Program, most: u64) -> Option<Costs> {
     let costs = Rc::new(RefCell::new(Costs::new()));
     let explorer = Oracle {
@@ -110,17 +150,17 @@ fn oracle(program: &Program, most: u64) -> Option<Costs> {
     Some(costs.take())
 }
 
-fn bounded(program: &Program, most: usize) -> Found {
-    let explorer = Box::new(Bounded::new(most));
+fn bounded(program: &Program, price: Price, most: usize) -> Found {
+    let explorer = Box::new(Bounded::new(price, most));
     explore_with(program, explorer, true, u64::MAX).expect("no limit")
 }
 
-/// The number of traces within 0, 1, 2, ... preemptions, up to all of them.
-fn owed(program: &Program) -> Vec<usize> {
-    let all = bounded(program, usize::MAX).traces.len();
+/// The number of traces within 0, 1, 2, ... of what is counted, up to all of them.
+fn owed(program: &Program, price: Price) -> Vec<usize> {
+    let all = bounded(program, price, usize::MAX).traces.len();
     let mut counts = Vec::new();
     while counts.last() != Some(&all) {
-        let found = bounded(program, counts.len());
+        let found = bounded(program, price, counts.len());
         assert_eq!(
             found.stats.complete as usize,
             found.traces.len(),
@@ -131,35 +171,69 @@ fn owed(program: &Program) -> Vec<usize> {
     counts
 }
 
+/// Checks that each bound has its traces. For each price and bound how many traces are beyond it; `None`
+/// for a program with too many interleavings.
+fn check(program: &Program, most: u64) -> Option<[[usize; 4]; 3]> {
+    let costs = oracle(program, most)?;
+    let mut beyond = [[0; 4]; 3];
+    let all: Vec<TraceKey> = costs.keys().copied().collect();
+    for (index, price) in PRICES.into_iter().enumerate() {
+        for (bound, beyond) in beyond[index].iter_mut().enumerate() {
+            let found = bounded(program, price, bound);
+            let within = costs.iter().filter(|(_, cost)| cost[index] <= bound);
+            let within: BTreeMap<TraceKey, u32> = within.map(|(&key, _)| (key, 1)).collect();
+            assert_eq!(found.traces, within, "{price:?} up to {bound}");
+            *beyond = costs.len() - within.len();
+        }
+        let found = bounded(program, price, usize::MAX).keys();
+        let found: Vec<TraceKey> = found.into_iter().collect();
+        assert_eq!(found, all, "{price:?}, no bound");
+    }
+    Some(beyond)
+}
+
 #[test]
 fn a_bounded_search_visits_exactly_the_traces_of_random_programs_within_the_bound() {
     let mut checked = 0;
-    let mut beyond = [0; 4];
-    for seed in 1..=number("DPOR_FUZZ", 45_000).div_ceil(100).max(100) {
+    let mut beyond = [[0; 4]; 3];
+    for seed in 1..=number("DPOR_FUZZ", 45_000).div_ceil(200).max(100) {
         let program = program(seed);
-        let Some(costs) = oracle(&program, 2000) else {
+        let told = || println!("seed {seed}:\n{}", program.listing());
+        let found = catch_unwind(AssertUnwindSafe(|| check(&program, 2000)));
+        let Some(found) = found.unwrap_or_else(|panic| {
+            told();
+            resume_unwind(panic)
+        }) else {
             continue;
         };
         checked += 1;
-        for (bound, beyond) in beyond.iter_mut().enumerate() {
-            let found = bounded(&program, bound);
-            let within = costs.iter().filter(|&(_, &cost)| cost <= bound);
-            let within: BTreeMap<TraceKey, u32> = within.map(|(&key, _)| (key, 1)).collect();
-            assert_eq!(
-                found.traces, within,
-                "bound {bound}, seed {seed}: {program:#?}"
-            );
-            *beyond += costs.len() - within.len();
-        }
-        let all: Vec<TraceKey> = costs.keys().copied().collect();
-        let found: Vec<TraceKey> = bounded(&program, usize::MAX).keys().into_iter().collect();
-        assert_eq!(found, all, "no bound, seed {seed}: {program:#?}");
+        let sums = beyond.as_flattened_mut().iter_mut();
+        sums.zip(found.as_flattened())
+            .for_each(|(sum, one)| *sum += one);
     }
     println!("{checked} programs; traces beyond the bounds: {beyond:?}");
     assert!(
-        checked > 20 && beyond[2] > 0,
+        checked > 20 && beyond.iter().all(|beyond| beyond[2] > 0),
         "{checked} programs, {beyond:?}"
     );
+}
+
+#[test]
+fn threads_take_turns_in_the_order_of_their_births_whoever_spawned_first() {
+    const X: i64 = 0;
+    let parent = |child: u32| vec![store(X, child as i64), Ins::Spawn(child), store(X, 9)];
+    let program = Program {
+        threads: vec![
+            vec![Ins::Spawn(1), Ins::Spawn(2)],
+            parent(3),
+            parent(4),
+            vec![store(X, 1)],
+            vec![store(X, 2)],
+        ],
+        ..Program::default()
+    };
+    let beyond = check(&program, u64::MAX).expect("no limit");
+    assert_eq!(beyond[2], [79, 74, 59, 35], "of 80 traces");
 }
 
 #[test]
@@ -167,7 +241,7 @@ fn the_number_of_traces_within_each_bound_is_the_known_one() {
     const X: i64 = 0;
     let stores = |values: &[i64]| values.iter().map(|&v| store(X, v)).collect::<Vec<_>>();
     let check = |name: &str, program: Program, expected: &[usize]| {
-        assert_eq!(owed(&program), expected, "{name}");
+        assert_eq!(owed(&program, Price::Preemptions), expected, "{name}");
     };
     check("lost update, 2 threads", lost_update(2), &[2, 4]);
     check("lost update, 3 threads", lost_update(3), &[6, 24, 36]);
@@ -201,7 +275,7 @@ fn the_deadlock_of_three_philosophers_needs_one_preemption() {
         program = program.with(fork, ObjectKind::Mutex, 0);
     }
     let counts = |bound| {
-        let found = bounded(&program, bound);
+        let found = bounded(&program, Price::Preemptions, bound);
         (found.traces.len(), found.deadlocks)
     };
     assert_eq!(counts(0), (6, 0));

@@ -1,0 +1,102 @@
+//! What does it cost to run a thread now, where executions are bounded?
+//!
+//! Three ways to count how often the scheduler interferes, each with its bound:
+//!
+//! * *Preemptions* (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007): a switch away from a
+//!   thread that could go on costs 1, and every other one nothing.
+//! * *Switches*: every switch from a thread to another costs 1, also where the thread has ended or is
+//!   blocked.
+//! * *Delays* (Emmi, Qadeer, Rakamarić, *Delay-Bounded Scheduling*, POPL 2011): a scheduler without a choice
+//!   goes on with the thread that ran last, or else with the next one that can. To pass over a thread costs
+//!   1, so the k-th thread in this order costs k. Threads take turns in the order of their births: main,
+//!   its first child, the children of that one, its second child, and so on. Who spawned first does not
+//!   matter, because that is no property of a trace.
+//!
+//! A thread that waits for a change (a spin hint) gave up its turn itself: to switch away from it is no
+//! preemption, and it comes last in the order. What it costs is a function of the trace of the prefix and
+//! of the thread that ran last, which is what a bounded search remembers.
+
+use crate::rt::trace::id::{Names, ThreadId};
+use crate::rt::trace::operation::OpKind;
+
+use super::Point;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Price {
+    Preemptions,
+    Switches,
+    Delays,
+}
+
+impl Price {
+    /// Every enabled thread, with what it costs to run it where `last` ran last.
+    pub(crate) fn of_each(self, at: &Point<'_>, last: ThreadId) -> Vec<(ThreadId, usize)> {
+        let goes_on = goes_on(at, last);
+        let enabled = at.enabled();
+        match self {
+            Price::Preemptions => enabled
+                .map(|thread| (thread, usize::from(goes_on && thread != last)))
+                .collect(),
+            Price::Switches => enabled
+                .map(|thread| (thread, usize::from(thread != last)))
+                .collect(),
+            Price::Delays => turns(at, last).into_iter().zip(0..).collect(),
+        }
+    }
+
+    /// A thread such that everything costs here what it would cost if that one had run last; the same
+    /// one for as many threads as possible. `None` where nothing costs anything.
+    pub(crate) fn representative(self, at: &Point<'_>, last: ThreadId) -> Option<ThreadId> {
+        let waits = |thread| matches!(pending(at, thread), Some(OpKind::Wait { .. }));
+        let mut live = at.machine.live().iter().copied();
+        match self {
+            Price::Preemptions => goes_on(at, last).then_some(last),
+            // It is over, unless those that wait are let go.
+            _ if at.enabled().next().is_none() && !live.any(waits) => None,
+            Price::Switches => Some(last),
+            Price::Delays => {
+                let first = turns(at, last).first().copied();
+                first.filter(|&first| goes_on(at, first)).or(Some(last))
+            }
+        }
+    }
+}
+
+/// Whether the thread can run, and has not given up its turn.
+fn goes_on(at: &Point<'_>, thread: ThreadId) -> bool {
+    at.machine.enabled(thread) && !matches!(pending(at, thread), Some(OpKind::Wait { .. }))
+}
+
+/// The enabled threads in the order in which a scheduler without a choice would run them.
+fn turns(at: &Point<'_>, last: ThreadId) -> Vec<ThreadId> {
+    let names = &at.machine.names;
+    let mut threads: Vec<ThreadId> = at.enabled().collect();
+    threads.sort_by_cached_key(|&thread| births(names, thread));
+    let after = births(names, last);
+    let passed = |&thread: &ThreadId| match births(names, thread).cmp(&after) {
+        std::cmp::Ordering::Less => true,
+        std::cmp::Ordering::Equal => !goes_on(at, last),
+        std::cmp::Ordering::Greater => false,
+    };
+    let passed = threads.partition_point(passed);
+    threads.rotate_left(passed);
+    threads
+}
+
+/// Which child the thread is of its creator, which child that one is of its own, and so on, from main
+/// on.
+fn births(names: &Names, mut thread: ThreadId) -> Vec<u32> {
+    let mut births = Vec::new();
+    while let Some((creator, nth)) = names.creator(thread) {
+        births.push(nth);
+        thread = creator;
+    }
+    births.reverse();
+    births
+}
+
+/// What the thread is about to do.
+pub(crate) fn pending(at: &Point<'_>, thread: ThreadId) -> Option<OpKind> {
+    at.machine.pending(thread).map(|p| p.operation.kind)
+}
