@@ -208,10 +208,16 @@ impl<'a> Walk<'a> {
     fn commutes_with_all(&mut self, label: Label) -> bool {
         let run = self.run;
         let sets = &run.machine.sets;
+        // The label of the reversed event is only made if it matters; once it is known it is asked first.
+        if let Some(second) = self.label
+            && !self.taken
+            && !commutes(sets, label, second)
+        {
+            return false;
+        }
         if !self.all_related(label, |other| commutes(sets, label, other)) {
             return false;
         }
-        // The label is asked for only if it matters.
         self.taken || (self.second_label()).is_some_and(|second| commutes(sets, label, second))
     }
 
