@@ -173,7 +173,9 @@ impl Frontier {
     }
 
     /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes to
-    /// sleep because of elder siblings, and was not woken by the steps on the way.
+    /// sleep because of elder siblings, and was not woken by the steps on the way. Not known is whether a
+    /// count in a label on the way, which may be that of another execution, can make this wrong; then
+    /// the assertion in `extend` fails.
     fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         self.asleep.clear();
