@@ -175,6 +175,14 @@ fn failures(order: Order, bug: fn()) -> BTreeMap<String, u32> {
 }
 
 #[test]
+fn a_choice_among_thousands_has_an_execution_for_each_in_every_order() {
+    for order in ORDERS {
+        let report = builder(order).check(|| assert!(dpor::choose(3_000) < 3_000));
+        assert_eq!(report.executions, 3_000, "{order:?}");
+    }
+}
+
+#[test]
 fn the_failures_of_a_bug_are_the_same_in_every_order() {
     for (name, bug, _) in BUGS {
         let expected = failures(Order::DepthFirst, bug);

@@ -31,6 +31,7 @@ use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::Unfinished;
+use super::choices::Choices;
 use super::cover::{Walk, is_behind};
 use super::driver::Plan;
 use super::open_tree::{NodeId, OpenTree, ROOT};
@@ -55,6 +56,7 @@ pub(crate) struct Frontier {
     sleep: Vec<(u32, u32)>,
     sleepers: Vec<Sleeper>,
     reversal: Reversal,
+    choices: Choices,
     /// The scratch of [`Walk`].
     heads: Vec<u32>,
     /// The nodes from the point of a reversal to where it becomes a branch of its own.
@@ -78,6 +80,7 @@ impl Frontier {
             sleep: vec![(0, 0)],
             sleepers: Vec::new(),
             reversal: Reversal::default(),
+            choices: Choices::default(),
             heads: Vec::new(),
             way: Vec::new(),
             asleep: Vec::new(),
@@ -120,6 +123,11 @@ impl Frontier {
     /// Plans the sequence that reverses this pair, unless it is covered.
     fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
         if run.is_fixed(first as usize) {
+            return;
+        }
+        if let OpKind::Choose { .. } = second.operation.kind
+            && self.is_chosen(run, first, second.step)
+        {
             return;
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
@@ -170,6 +178,29 @@ impl Frontier {
         self.put_to_sleep(run, first);
         self.reversal.trim(run, &self.asleep);
         self.plan(run, first, second);
+    }
+
+    /// Whether this outcome of the choice at `first` is covered, as far as that can be told without a
+    /// search.
+    fn is_chosen(&mut self, run: &Finished<'_>, first: u32, step: Step) -> bool {
+        let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
+        let sleepers = &self.sleepers[from as usize..to as usize];
+        let (tree, path) = (&self.tree, &self.path);
+        self.choices.cover(run, first, step, || {
+            let around = match path.get(first as usize..) {
+                Some(&[point, current, ..]) => Some((point, current)),
+                _ => None,
+            };
+            let siblings = around.into_iter().flat_map(|(point, current)| {
+                let mut younger = false;
+                tree.children(point).filter(move |&id| {
+                    younger |= id == current;
+                    id != current && (!younger || tree.node(id).awake)
+                })
+            });
+            let asleep = sleepers.iter().map(|sleeper| sleeper.step);
+            asleep.chain(siblings.map(|id| tree.node(id).step))
+        })
     }
 
     /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes to
@@ -267,6 +298,7 @@ impl Explorer for Frontier {
 
     fn finish(&mut self, run: &Finished<'_>) {
         self.extend(run);
+        self.choices.forget();
         pairs(run, |first, second| self.reverse(run, first, &second));
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);

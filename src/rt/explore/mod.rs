@@ -17,6 +17,7 @@
 pub(crate) mod backtrack;
 pub(crate) mod bound;
 pub(crate) mod checkpoint;
+mod choices;
 mod cover;
 pub(crate) mod critical;
 pub(crate) mod driver;

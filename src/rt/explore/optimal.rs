@@ -26,6 +26,7 @@ use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
+use super::choices::Choices;
 use super::cover::{Walk, is_behind};
 use super::driver::Plan;
 use super::reversal::{Reversal, Second, pairs};
@@ -49,8 +50,7 @@ pub(crate) struct Optimal {
     path: Vec<NodeId>,
     /// Who will be asleep behind them, unless the sequence wakes them.
     asleep: Vec<Sleeper>,
-    /// Of the choice at this position: which of its outcomes are asleep or planned.
-    chosen: (Option<u32>, Vec<bool>),
+    choices: Choices,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
     started: bool,
@@ -86,7 +86,7 @@ impl Optimal {
             heads: Vec::new(),
             path: Vec::new(),
             asleep: Vec::new(),
-            chosen: (None, Vec::new()),
+            choices: Choices::default(),
             next: None,
             started: false,
             elsewhere: Vec::new(),
@@ -212,27 +212,16 @@ impl Optimal {
         if level.settled {
             return true;
         }
-        let (of, chosen) = &mut self.chosen;
-        if *of != Some(first) {
-            *of = Some(first);
-            let event = run.trace.at(first);
-            chosen.clear();
-            chosen.resize(event.alternatives as usize, false);
-            chosen[event.alternative as usize] = true;
-            let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
-            let children = self.arena.iter(level.pending);
-            let leaves = children
-                .map(|id| self.arena.node(id))
-                .filter(|child| child.children.is_empty());
-            let steps = sleepers.iter().map(|sleeper| sleeper.step);
-            for known in steps.chain(leaves.map(|leaf| leaf.step)) {
-                if known.thread == step.thread {
-                    chosen[known.alternative as usize] = true;
-                }
-            }
-            level.settled = !chosen.contains(&false);
-        }
-        chosen[step.alternative as usize]
+        let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
+        let (arena, pending) = (&self.arena, level.pending);
+        let covered = self.choices.cover(run, first, step, || {
+            let children = arena.iter(pending).map(|id| arena.node(id));
+            let leaves = children.filter(|child| child.children.is_empty());
+            let asleep = sleepers.iter().map(|sleeper| sleeper.step);
+            asleep.chain(leaves.map(|leaf| leaf.step))
+        });
+        level.settled = covered && self.choices.all();
+        covered
     }
 
     /// Finds out who will be asleep behind `path` in the tree at `first`: who is now, who goes to sleep
@@ -319,7 +308,7 @@ impl Explorer for Optimal {
         // A failure may end an execution in the middle of its wakeup sequence.
         self.levels.truncate(run.trace.len());
         self.extend(run);
-        self.chosen.0 = None;
+        self.choices.forget();
         pairs(run, |first, second| self.reverse(run, first, &second));
         self.next = (0..self.levels.len())
             .rev()
