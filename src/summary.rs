@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::price::Price;
+use crate::rt::report::source::Sources;
 use crate::rt::trace::Site;
 
 /// What an exploration without a failure did.
@@ -66,6 +67,7 @@ impl Report {
         };
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
             place: site.to_string(),
+            site,
             executions,
             percent: (100 * executions / driver.hotspots.total()) as u32,
         };
@@ -90,11 +92,15 @@ impl Report {
             text.push_str(&format!("; about {estimate:.0} executions in all"));
         }
         if let (Verdict::Stopped(_), false) = (self.verdict, self.hotspots.is_empty()) {
-            let place = |hotspot: &Hotspot| format!("{} ({} %)", hotspot.place, hotspot.percent);
+            let place = |hotspot: &Hotspot| {
+                let object = hotspot.object();
+                let on = object.map_or(String::new(), |object| format!("{object} at "));
+                format!("{on}{} ({} %)", hotspot.place, hotspot.percent)
+            };
             let places = self.hotspots.iter().map(place);
             let places = places.collect::<Vec<_>>().join(", ");
             text.push_str(&format!(
-                "\ndpor: most executions are due to races at {places}; fewer of them, or an \
+                "\ndpor: most executions are due to races: {places}; fewer of them, or an \
                  exploration without them (`dpor::stop_exploring`), would shrink the test"
             ));
         }
@@ -133,6 +139,14 @@ pub struct Hotspot {
     pub executions: u64,
     /// How many that is of a hundred.
     pub percent: u32,
+    site: Site,
+}
+
+impl Hotspot {
+    /// What the program calls the object at this place, if its source is where it was compiled.
+    pub fn object(&self) -> Option<String> {
+        Sources::default().receiver(self.site)
+    }
 }
 
 /// Which part of a test's traces was explored.

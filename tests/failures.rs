@@ -188,6 +188,25 @@ fn too_many_events_name_the_limit_its_value_and_how_to_raise_it() {
 }
 
 #[test]
+fn an_operation_that_comes_out_differently_when_it_is_repeated_is_told() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let shared = x.clone();
+        x.load(SeqCst);
+        // It succeeds the first time, and fails the second.
+        let expected = runs.fetch_add(1, SeqCst);
+        let _ = x.compare_exchange(expected, 7, SeqCst, SeqCst);
+        let other = thread::spawn(move || shared.store(1, SeqCst));
+        x.load(SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    assert!(text.contains("now, with another outcome"), "{text}");
+}
+
+#[test]
 fn a_closure_that_is_not_deterministic_is_told_so() {
     let runs = std::sync::atomic::AtomicUsize::new(0);
     let found = failure(move || {

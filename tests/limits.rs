@@ -181,6 +181,7 @@ fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
     assert!((20.0..60.0).contains(&estimate), "{estimate}");
     for hotspot in &stopped.hotspots {
         assert!(hotspot.place.starts_with("tests/limits.rs:"), "{hotspot:?}");
+        assert_eq!(hotspot.object().as_deref(), Some("x"), "{hotspot:?}");
     }
 }
 
