@@ -344,3 +344,19 @@ fn objects_on_the_stacks_of_two_threads_are_two_even_if_a_stack_is_used_again() 
     };
     assert_eq!(count(body), 1);
 }
+
+#[test]
+fn what_was_written_through_a_pointer_decides_how_an_operation_comes_out() {
+    // If the exchange did not find the value, it would only read, and commute with the load.
+    let body = || {
+        let x = AtomicUsize::new(0);
+        x.load(SeqCst);
+        // SAFETY: nobody else knows of the atomic yet.
+        unsafe { *x.as_ptr() = 5 };
+        thread::scope(|scope| {
+            scope.spawn(|| x.compare_exchange(5, 6, SeqCst, SeqCst));
+            x.load(SeqCst);
+        });
+    };
+    assert_eq!(count(body), 2);
+}
