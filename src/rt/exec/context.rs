@@ -164,15 +164,7 @@ fn shortly(target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
         return None;
     }
     let mut inner = runtime.inner.borrow_mut();
-    let Inner {
-        driver,
-        table,
-        races,
-        ..
-    } = &mut *inner;
-    if races.is_active() {
-        return None;
-    }
+    let Inner { driver, table, .. } = &mut *inner;
     let operation = Operation {
         object: table.at_hand(target.address)?,
         kind: *kind,
@@ -180,6 +172,11 @@ fn shortly(target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
     let me = runtime.current.get();
     runtime.heap.record(false);
     let done = driver.shortly(me, (&operation, site), (target.kind, target.memory));
+    if let Some((outcome, _)) = done
+        && !inner.watched()
+    {
+        return runtime.wait_for_turn(inner, &operation, site, Ok(Some(outcome)));
+    }
     drop(inner);
     if let Some((outcome, events)) = done {
         runtime.note_pointer(target, kind, outcome);

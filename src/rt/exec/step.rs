@@ -113,7 +113,7 @@ impl Runtime {
     /// Announces `operation` for the current thread, if it was not `made` at once, and returns when it has
     /// happened.
     #[inline(never)]
-    fn wait_for_turn<'a>(
+    pub(super) fn wait_for_turn<'a>(
         &'a self,
         mut inner: RefMut<'a, Inner>,
         operation: &Operation,
@@ -177,7 +177,7 @@ impl Inner {
     /// Tells a step that was made at once to who watches plain memory. False if the execution ends with
     /// it.
     #[inline(always)]
-    fn watched(&mut self) -> bool {
+    pub(super) fn watched(&mut self) -> bool {
         match self.observe() {
             Ok(()) => true,
             Err(end) => {
