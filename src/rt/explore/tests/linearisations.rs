@@ -39,7 +39,7 @@ fn fewest(driver: &Driver, done: &mut Vec<u32>, last: Option<ThreadId>) -> usize
 #[test]
 fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
     let mut compared = 0;
-    for seed in 1..=number("DPOR_FUZZ", 36_000) / 60 {
+    for seed in 1..=number("DPOR_FUZZ", 30_000) / 60 {
         let program = program(seed);
         let mut driver = driver(&program, explorer("optimal", Free::Random(seed | 1)));
         for _ in 0..4 {

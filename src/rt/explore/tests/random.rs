@@ -408,7 +408,7 @@ pub(super) fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn every_algorithm_finds_the_traces_and_final_states_of_random_programs() {
-    let programs = number("DPOR_FUZZ", 36_000);
+    let programs = number("DPOR_FUZZ", 30_000);
     let start = number("DPOR_FUZZ_SEED", 1);
     let workers = 2;
     let (checked, traces) = std::thread::scope(|scope| {
