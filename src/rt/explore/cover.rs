@@ -40,10 +40,16 @@ pub(super) struct Walk<'a> {
 /// Stands for what has not been looked up.
 const UNKNOWN: u32 = NOWHERE - 1;
 
-/// Whether a walk that has left these heads has come by the event of `thread` at `position`.
-pub(super) fn is_behind(heads: &[u32], thread: ThreadId, position: u32) -> bool {
-    let head = heads[thread.index()];
-    head != UNKNOWN && position < head
+/// Leaves out of the sequence what a walk has come by that has left these heads, and the reversed event if it
+/// was `taken`.
+pub(super) fn leave_behind(reversal: &mut Reversal, heads: &[u32], taken: bool) {
+    reversal.retain(|item| match item.position {
+        NOWHERE => !taken,
+        position => {
+            let head = heads[item.step.thread.index()];
+            head == UNKNOWN || position >= head
+        }
+    });
 }
 
 /// What comes first of a thread in the rest of the sequence.
@@ -267,7 +273,7 @@ impl<'a> Walk<'a> {
                     && self.is_item(position)
                     && !self.is_gone(position)
             };
-            if clocks.any_access(object, slots, first, against) {
+            if clocks.any_access(object, slots, first + 1, against) {
                 return false;
             }
         }

@@ -32,7 +32,7 @@ use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::Unfinished;
 use super::choices::Choices;
-use super::cover::{Walk, is_behind};
+use super::cover::{Walk, leave_behind};
 use super::driver::Plan;
 use super::open_tree::{NodeId, OpenTree, ROOT};
 use super::order::{Branch, Order};
@@ -170,11 +170,7 @@ impl Frontier {
         if !writes && !self.reversal.build(run, first, second) {
             return;
         }
-        let heads = &self.heads;
-        self.reversal.retain(|item| match item.position {
-            NOWHERE => !taken,
-            position => !is_behind(heads, item.step.thread, position),
-        });
+        leave_behind(&mut self.reversal, &self.heads, taken);
         self.put_to_sleep(run, first);
         self.reversal.trim(run, &self.asleep);
         self.plan(run, first, second);
@@ -286,10 +282,7 @@ impl Explorer for Frontier {
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        match self.free.pick(at, |_| true) {
-            Some(thread) => Choice::Run(Step::of(thread)),
-            None => Choice::NothingEnabled,
-        }
+        self.free.choose(at)
     }
 
     fn lets_the_last_go_on(&self) -> bool {

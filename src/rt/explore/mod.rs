@@ -38,6 +38,7 @@ pub(crate) mod reversal;
 pub(crate) mod rng;
 pub(crate) mod sample;
 pub(crate) mod sleep;
+mod slots;
 pub(crate) mod wakeup_tree;
 
 #[cfg(test)]
@@ -200,6 +201,15 @@ pub(crate) enum Free {
 }
 
 impl Free {
+    /// Lets an enabled thread go on with its ordinary outcome.
+    #[inline]
+    pub(crate) fn choose(&mut self, at: &Point<'_>) -> Choice {
+        match self.pick(at, |_| true) {
+            Some(thread) => Choice::Run(Step::of(thread)),
+            None => Choice::NothingEnabled,
+        }
+    }
+
     /// Picks an enabled thread among those that `allowed` lets through.
     #[inline]
     pub(crate) fn pick(

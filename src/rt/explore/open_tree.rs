@@ -17,9 +17,10 @@ use crate::rt::trace::{NOWHERE, Site};
 
 use super::checkpoint::{SavedNode, SavedOpen};
 use super::sleep::Sleeper;
+use super::slots::{SlotId, Slots};
 
 /// The index of a node.
-pub(crate) type NodeId = u32;
+pub(crate) type NodeId = SlotId;
 
 /// The node before the first step.
 pub(crate) const ROOT: NodeId = 0;
@@ -38,7 +39,7 @@ pub(crate) struct Node {
     parent: NodeId,
     /// The last child.
     last: NodeId,
-    /// The sibling after it, of the last one the first; of a node that is free, another such node.
+    /// The sibling after it, of the last one the first.
     next: NodeId,
     /// How many branches end here or below.
     planned: u32,
@@ -49,8 +50,7 @@ pub(crate) struct Node {
 /// Steps, and branches that begin somewhere among them.
 #[derive(Debug)]
 pub(crate) struct OpenTree {
-    nodes: Vec<Node>,
-    free: NodeId,
+    nodes: Slots<Node>,
 }
 
 impl OpenTree {
@@ -61,15 +61,14 @@ impl OpenTree {
         };
         let label = Label::of(ObjectId::NONE, Class::Local);
         let mut tree = OpenTree {
-            nodes: Vec::new(),
-            free: NOWHERE,
+            nodes: Slots::new(),
         };
         tree.allocate(NOWHERE, step, label);
         tree
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id as usize]
+        &self.nodes[id]
     }
 
     /// How many branches there are.
@@ -79,7 +78,7 @@ impl OpenTree {
 
     /// How much memory the nodes have, free ones included.
     pub(crate) fn bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>()
+        self.nodes.bytes()
     }
 
     /// The children of a node, in order.
@@ -105,12 +104,12 @@ impl OpenTree {
     /// Appends a child, which stands for a step that has been made.
     pub(crate) fn push(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
         let id = self.allocate(parent, step, label);
-        let last = std::mem::replace(&mut self.nodes[parent as usize].last, id);
+        let last = std::mem::replace(&mut self.nodes[parent].last, id);
         let first = match last {
             NOWHERE => id,
-            last => std::mem::replace(&mut self.nodes[last as usize].next, id),
+            last => std::mem::replace(&mut self.nodes[last].next, id),
         };
-        self.nodes[id as usize].next = first;
+        self.nodes[id].next = first;
         id
     }
 
@@ -125,13 +124,13 @@ impl OpenTree {
         let mut end = parent;
         for (step, label) in steps {
             let id = self.push(end, step, label);
-            let node = &mut self.nodes[id as usize];
+            let node = &mut self.nodes[id];
             node.begins = end == parent;
             node.instead = node.begins.then_some(instead);
             node.awake = false;
             end = id;
         }
-        self.nodes[end as usize].awake = true;
+        self.nodes[end].awake = true;
         self.each_above(end, |node| node.planned += 1);
         end
     }
@@ -152,7 +151,7 @@ impl OpenTree {
     fn each_above(&mut self, end: NodeId, change: impl Fn(&mut Node)) {
         let mut at = end;
         while at != NOWHERE {
-            let node = &mut self.nodes[at as usize];
+            let node = &mut self.nodes[at];
             change(node);
             at = node.parent;
         }
@@ -179,7 +178,7 @@ impl OpenTree {
     /// An execution has come by these nodes.
     pub(crate) fn count(&mut self, path: &[NodeId]) {
         for &id in path {
-            self.nodes[id as usize].executed += 1;
+            self.nodes[id].executed += 1;
         }
     }
 
@@ -231,12 +230,10 @@ impl OpenTree {
     fn forget_below(&mut self, id: NodeId) {
         let mut tops = vec![id];
         while let Some(top) = tops.pop() {
+            let from = tops.len();
             tops.extend(self.children(top));
-            let last = std::mem::replace(&mut self.nodes[top as usize].last, NOWHERE);
-            if last != NOWHERE {
-                let first = std::mem::replace(&mut self.nodes[last as usize].next, self.free);
-                self.free = first;
-            }
+            tops[from..].iter().for_each(|&id| self.nodes.release(id));
+            self.nodes[top].last = NOWHERE;
         }
     }
 
@@ -283,7 +280,7 @@ impl OpenTree {
                 return None;
             }
             let id = tree.push(parent, step, label);
-            let node = &mut tree.nodes[id as usize];
+            let node = &mut tree.nodes[id];
             (node.awake, node.begins) = (open.awake, open.begins);
             node.executed = open.executed;
             let begun = if open.begins { depth } else { begun };
@@ -293,13 +290,12 @@ impl OpenTree {
                 found(id, begun);
             }
         }
-        tree.nodes[ROOT as usize].executed =
-            (tree.children(ROOT)).map(|id| tree.node(id).executed).sum();
+        tree.nodes[ROOT].executed = (tree.children(ROOT)).map(|id| tree.node(id).executed).sum();
         (tree.branches() > 0).then_some(tree)
     }
 
     fn allocate(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
-        let node = Node {
+        self.nodes.put(Node {
             step,
             label,
             begins: false,
@@ -310,15 +306,7 @@ impl OpenTree {
             next: NOWHERE,
             planned: 0,
             executed: 0,
-        };
-        if self.free == NOWHERE {
-            self.nodes.push(node);
-            return self.nodes.len() as NodeId - 1;
-        }
-        let id = self.free;
-        self.free = self.nodes[id as usize].next;
-        self.nodes[id as usize] = node;
-        id
+        })
     }
 }
 

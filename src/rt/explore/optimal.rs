@@ -27,7 +27,7 @@ use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::Choices;
-use super::cover::{Walk, is_behind};
+use super::cover::{Walk, leave_behind};
 use super::driver::Plan;
 use super::reversal::{Reversal, Second, pairs};
 use super::sleep::Sleeper;
@@ -75,6 +75,16 @@ struct Branch {
     label: Label,
 }
 
+impl Level {
+    fn new(sleep: (u32, u32), pending: List) -> Level {
+        Level {
+            sleep,
+            pending,
+            settled: false,
+        }
+    }
+}
+
 impl Optimal {
     pub(crate) fn new(free: Free) -> Optimal {
         Optimal {
@@ -119,11 +129,7 @@ impl Optimal {
             );
             match self.levels.get_mut(depth) {
                 Some(level) => level.sleep = sleep,
-                None => self.levels.push(Level {
-                    sleep,
-                    pending: List::EMPTY,
-                    settled: false,
-                }),
+                None => self.levels.push(Level::new(sleep, List::EMPTY)),
             }
         }
     }
@@ -135,11 +141,7 @@ impl Optimal {
         }
         if self.levels.len() <= first as usize {
             let end = self.levels.last().map_or(0, |level| level.sleep.1);
-            let level = Level {
-                sleep: (end, end),
-                pending: List::EMPTY,
-                settled: false,
-            };
+            let level = Level::new((end, end), List::EMPTY);
             self.levels.resize(first as usize + 1, level);
         }
         if let OpKind::Choose { .. } = second.operation.kind
@@ -155,11 +157,7 @@ impl Optimal {
         let known = writes.then_some(&self.reversal);
         let mut walk = Walk::new(run, first, second, known, &mut self.heads);
         let (from, to) = self.levels[first as usize].sleep;
-        // Mostly it is the thread of the reversed event that sleeps, because it has gone first before.
-        let sleepers = &self.sleepers[from as usize..to as usize];
-        let likely = |sleeper: &&Sleeper| sleeper.step.thread == second.step.thread;
-        let others = sleepers.iter().filter(|sleeper| !likely(sleeper));
-        for &Sleeper { step, label } in sleepers.iter().filter(likely).chain(others) {
+        for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
             if walk.is_impossible() || walk.begins_with(step, label) {
                 return;
             }
@@ -185,11 +183,7 @@ impl Optimal {
         if !writes && !self.reversal.build(run, first, second) {
             return;
         }
-        let heads = &self.heads;
-        self.reversal.retain(|item| match item.position {
-            NOWHERE => !taken,
-            position => !is_behind(heads, item.step.thread, position),
-        });
+        leave_behind(&mut self.reversal, &self.heads, taken);
         self.put_to_sleep(run, first);
         self.reversal.trim(run, &self.asleep);
         let mut parent = self.path.last().copied();
@@ -284,20 +278,13 @@ impl Explorer for Optimal {
                 break;
             }
             at += 1;
-            self.levels.push(Level {
-                sleep: (0, 0),
-                pending: node.children,
-                settled: false,
-            });
+            self.levels.push(Level::new((0, 0), node.children));
         }
         true
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        match self.free.pick(at, |_| true) {
-            Some(thread) => Choice::Run(Step::of(thread)),
-            None => Choice::NothingEnabled,
-        }
+        self.free.choose(at)
     }
 
     fn lets_the_last_go_on(&self) -> bool {
@@ -351,11 +338,8 @@ impl Explorer for Optimal {
             let Some(pending) = self.arena.restore(&point.tree) else {
                 return false;
             };
-            self.levels.push(Level {
-                sleep: (start, self.sleepers.len() as u32),
-                pending,
-                settled: false,
-            });
+            let sleep = (start, self.sleepers.len() as u32);
+            self.levels.push(Level::new(sleep, pending));
             self.elsewhere.push((point.step, Some(point.label)));
         }
         let Some((step, Some(label))) = self.elsewhere.pop() else {

@@ -177,7 +177,8 @@ fn shut_out(
     match operation.kind {
         OpKind::Wait { set, .. } => {
             for &object in run.machine.sets.get(set) {
-                for first in run.clocks.changes_of(object) {
+                let slots = run.clocks.changing_slots(object);
+                run.clocks.any_access(object, slots, 0, |first| {
                     let event = run.trace.at(first);
                     if first < position
                         && event.thread != thread
@@ -185,7 +186,8 @@ fn shut_out(
                     {
                         found(first);
                     }
-                }
+                    false
+                });
             }
         }
         kind if kind.may_have_waited() => {

@@ -7,12 +7,13 @@
 //! sequences.
 
 use super::checkpoint::SavedNode;
+use super::slots::{SlotId, Slots};
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::Step;
 
 /// The index of a node.
-pub(crate) type NodeId = u32;
+pub(crate) type NodeId = SlotId;
 
 /// A step that must be explored, with the label its event must have.
 #[derive(Clone, Copy, Debug)]
@@ -42,37 +43,31 @@ impl List {
 }
 
 /// All nodes of one exploration.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Arena {
-    nodes: Vec<Node>,
-    free: NodeId,
-    live: usize,
-    peak: usize,
+    nodes: Slots<Node>,
 }
 
 impl Arena {
     pub(crate) fn new() -> Arena {
         Arena {
-            nodes: Vec::new(),
-            free: NOWHERE,
-            live: 0,
-            peak: 0,
+            nodes: Slots::new(),
         }
     }
 
     /// How many nodes there were at most.
     #[cfg(test)]
     pub(crate) fn peak(&self) -> usize {
-        self.peak
+        self.nodes.len()
     }
 
     /// How much memory the nodes have, free ones included.
     pub(crate) fn bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>()
+        self.nodes.bytes()
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id as usize]
+        &self.nodes[id]
     }
 
     /// The siblings of a list, in order.
@@ -90,11 +85,16 @@ impl Arena {
 
     /// Appends a node with these contents to `list`.
     pub(crate) fn push(&mut self, list: &mut List, step: Step, label: Label) -> NodeId {
-        let id = self.allocate(step, label);
+        let id = self.nodes.put(Node {
+            step,
+            label,
+            children: List::EMPTY,
+            next: NOWHERE,
+        });
         if list.is_empty() {
             list.first = id;
         } else {
-            self.nodes[list.last as usize].next = id;
+            self.nodes[list.last].next = id;
         }
         list.last = id;
         id
@@ -104,7 +104,7 @@ impl Arena {
     pub(crate) fn push_child(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
         let mut children = self.node(parent).children;
         let id = self.push(&mut children, step, label);
-        self.nodes[parent as usize].children = children;
+        self.nodes[parent].children = children;
         id
     }
 
@@ -115,14 +115,12 @@ impl Arena {
             return None;
         }
         let id = list.first;
-        let node = self.nodes[id as usize];
+        let node = self.nodes[id];
         list.first = node.next;
         if list.first == NOWHERE {
             list.last = NOWHERE;
         }
-        self.nodes[id as usize].next = self.free;
-        self.free = id;
-        self.live -= 1;
+        self.nodes.release(id);
         Some(node)
     }
 
@@ -162,25 +160,6 @@ impl Arena {
             });
         }
         Some(roots)
-    }
-
-    fn allocate(&mut self, step: Step, label: Label) -> NodeId {
-        let node = Node {
-            step,
-            label,
-            children: List::EMPTY,
-            next: NOWHERE,
-        };
-        self.live += 1;
-        self.peak = self.peak.max(self.live);
-        if self.free == NOWHERE {
-            self.nodes.push(node);
-            return self.nodes.len() as NodeId - 1;
-        }
-        let id = self.free;
-        self.free = self.nodes[id as usize].next;
-        self.nodes[id as usize] = node;
-        id
     }
 }
 

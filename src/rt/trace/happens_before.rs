@@ -138,13 +138,14 @@ impl HappensBefore {
         record.is_some_and(|record| record.classes.contains(class))
     }
 
-    /// Whether `found` holds of an event on `object` behind `after` in one of these slots.
+    /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or behind it;
+    /// asked of the latest first.
     #[inline]
     pub(crate) fn any_access(
         &self,
         object: ObjectId,
         slots: u32,
-        after: u32,
+        from: u32,
         mut found: impl FnMut(u32) -> bool,
     ) -> bool {
         let Some(record) = self.objects.get(object.index()) else {
@@ -158,7 +159,7 @@ impl HappensBefore {
                 let Access {
                     event, previous, ..
                 } = self.accesses[access as usize];
-                if event <= after {
+                if event < from {
                     break;
                 }
                 if found(event) {
@@ -176,25 +177,6 @@ impl HappensBefore {
         let changing = ALL.into_iter().filter(|&class| changes_value(class));
         let known = changing.filter(|&class| self.knows(object, class));
         known.fold(0, |slots, class| slots | 1 << class.slot())
-    }
-
-    /// The positions of the events on `object` that may change what a wait looks at, and of some others
-    /// of the same slots.
-    pub(crate) fn changes_of(&self, object: ObjectId) -> impl Iterator<Item = u32> {
-        let record = self.objects.get(object.index());
-        let changing = self.changing_slots(object);
-        let slots = (0..SLOTS).filter(move |slot| changing >> slot & 1 == 1);
-        let heads = slots.filter_map(move |slot| Some(record?.heads[slot]));
-        heads.flat_map(move |head| {
-            let mut access = head;
-            std::iter::from_fn(move || {
-                let Access {
-                    event, previous, ..
-                } = *self.accesses.get(access as usize)?;
-                access = previous;
-                Some(event)
-            })
-        })
     }
 
     /// Forgets the events from `length` on.
@@ -231,9 +213,6 @@ impl HappensBefore {
 
     fn add(&mut self, trace: &Trace, sets: &ReadSets, position: u32) {
         let event = trace.at(position);
-        if event.previous != NOWHERE && self.add_to_own(event, position) {
-            return;
-        }
         let predecessor = trace.predecessor(position);
         let (start, len) = match predecessor {
             Some(p) => (self.rows[p as usize].start, self.rows[p as usize].len),
@@ -248,6 +227,9 @@ impl HappensBefore {
             clocks: self.clocks.len() as u32,
         };
         self.rows.push(inherited);
+        if event.previous != NOWHERE && self.is_own(event, position) {
+            return;
+        }
         // Until something is joined, the clock is the predecessor's row; then it is `scratch`.
         let mut joined = false;
         let mut inherit = inherited;
@@ -331,10 +313,10 @@ impl HappensBefore {
         }
     }
 
-    /// [`HappensBefore::add`] for an event on an object that no other thread has touched, which is ordered
-    /// behind nothing but the thread's event before. False if it is none.
+    /// Whether the event is on an object that no other thread has touched, so that it is ordered behind
+    /// nothing but the thread's event before. Then its access is recorded.
     #[inline]
-    fn add_to_own(&mut self, event: &Event, position: u32) -> bool {
+    fn is_own(&mut self, event: &Event, position: u32) -> bool {
         let Label { object, class, .. } = event.label;
         let Some(record) = self.objects.get_mut(object.index()) else {
             return false;
@@ -348,15 +330,6 @@ impl HappensBefore {
         {
             return false;
         }
-        let Row { start, len, .. } = self.rows[event.previous as usize];
-        self.rows.push(Row {
-            start,
-            len,
-            latest: event.previous + 1,
-            accesses: self.accesses.len() as u32,
-            races: self.races.len() as u32,
-            clocks: self.clocks.len() as u32,
-        });
         let access = self.accesses.len() as u32;
         self.accesses
             .push(record.access(event.thread, object, class, position, access));

@@ -1,0 +1,71 @@
+//! Where do the nodes of a tree lie?
+//!
+//! In one vector, named by their indices, so that a tree is neither dropped recursively nor scattered over
+//! the heap. A node that is taken leaves a slot for the next one.
+
+use std::ops::{Index, IndexMut};
+
+/// The index of a slot.
+pub(super) type SlotId = u32;
+
+/// Values of one kind, each in a slot of its own.
+#[derive(Debug)]
+pub(super) struct Slots<T> {
+    values: Vec<T>,
+    free: Vec<SlotId>,
+}
+
+impl<T> Slots<T> {
+    pub(super) fn new() -> Slots<T> {
+        Slots {
+            values: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Puts a value into a free slot.
+    pub(super) fn put(&mut self, value: T) -> SlotId {
+        match self.free.pop() {
+            Some(id) => {
+                self[id] = value;
+                id
+            }
+            None => {
+                self.values.push(value);
+                self.values.len() as SlotId - 1
+            }
+        }
+    }
+
+    /// The value in this slot is not needed any more.
+    pub(super) fn release(&mut self, id: SlotId) {
+        self.free.push(id);
+    }
+
+    /// How many slots there are, free ones included: the most values there have been at once.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// How much memory the slots have, free ones included.
+    pub(super) fn bytes(&self) -> usize {
+        self.values.capacity() * size_of::<T>() + self.free.capacity() * size_of::<SlotId>()
+    }
+}
+
+impl<T> Index<SlotId> for Slots<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, id: SlotId) -> &T {
+        &self.values[id as usize]
+    }
+}
+
+impl<T> IndexMut<SlotId> for Slots<T> {
+    #[inline]
+    fn index_mut(&mut self, id: SlotId) -> &mut T {
+        &mut self.values[id as usize]
+    }
+}
