@@ -110,8 +110,14 @@ pub(crate) fn inside() -> bool {
 }
 
 /// Runs `f` on the runtime of this OS thread if there is one, whatever state it is in.
+#[inline(always)]
 pub(super) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
-    RUNTIME.is_set().then(|| RUNTIME.with(f))
+    let here = HERE.get();
+    if here.is_null() {
+        return None;
+    }
+    // SAFETY: `enter` borrows the runtime for as long as the pointer is here.
+    Some(f(unsafe { &*here }))
 }
 
 /// How much stack in bytes the runtime may need below a shim.
@@ -126,35 +132,29 @@ pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
 /// [`with`] for what may end with the execution: `None` if it does.
 #[inline]
 fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
-    let here = HERE.get();
-    if here.is_null() {
-        return Err(Answer::Outside);
+    let result = with_any(|runtime| {
+        if runtime.stopping.get() || runtime.is_lost() {
+            return None;
+        }
+        // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
+        if !runtime.roomy.get().is_here() {
+            leave_room::<ROOM>();
+        }
+        runtime.heap.record(false);
+        let result = f(runtime);
+        runtime.heap.record(true);
+        result
+    });
+    match result {
+        Some(result) => result.ok_or(Answer::Inert),
+        None => Err(Answer::Outside),
     }
-    // SAFETY: `enter` borrows the runtime for as long as the pointer is here.
-    let runtime = unsafe { &*here };
-    if runtime.stopping.get() || runtime.is_lost() {
-        return Err(Answer::Inert);
-    }
-    // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
-    if !runtime.roomy.get().is_here() {
-        leave_room::<ROOM>();
-    }
-    runtime.heap.record(false);
-    let result = f(runtime);
-    runtime.heap.record(true);
-    result.ok_or(Answer::Inert)
 }
 
 /// Performs an operation on an atomic or a reference count if that needs no decision and no switch. `None`
 /// if nothing was done.
 #[inline(always)]
-fn shortly(target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
-    let here = HERE.get();
-    if here.is_null() {
-        return None;
-    }
-    // SAFETY: `enter` borrows the runtime for as long as the pointer is here.
-    let runtime = unsafe { &*here };
+fn shortly(runtime: &Runtime, target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
     if runtime.stopping.get()
         || std::thread::panicking()
         || !runtime.unwinding.is_calm()
@@ -189,9 +189,9 @@ fn shortly(target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
 
 /// Announces an operation on the object behind a shim; returns when it has happened.
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
-    match shortly(target, &kind, site) {
-        Some(outcome) => Answer::Done(outcome),
-        None => perform_slowly(target, kind, site),
+    match with_any(|runtime| shortly(runtime, target, &kind, site)) {
+        Some(Some(outcome)) => Answer::Done(outcome),
+        _ => perform_slowly(target, kind, site),
     }
 }
 

@@ -99,10 +99,9 @@ impl Runtime {
         site: Site,
     ) -> Option<Outcome> {
         let me = self.current.get();
-        let inner_ref = &mut *inner;
-        match inner_ref.driver.at_once(me, operation, site) {
-            Ok(Some(outcome)) if inner_ref.watched() => {
-                self.own(inner_ref, me);
+        match inner.driver.at_once(me, operation, site) {
+            Ok(Some(outcome)) if inner.watched() => {
+                self.own(&inner, me);
                 self.pulse.beat(me, site);
                 Some(outcome)
             }

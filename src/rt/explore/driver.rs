@@ -252,10 +252,7 @@ impl Driver {
         let mut step = Step::of(thread);
         if position < self.plan.kept {
             let event = self.trace.at(position as u32);
-            if event.thread != thread
-                || event.operation.object != operation.object
-                || discriminant(&event.operation.kind) != discriminant(&operation.kind)
-            {
+            if event.thread != thread || !alike(&event.operation, operation) {
                 return None;
             }
             step.alternative = event.alternative;
@@ -263,9 +260,7 @@ impl Driver {
             let executed = (self.machine).perform_known(step, (operation, site), known, fits)?;
             let index = event.index;
             (self.trace).refresh(position, operation, executed.outcome, executed.before);
-            self.regions.push(position);
-            self.position = position + 1;
-            self.current = thread;
+            self.advance(thread);
             return Some((executed.outcome, index + 1));
         }
         if !self.is_free(position) {
@@ -274,9 +269,7 @@ impl Driver {
         let any = |_| true;
         let executed = (self.machine).perform_known(step, (operation, site), known, any)?;
         let index = self.trace.push(executed.event(step, operation, site));
-        self.regions.push(position);
-        self.position = position + 1;
-        self.current = thread;
+        self.advance(thread);
         Some((executed.outcome, index + 1))
     }
 
@@ -303,8 +296,7 @@ impl Driver {
         if position < self.plan.kept {
             let event = self.trace.at(position as u32);
             let fits = event.thread == thread
-                && event.operation.object == operation.object
-                && discriminant(&event.operation.kind) == discriminant(&operation.kind)
+                && alike(&event.operation, operation)
                 && event.outcome != Outcome::LetGo
                 && self.machine.can_perform(thread, operation);
             if !fits {
@@ -426,11 +418,18 @@ impl Driver {
         next(step.thread, made.map(|()| executed.outcome))
     }
 
+    /// A step of this thread has been made.
     #[inline(always)]
-    fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
+    fn advance(&mut self, thread: ThreadId) {
         self.regions.push(self.position);
         self.position += 1;
-        self.current = step.thread;
+        self.current = thread;
+    }
+
+    /// [`Driver::advance`], unless there are too many threads now.
+    #[inline(always)]
+    fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
+        self.advance(step.thread);
         match kind {
             OpKind::Spawn { .. } if self.machine.live().len() > self.bounds.threads_max => {
                 let limit = self.bounds.threads_max;
@@ -448,12 +447,8 @@ impl Driver {
         if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
             self.machine.let_go(event.quiet_at);
         }
-        let expected = &event.operation;
-        let fits = self.machine.pending(step.thread).is_some_and(|found| {
-            let found = &found.operation;
-            expected.object == found.object
-                && discriminant(&expected.kind) == discriminant(&found.kind)
-        });
+        let fits = (self.machine.pending(step.thread))
+            .is_some_and(|found| alike(&event.operation, &found.operation));
         if !fits || !self.machine.enabled(step.thread) {
             let expected = (event.operation, event.site);
             return Next::Ended(self.unexpected(step.thread, Some(expected)));
@@ -603,6 +598,12 @@ impl Driver {
                 .collect(),
         }
     }
+}
+
+/// Whether an operation may be the repetition of the other: operands may be addresses, which differ.
+#[inline]
+fn alike(a: &Operation, b: &Operation) -> bool {
+    a.object == b.object && discriminant(&a.kind) == discriminant(&b.kind)
 }
 
 /// Whether two labels name the same event, as far as two executions can agree: the number of a

@@ -7,6 +7,7 @@ use super::super::frontier::Frontier;
 use super::super::order::Order;
 use super::super::rng::Rng;
 use super::super::testing::*;
+use super::estimates::of_known_size;
 use super::figures::{filesystem, indexer, lastzero, readers, wakeup_stress};
 use super::lost_update;
 use super::random::{number, program};
@@ -145,16 +146,7 @@ fn estimate(program: &Program, order: &str, traces: u64) -> f64 {
 /// `cargo test --lib orders -- --nocapture` prints the table.
 #[test]
 fn the_estimate_is_of_the_right_magnitude_after_a_tenth_in_every_order() {
-    let programs = [
-        ("readers(10)", readers(10), 1024),
-        ("readers(13)", readers(13), 8192),
-        ("lastzero(10)", lastzero(10), 3328),
-        ("lastzero(12)", lastzero(12), 15_360),
-        ("lost update, 5 threads", lost_update(5), 14_400),
-        ("wakeup_stress(6)", wakeup_stress(6), 1440),
-        ("wakeup_stress(7)", wakeup_stress(7), 10_080),
-        ("indexer(15)", indexer(15), 4096),
-    ];
+    let programs = of_known_size();
     let mut errors = [0.0; ORDERS.len()];
     println!("| program | traces | {} |", ORDERS.join(" | "));
     for (name, program, traces) in &programs {

@@ -6,7 +6,7 @@
 use crate::rt::object::{State, atomic, count};
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, NOWHERE, Site};
 
 use super::{Machine, Object, Pending, Thread, is_timed, looks, unannounced, unmet};
@@ -67,6 +67,23 @@ impl Executed {
     }
 }
 
+/// What comes of an operation on an atomic that holds `before`, and what it holds then.
+#[inline(always)]
+fn on_atomic(
+    ty: AtomicType,
+    before: u64,
+    step: Step,
+    Operation { object, kind }: &Operation,
+) -> (u64, Executed) {
+    let (after, outcome) = atomic::apply(ty, before, kind, step.alternative);
+    let label = Label::of(*object, classify(kind, outcome, Nature::Plain));
+    let executed = Executed {
+        alternatives: atomic::alternatives(before, kind),
+        ..Executed::plainly(outcome, label, Some(before))
+    };
+    (after, executed)
+}
+
 impl Machine {
     /// Executes the announced step of an enabled thread.
     #[inline]
@@ -113,9 +130,8 @@ impl Machine {
                 if *ty != of || before != memory {
                     return None;
                 }
-                let (after, outcome) = atomic::apply(of, before, kind, step.alternative);
-                let label = Label::of(object, classify(kind, outcome, Nature::Plain));
-                if !fits(label) {
+                let (after, executed) = on_atomic(of, before, step, operation);
+                if !fits(executed.label) {
                     return None;
                 }
                 if looks(kind) {
@@ -127,11 +143,8 @@ impl Machine {
                 }
                 *value = after;
                 entry.events += 1;
-                entry.saw(object, before, after, outcome);
-                Some(Executed {
-                    alternatives: atomic::alternatives(before, kind),
-                    ..Executed::plainly(outcome, label, Some(before))
-                })
+                entry.saw(object, before, after, executed.outcome);
+                Some(executed)
             }
             (State::Count { observed, count }, ObjectKind::Count { observed: of })
                 if matches!(kind, OpKind::Retain | OpKind::Release { .. }) =>
@@ -172,14 +185,10 @@ impl Machine {
             unmet(object)
         };
         let before = *value;
-        let (after, outcome) = atomic::apply(*ty, before, kind, step.alternative);
+        let (after, executed) = on_atomic(*ty, before, step, operation);
         *value = after;
-        let class = classify(kind, outcome, Nature::Plain);
-        entry.saw(object, before, after, outcome);
-        Executed {
-            alternatives: atomic::alternatives(before, kind),
-            ..Executed::plainly(outcome, Label::of(object, class), Some(before))
-        }
+        entry.saw(object, before, after, executed.outcome);
+        executed
     }
 
     /// Executes an operation on anything but an atomic.
