@@ -1,5 +1,7 @@
 //! Do orders of search change what comes early, and nothing else?
 
+#[path = "support/orders.rs"]
+mod orders;
 mod support;
 
 use std::collections::BTreeMap;
@@ -12,15 +14,8 @@ use std::time::Duration;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Condvar, Mutex as Lock, RwLock, mpsc};
 use dpor::{Algorithm, Builder, FailureKind, Limit, Order, Report, Verdict, thread};
+use orders::ORDERS;
 use support::bugs::BUGS;
-
-const ORDERS: [Order; 5] = [
-    Order::DepthFirst,
-    Order::BitReversal,
-    Order::RoundRobin,
-    Order::Stride,
-    Order::ConflictFirst,
-];
 
 fn builder(order: Order) -> Builder {
     let mut builder = Builder::new();

@@ -11,6 +11,8 @@ mod latch;
 mod lazy_cell;
 mod list_channel;
 mod oneshot;
+#[path = "../support/orders.rs"]
+mod orders;
 mod page;
 mod pool;
 mod shared_notify;

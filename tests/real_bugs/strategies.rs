@@ -4,18 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::{Algorithm, Bound, Builder, Order, Verdict};
+use dpor::{Algorithm, Bound, Builder, Verdict};
 
 use super::REAL;
+use super::orders::ORDERS;
 use super::support::bugs::BUGS;
-
-const ORDERS: [Order; 5] = [
-    Order::DepthFirst,
-    Order::BitReversal,
-    Order::RoundRobin,
-    Order::Stride,
-    Order::ConflictFirst,
-];
 
 /// For each bound from 0 on whether the bug is found within it, up to the first that does.
 fn first_bound(bug: fn()) -> usize {
