@@ -170,13 +170,17 @@ impl Explorer for Backtrack {
             self.levels[depth].taken = Some((event.step(), Some(event.label)));
         }
         let mut reversal = std::mem::take(&mut self.reversal);
-        pairs(run, |first, second| {
-            if reversal.build(run, first, &second) {
-                std::mem::swap(&mut self.reversal, &mut reversal);
-                self.cover(run, first as usize);
-                std::mem::swap(&mut self.reversal, &mut reversal);
-            }
-        });
+        pairs(
+            run,
+            |_| false,
+            |first, second| {
+                if reversal.build(run, first, &second) {
+                    std::mem::swap(&mut self.reversal, &mut reversal);
+                    self.cover(run, first as usize);
+                    std::mem::swap(&mut self.reversal, &mut reversal);
+                }
+            },
+        );
         self.reversal = reversal;
     }
 }

@@ -8,6 +8,12 @@
 //! how far it has come.
 //!
 //! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
+//!
+//! The next execution often has the two events of the race too, and differs only behind them. Its sequence
+//! then begins alike and ends otherwise. If nothing of the end was needed to see that the reversal is covered
+//! (or to plan it), it is covered in that execution as well, and need not be looked at again: the walk is
+//! *settled*. Then what it came by lies before the second event in the execution, or is that event
+//! itself and has the same label whatever comes before it.
 
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
@@ -35,6 +41,9 @@ pub(super) struct Walk<'a> {
     known: Option<&'a Reversal>,
     /// Whether there is no such sequence.
     impossible: bool,
+    /// The position of the second event, if whatever comes behind it makes no difference to the walk so far;
+    /// otherwise 0.
+    settled_at: u32,
 }
 
 /// Stands for what has not been looked up.
@@ -72,6 +81,10 @@ impl<'a> Walk<'a> {
         heads.resize(run.trace.threads(), UNKNOWN);
         let impossible =
             (second.predecessor).is_some_and(|p| run.clocks.before(run.trace, first, p));
+        let settled_at = match second.race {
+            Some(race) if known.is_none() => run.clocks.races()[race].second,
+            _ => 0,
+        };
         Walk {
             run,
             first,
@@ -82,6 +95,44 @@ impl<'a> Walk<'a> {
             label: known.and_then(|known| known.items.last().map(|item| item.label)),
             known,
             impossible,
+            settled_at,
+        }
+    }
+
+    /// The position of the second event, if the sequence goes on from here to the reversed event alike in every
+    /// execution that has the same events up to there; otherwise 0.
+    pub(super) fn settled_at(&self) -> u32 {
+        match self.taken || self.second_is_always_alike() {
+            true => self.settled_at,
+            false => 0,
+        }
+    }
+
+    /// Whether the reversal is covered, or impossible, in all those executions if it is in this one.
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled_at > 0
+    }
+
+    /// Whether the reversed event has the same label whatever else is in the sequence: because it has only
+    /// one, or because nothing else in the sequence can be on its object.
+    fn second_is_always_alike(&self) -> bool {
+        let Operation { object, kind } = self.second.operation;
+        match kind {
+            OpKind::Load { .. } | OpKind::Store { .. } | OpKind::Rmw { .. } => true,
+            OpKind::Wait { .. } => false,
+            _ => self.is_cut(object),
+        }
+    }
+
+    /// The way is what it is because this comes next of a thread.
+    fn rely_on(&mut self, head: &Head) {
+        let stays = match *head {
+            Head::Event(position) => position < self.settled_at,
+            Head::Second => self.second_is_always_alike(),
+            Head::Nothing => false,
+        };
+        if !stays {
+            self.settled_at = 0;
         }
     }
 
@@ -97,13 +148,29 @@ impl<'a> Walk<'a> {
 
     /// Whether this step, of an event with this label, may come first in the rest of the sequence.
     pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
-        match self.head(step.thread) {
+        let head = self.head(step.thread);
+        let begins = match head {
             Head::Event(position) => {
                 self.run.trace.at(position).step() == step && self.is_initial(position)
             }
             Head::Second => self.second.step == step && self.second_is_initial(),
             Head::Nothing => self.commutes_with_all(label),
+        };
+        if begins {
+            self.rely_on(&head);
         }
+        begins
+    }
+
+    /// [`Walk::begins_with`] for a branch of the tree. The first one that may come first is the way, so it also
+    /// hangs on those that may not.
+    pub(super) fn leads_to(&mut self, step: Step, label: Label) -> bool {
+        let begins = self.begins_with(step, label);
+        if !begins && self.is_settled() {
+            let head = self.head(step.thread);
+            self.rely_on(&head);
+        }
+        begins
     }
 
     /// Goes by the first item of the thread, if it has one.
@@ -168,8 +235,7 @@ impl<'a> Walk<'a> {
     /// Whether the first event is such that everything on `object` behind it happens after it.
     #[inline]
     fn is_cut(&self, object: ObjectId) -> bool {
-        let first = self.run.trace.at(self.first);
-        first.label.object == object && first.label.class.slot() == 0
+        self.run.trace.at(self.first).label.is_total_on(object)
     }
 
     /// Whether the way has come by the event at `position`, or the sequence begins behind it. The event
@@ -286,6 +352,9 @@ impl<'a> Walk<'a> {
             let state = |object| state_without(self.run, self.first, object);
             self.label = relabel(self.run, self.second, state);
             self.impossible = self.label.is_none();
+            if self.impossible && !self.second_is_always_alike() {
+                self.settled_at = 0;
+            }
         }
         self.label
     }

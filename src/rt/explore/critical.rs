@@ -15,16 +15,21 @@ use super::reversal::{Reversal, Second, pairs};
 /// pair: with another one the test is another.
 pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, Second)> = Vec::new();
-    pairs(run, |first, second| {
-        if second.position(run) != Some(first) && second.step.alternative == 0 {
-            found.push((first, second));
-        }
-    });
+    pairs(
+        run,
+        |_| false,
+        |first, second| {
+            if second.position(run) != Some(first) && second.step.alternative == 0 {
+                found.push((first, second));
+            }
+        },
+    );
     for pending in run.blocked {
         let second = Second {
             step: Step::of(pending.thread),
             operation: pending.operation,
             predecessor: run.trace.predecessor_of_next(pending.thread),
+            race: None,
         };
         for &first in run.clocks.events_on(pending.operation.object) {
             found.push((first, second));

@@ -292,7 +292,11 @@ impl Explorer for Frontier {
     fn finish(&mut self, run: &Finished<'_>) {
         self.extend(run);
         self.choices.forget();
-        pairs(run, |first, second| self.reverse(run, first, &second));
+        pairs(
+            run,
+            |_| false,
+            |first, second| self.reverse(run, first, &second),
+        );
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);
         self.executed = run.trace.len();

@@ -21,6 +21,8 @@
 //!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
 //!    leads to, and the rest of the sequence is among what is explored from there.
 
+use std::cell::Cell;
+
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
@@ -29,7 +31,7 @@ use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::Choices;
 use super::cover::{Walk, leave_behind};
 use super::driver::Plan;
-use super::reversal::{Reversal, Second, pairs};
+use super::reversal::{Item, Reversal, Second, pairs};
 use super::sleep::Sleeper;
 use super::wakeup_tree::{Arena, List, NodeId};
 use super::{Choice, Explorer, Finished, Free, Point};
@@ -50,6 +52,8 @@ pub(crate) struct Optimal {
     path: Vec<NodeId>,
     /// Who will be asleep behind them, unless the sequence wakes them.
     asleep: Vec<Sleeper>,
+    /// For each race of the execution whether its reversal is covered whatever comes behind the race.
+    settled: Vec<Cell<bool>>,
     choices: Choices,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
@@ -96,6 +100,7 @@ impl Optimal {
             heads: Vec::new(),
             path: Vec::new(),
             asleep: Vec::new(),
+            settled: Vec::new(),
             choices: Choices::default(),
             next: None,
             started: false,
@@ -134,10 +139,11 @@ impl Optimal {
         }
     }
 
-    /// Plans the sequence that reverses this pair, unless it is covered.
-    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
+    /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then be covered
+    /// in every execution that has the same events up to the second one.
+    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
         if run.is_fixed(first as usize) {
-            return;
+            return false;
         }
         if self.levels.len() <= first as usize {
             let end = self.levels.last().map_or(0, |level| level.sleep.1);
@@ -147,41 +153,42 @@ impl Optimal {
         if let OpKind::Choose { .. } = second.operation.kind
             && self.is_chosen(run, first, second.step)
         {
-            return;
+            return false;
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
         if writes && !self.reversal.build(run, first, second) {
-            return;
+            return false;
         }
         let known = writes.then_some(&self.reversal);
         let mut walk = Walk::new(run, first, second, known, &mut self.heads);
         let (from, to) = self.levels[first as usize].sleep;
         for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
             if walk.is_impossible() || walk.begins_with(step, label) {
-                return;
+                return walk.is_settled();
             }
         }
         self.path.clear();
         let mut children = self.arena.iter(self.levels[first as usize].pending);
         while let Some(id) = children.next() {
             let child = self.arena.node(id);
-            if walk.begins_with(child.step, child.label) {
+            if walk.leads_to(child.step, child.label) {
                 if child.children.is_empty() {
-                    return;
+                    return walk.is_settled();
                 }
                 walk.go_by(child.step.thread);
                 self.path.push(id);
                 children = self.arena.iter(child.children);
             }
             if walk.is_impossible() {
-                return;
+                return walk.is_settled();
             }
         }
         drop(children);
         let taken = walk.has_taken_second();
+        let settled_at = walk.settled_at();
         if !writes && !self.reversal.build(run, first, second) {
-            return;
+            return false;
         }
         leave_behind(&mut self.reversal, &self.heads, taken);
         self.put_to_sleep(run, first);
@@ -194,6 +201,8 @@ impl Optimal {
                 None => self.arena.push(pending, item.step, item.label),
             });
         }
+        let behind = |item: &Item| item.position != NOWHERE && item.position >= settled_at;
+        settled_at > 0 && !self.reversal.items.iter().any(behind)
     }
 }
 
@@ -296,7 +305,19 @@ impl Explorer for Optimal {
         self.levels.truncate(run.trace.len());
         self.extend(run);
         self.choices.forget();
-        pairs(run, |first, second| self.reverse(run, first, &second));
+        // What is settled of the races of the last execution stays so for those that this one has too.
+        self.settled
+            .truncate(run.clocks.races_before(run.first_new));
+        (self.settled).resize(run.clocks.races().len(), Cell::new(false));
+        let settled = std::mem::take(&mut self.settled);
+        let is_settled = |race: usize| settled[race].get();
+        pairs(run, is_settled, |first, second| {
+            let covered = self.reverse(run, first, &second);
+            if let Some(race) = second.race {
+                settled[race].set(covered);
+            }
+        });
+        self.settled = settled;
         self.next = (0..self.levels.len())
             .rev()
             .find(|&depth| !self.levels[depth].pending.is_empty())

@@ -43,6 +43,8 @@ pub(crate) struct Second {
     pub(crate) operation: Operation,
     /// The event directly before it: of its own thread, or the spawn.
     pub(crate) predecessor: Option<u32>,
+    /// The number of the race that it is the second event of, if the race has only this reversal.
+    pub(crate) race: Option<usize>,
 }
 
 impl Second {
@@ -83,8 +85,12 @@ pub(crate) struct Reversal {
 }
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
-/// groups.
-pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
+/// groups, except the races of whose numbers `is_settled` says that nothing is to be done for them.
+pub(crate) fn pairs(
+    run: &Finished<'_>,
+    is_settled: impl Fn(usize) -> bool,
+    mut found: impl FnMut(u32, Second),
+) {
     let trace = run.trace;
     let executed = |position: u32, alternative: u32| {
         let event = trace.at(position);
@@ -95,18 +101,22 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
             },
             operation: event.operation,
             predecessor: trace.predecessor(position),
+            race: None,
         }
     };
     // (a) Direct.
-    for race in run.clocks.races() {
-        if enables(
-            trace.at(race.first).label.class,
-            &trace.at(race.second).operation.kind,
-        ) {
+    for (number, race) in run.clocks.races().iter().enumerate() {
+        let kind = &trace.at(race.second).operation.kind;
+        if is_settled(number) || enables(trace.at(race.first).label.class, kind) {
             continue;
         }
-        for alternative in 0..outcomes(run, &trace.at(race.second).operation.kind) {
-            found(race.first, executed(race.second, alternative));
+        let outcomes = outcomes(run, kind);
+        for alternative in 0..outcomes {
+            let second = Second {
+                race: (outcomes == 1).then_some(number),
+                ..executed(race.second, alternative)
+            };
+            found(race.first, second);
         }
     }
     for &position in trace.notable() {
@@ -127,6 +137,7 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
             step: Step::of(blocked.thread),
             operation: blocked.operation,
             predecessor: trace.predecessor_of_next(blocked.thread),
+            race: None,
         };
         let end = trace.len() as u32;
         shut_out(run, blocked.thread, blocked.operation, end, |first| {
@@ -478,8 +489,7 @@ pub(super) fn relabel(
 /// The state of `object` after `pre(E, first)` and everything that does not happen after `first`.
 pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) -> State {
     let mut state = state_before(run, first, object);
-    let label = run.trace.at(first).label;
-    if label.object == object && label.class.slot() == 0 {
+    if run.trace.at(first).label.is_total_on(object) {
         // Everything behind it happens after it.
         return state;
     }

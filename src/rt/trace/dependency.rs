@@ -62,6 +62,12 @@ impl Label {
         }
     }
 
+    /// Whether every later event on `object` happens after this one.
+    #[inline]
+    pub(crate) fn is_total_on(&self, object: ObjectId) -> bool {
+        self.object == object && self.class.slot() == 0
+    }
+
     /// The label of an operation that ended like this on an object of this nature.
     #[inline]
     pub(crate) fn new(object: ObjectId, kind: &OpKind, outcome: Outcome, nature: Nature) -> Label {

@@ -115,6 +115,12 @@ impl HappensBefore {
         &self.races
     }
 
+    /// How many races have a second event before `position`.
+    pub(crate) fn races_before(&self, position: usize) -> usize {
+        let row = self.rows.get(position);
+        row.map_or(self.races.len(), |row| row.races as usize)
+    }
+
     /// The races whose second event is the one at `position`.
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> &[Race] {
