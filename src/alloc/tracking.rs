@@ -10,8 +10,9 @@ use crate::rt::heap::{self, Kept};
 /// An allocator that lets models see the blocks of the allocator behind it.
 ///
 /// All memory comes from the inner allocator, and nothing is added to it: a block that `Tracking<A>`
-/// has allocated may be freed by `A`, and the other way round. What a model's threads free is freed
-/// when the execution has ended (at most 64 MiB wait for it), so that whoever still uses it is found. It is
+/// has allocated may be freed by `A`, and the other way round. What a model's threads free is freed, or handed
+/// out again, when the execution has ended (at most 64 MiB wait for it), so that whoever still uses it is found.
+/// Up to 16 MiB of small blocks are kept for the next execution, until the exploration ends. It is
 /// of use as the global allocator only; see the [module](super) for when you have to write it down
 /// yourself.
 ///
@@ -34,6 +35,19 @@ impl<A> Tracking<A> {
     }
 }
 
+impl<A: GlobalAlloc> Tracking<A> {
+    /// How a block of this allocator is given back.
+    #[inline]
+    fn kept(&self, start: *mut u8, layout: Layout) -> Kept {
+        Kept {
+            start,
+            layout,
+            allocator: (&raw const self.inner).cast(),
+            release: release::<A>,
+        }
+    }
+}
+
 /// Gives a block back to an allocator.
 ///
 /// # Safety
@@ -45,7 +59,8 @@ unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: 
 }
 
 // SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
-// that returns, so the contract is kept if `A` keeps it; a block that is to be freed may stay allocated
+// that returns, or a block that the inner allocator has returned for the same layout and that has been freed, so
+// the contract is kept if `A` keeps it; a block that is to be freed may stay allocated
 // for longer, and one that is to be made larger may move, which callers cannot tell. What `rt::heap`
 // does besides neither unwinds nor touches the block; when it allocates itself, it has made sure that it
 // is not entered again.
@@ -53,30 +68,33 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         heap::entered();
+        if let Some(start) = heap::instead(layout, (&raw const self.inner).cast()) {
+            return start;
+        }
         // SAFETY: the caller keeps the contract of `alloc`.
         let start = unsafe { self.inner.alloc(layout) };
-        heap::allocated(start, layout);
+        heap::allocated(start, layout, || self.kept(start, layout));
         start
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         heap::entered();
+        if let Some(start) = heap::instead(layout, (&raw const self.inner).cast()) {
+            // SAFETY: the block has that size, and nobody else has it.
+            unsafe { start.write_bytes(0, layout.size()) };
+            return start;
+        }
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         let start = unsafe { self.inner.alloc_zeroed(layout) };
-        heap::allocated(start, layout);
+        heap::allocated(start, layout, || self.kept(start, layout));
         start
     }
 
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         heap::entered();
-        let now = heap::freed(start, layout, || Kept {
-            start,
-            layout,
-            allocator: (&raw const self.inner).cast(),
-            release: release::<A>,
-        });
+        let now = heap::freed(start, layout, || self.kept(start, layout));
         if now {
             // SAFETY: the caller keeps the contract of `dealloc`.
             unsafe { self.inner.dealloc(start, layout) }
@@ -126,6 +144,7 @@ mod tests {
     use std::thread;
 
     const TRACKING: Tracking = Tracking::new(System);
+    static GLOBAL: Tracking = Tracking::new(System);
 
     fn layout(size: usize, align: usize) -> Layout {
         Layout::from_size_align(size, align).unwrap()
@@ -166,6 +185,32 @@ mod tests {
         });
         heap.record(false);
         assert_eq!(heap.live_count(), 0);
+    }
+
+    #[test]
+    fn a_block_is_used_again_and_zeroed_where_that_is_asked_for() {
+        let heap = Heap::new();
+        let layout = layout(48, 8);
+        heap.attach(|| {
+            let mut earlier = None;
+            for zeroed in [false, true, false] {
+                heap.reset();
+                heap.record(true);
+                // SAFETY: the layout has a size, the block is written to within it and freed with it.
+                let start = unsafe {
+                    let start = match zeroed {
+                        true => GLOBAL.alloc_zeroed(layout),
+                        false => GLOBAL.alloc(layout),
+                    };
+                    assert!(!zeroed || (0..48).all(|at| *start.add(at) == 0));
+                    start.write_bytes(7, 48);
+                    GLOBAL.dealloc(start, layout);
+                    start
+                };
+                heap.record(false);
+                assert_eq!(*earlier.get_or_insert(start), start);
+            }
+        });
     }
 
     #[test]

@@ -22,7 +22,7 @@
 //! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees of
 //!   unknown blocks (older than the model, or than this execution) count while recording is on.
 //! - A block that is freed is still known, as *gone*, and its memory is not given back before the
-//!   execution ends ([`kept`]): a use of it, and a second free, are found. Frees of what is no block
+//!   execution ends ([`kept`]), or handed out to the next one ([`stock`]): a use of it, and a second free, are found. Frees of what is no block
 //!   are kept from the allocator, and reported by [`Heap::take_fault`].
 //! - A reallocation ends one block and begins another, even when it stays in place: whether it
 //!   stays is the system's choice and must not show in a name.
@@ -47,18 +47,22 @@ use crate::rt::trace::verdict;
 
 mod blocks;
 mod kept;
+mod stock;
 
 pub(crate) use blocks::Block;
 use blocks::Blocks;
 pub(crate) use kept::Kept;
 use kept::Queue;
+use stock::Stock;
 
 /// When is the memory of a block given back?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Free {
     Now,
+    /// Nobody has kept it yet.
     AtTheEnd,
-    Never,
+    /// Later, or to the next execution, or not at all.
+    NotNow,
 }
 
 /// A free that must not be.
@@ -98,6 +102,7 @@ pub(crate) struct Heap {
 struct State {
     blocks: Blocks,
     kept: Queue,
+    stock: Stock,
     fault: Option<Fault>,
     watched: Watched,
     /// By thread.
@@ -169,8 +174,9 @@ impl Heap {
         self.state.set(Some(state));
     }
 
-    /// Gives back what was freed.
+    /// Gives back what was freed and cannot be handed out again.
     fn give_back(&self) {
+        self.with(|state| state.stock.end());
         while let Some(kept) = self.with(|state| state.kept.pop()).flatten() {
             kept.release();
         }
@@ -291,15 +297,29 @@ impl Heap {
         Some(result)
     }
 
+    /// A block that the execution before has freed, if user code asks for such a one.
+    #[inline]
+    fn hand_out(&self, layout: Layout, allocator: *const ()) -> Option<*mut u8> {
+        if !self.recording.get() {
+            return None;
+        }
+        let by = self.thread.get();
+        let taken = self.with(|state| {
+            let (start, stocked) = state.stock.take(layout, allocator)?;
+            Some((start, state.list(start.addr(), layout, by, stocked)))
+        });
+        let (start, block) = taken.flatten()?;
+        self.look(&block, |watched| &mut watched.allocated);
+        Some(start)
+    }
+
     #[inline(never)]
-    fn note_allocated(&self, start: usize, layout: Layout) {
+    fn note_allocated(&self, start: usize, layout: Layout, kept: impl FnOnce() -> Option<Kept>) {
         if self.recording.get() && start != 0 {
-            let (thread, events) = self.thread.get();
+            let by = self.thread.get();
             let made = self.with(|state| {
-                let nth = state.count(thread, events, layout);
-                let block = Block::new(start, layout, thread, events, nth);
-                state.blocks.insert(block);
-                block
+                let stocked = kept().map_or(stock::NOWHERE, |kept| state.stock.add(kept));
+                state.list(start, layout, by, stocked)
             });
             if let Some(block) = made {
                 self.look(&block, |watched| &mut watched.allocated);
@@ -323,11 +343,18 @@ impl Heap {
                     self.some_freed.set(true);
                 }
                 if block.has(layout) {
-                    return (Free::AtTheEnd, Some(block));
+                    let free = match block.stocked {
+                        stock::NOWHERE => Free::AtTheEnd,
+                        at => {
+                            state.stock.put_back(layout.size(), at);
+                            Free::NotNow
+                        }
+                    };
+                    return (free, Some(block));
                 }
                 state.fault.get_or_insert(Fault::Layout(block, layout));
                 self.some_freed.set(true);
-                return (Free::Never, Some(block));
+                return (Free::NotNow, Some(block));
             }
             let fault = match self.recording.get() {
                 true => state.misplaced(start, layout),
@@ -343,7 +370,7 @@ impl Heap {
                     let (Fault::Again(block) | Fault::Layout(block, _) | Fault::Inside(block, _)) =
                         fault;
                     state.fault.get_or_insert(fault);
-                    (Free::Never, Some(block))
+                    (Free::NotNow, Some(block))
                 }
                 None => {
                     state.freed.push((start, layout.size()));
@@ -391,10 +418,25 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         self.give_back();
+        while let Some(kept) = self.with(|state| state.stock.pop()).flatten() {
+            kept.release();
+        }
     }
 }
 
 impl State {
+    /// Lists a block that a thread, which has performed so many events, has allocated.
+    #[inline]
+    fn list(&mut self, start: usize, layout: Layout, by: (u32, u32), stocked: u32) -> Block {
+        let nth = self.count(by.0, by.1, layout);
+        let block = Block {
+            stocked,
+            ..Block::new(start, layout, by.0, by.1, nth)
+        };
+        self.blocks.insert(block);
+        block
+    }
+
     /// What is wrong with a free of a block that is not on the list.
     fn misplaced(&mut self, start: usize, layout: Layout) -> Option<Fault> {
         if let Some(block) = self.blocks.find(start) {
@@ -463,10 +505,20 @@ pub(crate) fn entered() {
 /// allocates, on a signal stack that may have no more than 8192.
 const ROOM: usize = 2048;
 
-/// Called by the tracking allocator after each allocation, also a failed one (`start` is null then).
+/// Called by the tracking allocator before each allocation. Gives a block that is to be used instead of a new
+/// one; it came from the allocator behind it at this address, and was freed.
 #[inline]
-pub(crate) fn allocated(start: *mut u8, layout: Layout) {
-    with_attached(|heap| heap.note_allocated(start.addr(), layout));
+pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
+    let mut block = None;
+    with_attached(|heap| block = heap.hand_out(layout, allocator));
+    block
+}
+
+/// Called by the tracking allocator after each other allocation, also a failed one (`start` is null then).
+/// `kept` gives how the block is given back.
+#[inline]
+pub(crate) fn allocated(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) {
+    with_attached(|heap| heap.note_allocated(start.addr(), layout, || Some(kept())));
 }
 
 /// Called by the tracking allocator before each free; says whether the allocator behind it is to free the
@@ -501,7 +553,7 @@ pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
 pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout: Layout) {
     with_attached(|heap| {
         heap.note_freed(old.addr(), layout);
-        heap.note_allocated(new.addr(), new_layout);
+        heap.note_allocated(new.addr(), new_layout, || None);
     });
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Block {
     pub(crate) forgiven: bool,
     /// Who freed it, and how many events that thread had performed; nobody while it is alive.
     pub(crate) freed: Option<(u32, u32)>,
+    /// Which block of its layout it is in stock.
+    pub(super) stocked: u32,
 }
 
 impl Block {
@@ -56,6 +58,7 @@ impl Block {
             found: false,
             forgiven: false,
             freed: None,
+            stocked: super::stock::NOWHERE,
         }
     }
 
@@ -126,6 +129,7 @@ const EMPTY: Slot = Slot {
         found: false,
         forgiven: false,
         freed: None,
+        stocked: super::stock::NOWHERE,
     },
     serial: 0,
 };

@@ -4,6 +4,7 @@
 //! allocations of the test do not get into the heap.
 
 use super::*;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -13,6 +14,11 @@ fn layout(size: usize, align: usize) -> Layout {
 
 fn pointer(address: usize) -> *mut u8 {
     ptr::without_provenance_mut(address)
+}
+
+/// Pretends that the allocator has handed out a block that is not to be stocked.
+fn allocated(start: *mut u8, layout: Layout) {
+    with_attached(|heap| heap.note_allocated(start.addr(), layout, || None));
 }
 
 /// Pretends that user code allocates a block.
@@ -489,4 +495,103 @@ fn a_heap_whose_work_was_cut_off_is_inert_until_the_next_execution() {
 #[test]
 fn the_allocator_is_installed_exactly_if_the_feature_says_so() {
     assert_eq!(installed(), cfg!(feature = "allocator"));
+}
+
+thread_local! {
+    /// The blocks that were given back to the allocator of [`stocked`].
+    static RELEASED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A made-up block of an allocator with this number.
+fn stocked(address: usize, layout: Layout, allocator: usize) -> Kept {
+    unsafe fn release(_: *const (), start: *mut u8, _: Layout) {
+        RELEASED.with_borrow_mut(|released| released.push(start.addr()));
+    }
+    Kept {
+        start: pointer(address),
+        layout,
+        allocator: ptr::without_provenance(allocator),
+        release,
+    }
+}
+
+/// Does what the tracking allocator does, where the allocator behind it has the next block at `new`.
+fn get(heap: &Heap, new: usize, layout: Layout, allocator: usize) -> usize {
+    let was = heap.record(true);
+    let start = heap.attach(|| {
+        let old = instead(layout, ptr::without_provenance(allocator));
+        old.unwrap_or_else(|| {
+            let kept = || stocked(new, layout, allocator);
+            super::allocated(pointer(new), layout, kept);
+            pointer(new)
+        })
+    });
+    heap.record(was);
+    start.addr()
+}
+
+fn put_back(heap: &Heap, start: usize, layout: Layout) {
+    let kept = || stocked(start, layout, 1);
+    let now = heap.attach(|| freed(pointer(start), layout, kept));
+    assert!(!now, "it is the model's");
+}
+
+#[test]
+fn an_execution_gets_what_the_one_before_has_freed_in_the_order_of_its_allocations() {
+    let heap = Heap::new();
+    let (small, large) = (layout(16, 8), layout(2000, 8));
+    let first = [0x1000, 0x2000, 0x3000].map(|new| get(&heap, new, small, 1));
+    assert_eq!(first, [0x1000, 0x2000, 0x3000]);
+    for start in [0x3000, 0x1000, 0x2000] {
+        put_back(&heap, start, small);
+    }
+    assert_eq!(get(&heap, 0x4000, small, 1), 0x4000, "not in the same one");
+    put_back(&heap, 0x4000, small);
+    assert_eq!(get(&heap, 0x5000, large, 1), 0x5000);
+    put_back(&heap, 0x5000, large);
+
+    heap.reset();
+    assert_eq!(RELEASED.take(), [0x5000], "too large to be stocked");
+    heap.set_thread(2, 7);
+    assert_eq!(get(&heap, 0x6000, layout(16, 16), 1), 0x6000, "alignment");
+    assert_eq!(get(&heap, 0x7000, small, 1), 0x1000);
+    assert_eq!(name(&heap, 0x1008), (2, 7, 0));
+    assert_eq!(get(&heap, 0x8000, small, 2), 0x8000, "another allocator");
+    assert_eq!(get(&heap, 0x9000, small, 1), 0x2000);
+    assert_eq!(
+        heap.attach(|| instead(small, ptr::without_provenance(1))),
+        None,
+        "nobody records"
+    );
+    for start in [0x1000, 0x2000] {
+        put_back(&heap, start, small);
+    }
+    assert_eq!(heap.find_gone(0x2008).unwrap().start, 0x2000);
+    put_back(&heap, 0x6000, layout(16, 16));
+    put_back(&heap, 0x8000, small);
+
+    drop(heap);
+    let mut released = RELEASED.take();
+    released.sort_unstable();
+    assert_eq!(released, [0x1000, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000]);
+}
+
+#[test]
+fn a_block_that_outlives_its_execution_is_not_handed_out() {
+    let heap = Heap::new();
+    let small = layout(16, 8);
+    for new in [0x1000, 0x2000, 0x3000] {
+        get(&heap, new, small, 1);
+    }
+    put_back(&heap, 0x1000, small);
+    put_back(&heap, 0x3000, small);
+    heap.reset();
+    let again = [0x4000, 0x5000, 0x6000].map(|new| get(&heap, new, small, 1));
+    assert_eq!(again, [0x1000, 0x3000, 0x6000]);
+    let late = heap.attach(|| freed(pointer(0x2000), small, || stocked(0x2000, small, 1)));
+    assert!(late, "the allocator frees it");
+    heap.reset();
+    assert_eq!(get(&heap, 0x7000, small, 1), 0x7000, "nothing was freed");
+    drop(heap);
+    assert_eq!(RELEASED.take(), Vec::<usize>::new());
 }

@@ -1,0 +1,145 @@
+//! Which memory is handed out again?
+//!
+//! An execution allocates mostly what the one before it did. So the small blocks that it frees are not given
+//! back to the allocator when it ends, but handed out to the next one: those of each layout in the order
+//! in which they came from the allocator. Then the next execution has its blocks where this one had them, and at
+//! its end nothing has to be done for a layout whose blocks are all free.
+//!
+//! Each block still is one of the allocator behind, with the layout that it was asked for. So one that outlives
+//! its execution, or that another OS thread frees, simply is not in stock any more.
+
+use std::alloc::Layout;
+
+use super::kept::Kept;
+
+/// The largest blocks that are stocked, in bytes.
+const SIZE_MAX: usize = 1024;
+
+/// How many bytes are in stock at most.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Stands for a block that is not in stock.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// The blocks that are handed out again.
+pub(super) struct Stock {
+    /// For each size the number of its shelf, counted from 1; 0 if there is none.
+    numbers: [u16; SIZE_MAX + 1],
+    shelves: Vec<Shelf>,
+    /// The shelves of which blocks are out.
+    used: Vec<u16>,
+    bytes: usize,
+}
+
+/// The blocks of one layout. Of each size there is one shelf, for the alignment that was met first.
+struct Shelf {
+    layout: Layout,
+    blocks: Vec<Stocked>,
+    /// How many of them the execution has been given, from the first one on, and how many of these it has
+    /// freed.
+    out: usize,
+    back: usize,
+}
+
+struct Stocked {
+    block: Kept,
+    is_back: bool,
+}
+
+impl Default for Stock {
+    fn default() -> Stock {
+        Stock {
+            numbers: [0; SIZE_MAX + 1],
+            shelves: Vec::new(),
+            used: Vec::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl Stock {
+    /// Hands out a block of this layout that came from this allocator, and says which one it is.
+    #[inline]
+    pub(super) fn take(&mut self, layout: Layout, allocator: *const ()) -> Option<(*mut u8, u32)> {
+        let number = *self.numbers.get(layout.size())?;
+        let shelf = self.shelves.get_mut((number as usize).wrapping_sub(1))?;
+        let at = shelf.out;
+        let stocked = shelf.blocks.get_mut(at)?;
+        if shelf.layout != layout || stocked.block.allocator != allocator {
+            return None;
+        }
+        stocked.is_back = false;
+        shelf.out += 1;
+        if at == 0 {
+            self.used.push(number);
+        }
+        Some((stocked.block.start, at as u32))
+    }
+
+    /// Takes up a block that the allocator has handed out, and says which one it is; [`NOWHERE`] if it is
+    /// not to be stocked.
+    pub(super) fn add(&mut self, block: Kept) -> u32 {
+        let layout = block.layout;
+        let size = layout.size();
+        if size == 0 || size > SIZE_MAX || self.bytes + size > BYTES_MAX {
+            return NOWHERE;
+        }
+        if self.numbers[size] == 0 {
+            self.shelves.push(Shelf {
+                layout,
+                blocks: Vec::new(),
+                out: 0,
+                back: 0,
+            });
+            self.numbers[size] = self.shelves.len() as u16;
+        }
+        let number = self.numbers[size];
+        let shelf = &mut self.shelves[number as usize - 1];
+        let at = shelf.blocks.len();
+        if shelf.layout != layout || shelf.out != at {
+            return NOWHERE;
+        }
+        let is_back = false;
+        shelf.blocks.push(Stocked { block, is_back });
+        shelf.out += 1;
+        self.bytes += size;
+        if at == 0 {
+            self.used.push(number);
+        }
+        at as u32
+    }
+
+    /// The block of this size that is number `at` has been freed.
+    #[inline]
+    pub(super) fn put_back(&mut self, size: usize, at: u32) {
+        let shelf = &mut self.shelves[self.numbers[size] as usize - 1];
+        shelf.blocks[at as usize].is_back = true;
+        shelf.back += 1;
+    }
+
+    /// The execution has ended: what it has freed can be handed out again, the rest is somebody else's.
+    pub(super) fn end(&mut self) {
+        for number in self.used.drain(..) {
+            let shelf = &mut self.shelves[number as usize - 1];
+            if shelf.back < shelf.out {
+                self.bytes -= (shelf.out - shelf.back) * shelf.layout.size();
+                shelf.blocks.retain(|stocked| stocked.is_back);
+            }
+            shelf.out = 0;
+            shelf.back = 0;
+        }
+    }
+
+    /// Takes a block out of stock for good, between two executions.
+    pub(super) fn pop(&mut self) -> Option<Kept> {
+        let shelf = self.shelves.last_mut()?;
+        match shelf.blocks.pop() {
+            Some(stocked) => Some(stocked.block),
+            None => {
+                self.numbers[shelf.layout.size()] = 0;
+                self.shelves.pop();
+                self.pop()
+            }
+        }
+    }
+}
