@@ -10,7 +10,7 @@ use crate::kept;
 use crate::progress::above;
 use crate::report_dir::ReportDir;
 use crate::rt::exec::panics::Message;
-use crate::rt::exec::run::{Explored, Found, Settings, explore};
+use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::{context, heap};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
@@ -266,11 +266,13 @@ impl Builder {
             Err(error) => panic!("{error}"),
         };
         let body = Arc::new(f);
+        let mut stacks = stacks(self.stack_size);
         let mut failures: Vec<Failure> = Vec::new();
         let driver = loop {
             let log = watch.log.clone();
             let explored = log.listen(|| {
-                explore(body.clone(), driver, self.running(site), |between| {
+                let running = self.running(site);
+                explore(body.clone(), driver, &mut stacks, running, |between| {
                     watch.go_on(between)
                 })
             });
@@ -288,9 +290,10 @@ impl Builder {
                 driver.finish(&found.end);
                 continue;
             }
-            let body = Body {
+            let mut body = Body {
                 settings: self,
                 body: body.clone(),
+                stacks: &mut stacks,
                 log: &log,
                 site,
             };
@@ -347,7 +350,6 @@ impl Builder {
     /// How executions of these settings are run.
     pub(crate) fn running(&self, site: Site) -> Settings {
         Settings {
-            stack_bytes: self.stack_size,
             patience: self.patience,
             site,
             check_leaks: self.check_leaks,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::config::Builder;
 use crate::model::place;
+use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
@@ -47,6 +48,7 @@ pub(crate) struct Shown {
 pub(crate) struct Body<'a> {
     pub(crate) settings: &'a Builder,
     pub(crate) body: Arc<dyn Fn() + Send + Sync>,
+    pub(crate) stacks: &'a mut Pool,
     pub(crate) log: &'a Log,
     pub(crate) site: Site,
 }
@@ -54,7 +56,7 @@ pub(crate) struct Body<'a> {
 impl Body<'_> {
     /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
     /// and no other one.
-    pub(crate) fn shown(&self, found: &mut Found, repeat: bool) -> Shown {
+    pub(crate) fn shown(&mut self, found: &mut Found, repeat: bool) -> Shown {
         let told = !matches!(
             found.end,
             End::TooManyEvents { .. }
@@ -89,7 +91,7 @@ impl Body<'_> {
 
     /// Runs what this explorer asks for, at most so many executions; gives the first failure.
     fn fails(
-        &self,
+        &mut self,
         explorer: Box<dyn Explorer>,
         most: u64,
         watch: Option<Block>,
@@ -101,10 +103,16 @@ impl Body<'_> {
         let driver = self.settings.driver(explorer);
         let log = self.log.quiet();
         let explored = log.listen(|| {
-            explore(self.body.clone(), driver, settings, |between| {
-                log.clear();
-                between.driver.stats.begun() < most
-            })
+            explore(
+                self.body.clone(),
+                driver,
+                self.stacks,
+                settings,
+                |between| {
+                    log.clear();
+                    between.driver.stats.begun() < most
+                },
+            )
         });
         match explored {
             Explored::Failed(mut found) => {
@@ -116,7 +124,7 @@ impl Body<'_> {
     }
 
     /// The same failure by what it depends on only, in the order with the fewest switches.
-    fn reordered(&self, found: &mut Found) -> Option<Box<Found>> {
+    fn reordered(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let driver = &mut found.driver;
         driver.measure();
         let (trace, clocks) = (&driver.trace, &driver.clocks);
@@ -156,7 +164,7 @@ impl Body<'_> {
     }
 
     /// A simpler execution with the same failure, among those with few preemptions.
-    fn searched(&self, found: &mut Found) -> Option<Box<Found>> {
+    fn searched(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX));
         let mut other = self.fails(explorer, self.settings.simplify, None)?;
         if !same(found, &other) {
@@ -169,18 +177,18 @@ impl Body<'_> {
     }
 
     /// The pair of operations that the failure hangs on.
-    fn pair(&self, found: &mut Found) -> Option<Pair> {
+    fn pair(&mut self, found: &mut Found) -> Option<Pair> {
         let end = found.end.clone();
         let pairs = found.driver.ended(&end, |run| candidates(run, PAIRS_MAX));
         pairs.into_iter().find(|pair| self.passes(&pair.reversed))
     }
 
     /// Whether the execution that begins like this, and goes on as it likes, is fine.
-    fn passes(&self, schedule: &Schedule) -> bool {
+    fn passes(&mut self, schedule: &Schedule) -> bool {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site);
         let driver = self.settings.driver(explorer);
-        match explore(self.body.clone(), driver, settings, |_| true) {
+        match explore(self.body.clone(), driver, self.stacks, settings, |_| true) {
             Explored::Failed(_) => false,
             Explored::Passed(driver) => driver.stats.complete == 1,
         }
@@ -188,7 +196,7 @@ impl Body<'_> {
 
     /// Where the block that a failure is about was allocated and freed, from another run of the
     /// execution: to note that of every block all the time would cost more than the exploration.
-    fn life(&self, found: &Found) -> Life {
+    fn life(&mut self, found: &Found) -> Life {
         let Some(block) = found.end.block() else {
             return Life::default();
         };

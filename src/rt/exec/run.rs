@@ -52,8 +52,6 @@ pub(crate) enum Explored {
 /// How an exploration is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// The size of each thread's stack.
-    pub(crate) stack_bytes: usize,
     /// If a step does not come back within this time, a line on standard error says so.
     pub(crate) patience: Option<Duration>,
     /// Where the model begins.
@@ -73,16 +71,21 @@ pub(crate) struct Between<'a> {
     pub(crate) names: &'a [(ThreadId, String)],
 }
 
+/// The stacks that executions run on, each of this size.
+pub(crate) fn stacks(bytes: usize) -> Pool {
+    Pool::new(bytes, run)
+}
+
 /// Explores the executions of `body` that the driver's explorer asks for, until one fails or `go_on`
 /// says no.
 pub(crate) fn explore(
     body: Arc<dyn Fn() + Send + Sync>,
     driver: Driver,
+    pool: &mut Pool,
     settings: Settings,
     mut go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Explored {
     let Settings {
-        stack_bytes,
         patience,
         site,
         check_leaks,
@@ -120,7 +123,6 @@ pub(crate) fn explore(
         let say = |text| eprintln!("{text}");
         Watchdog::watch(runtime.pulse.clone(), patience, say)
     });
-    let mut pool = Pool::new(stack_bytes, run);
     if let Some(block) = watch {
         runtime.heap.watch(block);
     }
@@ -141,13 +143,13 @@ pub(crate) fn explore(
         drop(inner);
         let (end, message, payload) = enter(&runtime, || {
             let mut panicked = None;
-            let end = execute(&runtime, &mut pool, &body, &mut panicked);
+            let end = execute(&runtime, pool, &body, &mut panicked);
             let message = runtime.message.take();
             let failed = match end {
                 End::Panicked { thread } => Some(thread),
                 _ => None,
             };
-            tear_down(&runtime, &mut pool, failed, &mut panicked);
+            tear_down(&runtime, pool, failed, &mut panicked);
             // A static that leads to blocks would have kept them.
             let kept = !check_leaks || runtime.leads_somewhere();
             put_back_statics(&runtime);

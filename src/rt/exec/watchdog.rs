@@ -4,15 +4,15 @@
 //! a shared access, or that blocks on something `dpor` does not see (a lock of another crate, a
 //! channel of std), never gets there, and the OS thread that explores hangs with it. Nothing can be
 //! done about it from inside, so a second OS thread looks at a counter of steps from time to time,
-//! and says once who hangs, and where it was last seen.
+//! and says once who hangs, and where it was last seen. There is one such thread in a process, from the first
+//! exploration on, because a thread of its own would cost a short exploration more than all else.
 
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
@@ -59,8 +59,7 @@ impl Pulse {
 
 /// Watches a pulse until it is dropped.
 pub(crate) struct Watchdog {
-    stop: Option<Sender<()>>,
-    watching: Option<JoinHandle<()>>,
+    number: u64,
 }
 
 impl Watchdog {
@@ -70,43 +69,123 @@ impl Watchdog {
         patience: Duration,
         say: impl FnOnce(String) + Send + 'static,
     ) -> Watchdog {
-        let (stop, stopped) = channel::<()>();
-        let watch = move || {
-            let mut before = None;
-            loop {
-                match stopped.recv_timeout(patience) {
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
-                }
-                let steps = pulse.steps.load(Relaxed);
-                if before.replace(steps) == Some(steps) {
-                    return say(pulse.describe(patience));
-                }
-            }
-        };
-        // Without a thread for it nobody watches, which is no reason to fail a test.
-        let watching = thread::Builder::new()
-            .name("dpor watchdog".to_owned())
-            .spawn(watch);
-        Watchdog {
-            stop: Some(stop),
-            watching: watching.ok(),
+        let mut watch = watch();
+        watch.number += 1;
+        let number = watch.number;
+        let due = Instant::now() + patience;
+        if watch.next.is_none_or(|next| due < next) {
+            watch.next = Some(due);
+            WAKE.notify_one();
         }
+        watch.watched.push(Watched {
+            number,
+            pulse,
+            patience,
+            steps: None,
+            due,
+            say: Box::new(say),
+        });
+        if !watch.is_kept {
+            // Without a thread for it nobody watches, which is no reason to fail a test.
+            let name = "dpor watchdog".to_owned();
+            let thread = thread::Builder::new().name(name).spawn(keep_watch);
+            watch.is_kept = thread.is_ok();
+        }
+        Watchdog { number }
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(watching) = self.watching.take() {
-            let _ = watching.join();
+        watch()
+            .watched
+            .retain(|watched| watched.number != self.number);
+    }
+}
+
+/// What is watched in this process.
+struct Watch {
+    watched: Vec<Watched>,
+    /// When the thread that watches wakes up; `None` if it waits for something to watch.
+    next: Option<Instant>,
+    /// Whether there is such a thread.
+    is_kept: bool,
+    /// The number of the latest of all that was watched.
+    number: u64,
+}
+
+struct Watched {
+    number: u64,
+    pulse: Arc<Pulse>,
+    patience: Duration,
+    /// How many steps there were when it was looked at last.
+    steps: Option<u64>,
+    /// When it is to be looked at.
+    due: Instant,
+    say: Box<dyn FnOnce(String) + Send>,
+}
+
+static WATCH: Mutex<Watch> = Mutex::new(Watch {
+    watched: Vec::new(),
+    next: None,
+    is_kept: false,
+    number: 0,
+});
+
+/// Somebody must be looked at before the moment the thread has chosen.
+static WAKE: Condvar = Condvar::new();
+
+fn watch() -> MutexGuard<'static, Watch> {
+    // Nothing in here is left half done.
+    WATCH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the thread that watches does.
+fn keep_watch() {
+    let mut watch = watch();
+    loop {
+        let now = Instant::now();
+        let is_due = |watched: &mut Watched| {
+            if watched.due > now {
+                return false;
+            }
+            watched.due = now + watched.patience;
+            let steps = watched.pulse.steps.load(Relaxed);
+            watched.steps.replace(steps) == Some(steps)
+        };
+        let hangs: Vec<Watched> = watch.watched.extract_if(.., is_due).collect();
+        if !hangs.is_empty() {
+            drop(watch);
+            for Watched {
+                pulse,
+                patience,
+                say,
+                ..
+            } in hangs
+            {
+                // It may find no stderr to write to; the others are watched all the same.
+                let text = pulse.describe(patience);
+                let _ = catch_unwind(AssertUnwindSafe(|| say(text)));
+            }
+            watch = self::watch();
+            continue;
         }
+        watch.next = watch.watched.iter().map(|watched| watched.due).min();
+        let woken = match watch.next {
+            None => WAKE.wait(watch),
+            Some(next) => WAKE
+                .wait_timeout(watch, next.saturating_duration_since(now))
+                .map(|(watch, _)| watch)
+                .map_err(|poisoned| PoisonError::new(poisoned.into_inner().0)),
+        };
+        watch = woken.unwrap_or_else(PoisonError::into_inner);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
 
     #[test]
     fn a_step_that_does_not_come_back_is_named_with_its_thread_and_place() {
@@ -126,5 +205,29 @@ mod tests {
             "{text}"
         );
         drop(dog);
+    }
+
+    #[test]
+    fn who_is_impatient_is_not_kept_waiting_by_who_is_patient_or_by_who_cannot_speak() {
+        let pulse = || Arc::new(Pulse::default());
+        let hour = Duration::from_secs(3600);
+        let patient = Watchdog::watch(pulse(), hour, |_| unreachable!("not within a test"));
+        for _ in 0..3 {
+            let (said, heard) = channel();
+            let mute = Watchdog::watch(pulse(), Duration::ZERO, |_| {
+                panic!("a test that nothing can be said")
+            });
+            let dog = Watchdog::watch(pulse(), Duration::ZERO, move |text| {
+                said.send(text).expect("the test listens");
+            });
+            let text = heard.recv().expect("it speaks up");
+            assert!(text.contains("before its first step"), "{text}");
+            drop((mute, dog));
+        }
+        let is_watched = |number| watch().watched.iter().any(|it| it.number == number);
+        let number = patient.number;
+        assert!(is_watched(number));
+        drop(patient);
+        assert!(!is_watched(number));
     }
 }
