@@ -316,7 +316,7 @@ impl Machine {
             return false;
         };
         let kind = &pending.operation.kind;
-        kind.is_atomic() || self.can_happen(thread, entry, &pending.operation)
+        !kind.may_have_to_wait() || self.can_happen(thread, entry, &pending.operation)
     }
 
     /// Whether what the thread has announced can happen.

@@ -396,3 +396,18 @@ fn operations_that_commute_may_be_swapped_and_enabling_is_order() {
         "{commuting} commuting, {enabling} enabling"
     );
 }
+
+#[test]
+fn what_never_has_to_wait_can_happen_in_every_state() {
+    let mut checked = 0;
+    for kind in kinds() {
+        let operations = kind.operations.iter().copied();
+        for operation in operations.filter(|operation| !operation.may_have_to_wait()) {
+            let mut owned = kind.states.iter().filter(|s| (kind.owns)(s, P, &operation));
+            let disabled = owned.find(|state| !state.enabled(P, &operation));
+            assert_eq!(disabled, None, "{operation:?} cannot happen");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 30, "{checked}");
+}

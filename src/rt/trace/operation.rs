@@ -387,7 +387,30 @@ impl OpKind {
         )
     }
 
-    /// Whether it is done to an atomic. Such an operation never has to wait.
+    /// Whether there is a state of its object in which it cannot happen. Of most operations there is none, so
+    /// most often the object need not be asked.
+    #[inline]
+    pub(crate) const fn may_have_to_wait(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Lock
+                | OpKind::ReadLock
+                | OpKind::WriteLock
+                | OpKind::Join
+                | OpKind::Park
+                | OpKind::Awake { timed: false }
+                | OpKind::Leave { .. }
+                | OpKind::CallOnce { .. }
+                | OpKind::WaitOnce { .. }
+                | OpKind::Send
+                | OpKind::Recv { timed: false }
+                | OpKind::Taken { .. }
+                | OpKind::Wait { .. }
+                | OpKind::GiveUp
+        )
+    }
+
+    /// Whether it is done to an atomic.
     #[inline]
     pub(crate) const fn is_atomic(&self) -> bool {
         matches!(

@@ -99,7 +99,7 @@ impl Machine {
     /// Whether a thread that is about to announce this can do it at once.
     #[inline]
     pub(crate) fn can_perform(&self, thread: ThreadId, operation: &Operation) -> bool {
-        operation.kind.is_atomic() || {
+        !operation.kind.may_have_to_wait() || {
             let entry = &self.threads[thread.index()];
             self.can_happen(thread, entry, operation)
         }
