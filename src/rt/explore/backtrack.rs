@@ -174,7 +174,7 @@ impl Explorer for Backtrack {
             run,
             |_| false,
             |first, second| {
-                if reversal.build(run, first, &second) {
+                if reversal.build(run, first, &second, None) {
                     std::mem::swap(&mut self.reversal, &mut reversal);
                     self.cover(run, first as usize);
                     std::mem::swap(&mut self.reversal, &mut reversal);

@@ -347,7 +347,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The label that the reversed event has in the sequence.
-    fn second_label(&mut self) -> Option<Label> {
+    pub(super) fn second_label(&mut self) -> Option<Label> {
         if self.label.is_none() {
             let state = |object| state_without(self.run, self.first, object);
             self.label = relabel(self.run, self.second, state);

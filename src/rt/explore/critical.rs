@@ -41,7 +41,7 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
     let mut reversal = Reversal::default();
     let mut pairs = Vec::new();
     for (first, second) in found {
-        if pairs.len() < most && reversal.build(run, first, &second) {
+        if pairs.len() < most && reversal.build(run, first, &second, None) {
             pairs.push(pair(run, first, &second, &reversal));
         }
     }

@@ -132,7 +132,7 @@ impl Frontier {
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
-        if writes && !self.reversal.build(run, first, second) {
+        if writes && !self.reversal.build(run, first, second, None) {
             return;
         }
         let known = writes.then_some(&self.reversal);
@@ -166,8 +166,15 @@ impl Frontier {
                 }
             }
         }
+        let label = match writes {
+            true => None,
+            false => walk.second_label(),
+        };
+        if walk.is_impossible() {
+            return;
+        }
         let taken = walk.has_taken_second();
-        if !writes && !self.reversal.build(run, first, second) {
+        if !writes && !self.reversal.build(run, first, second, label) {
             return;
         }
         leave_behind(&mut self.reversal, &self.heads, taken);

@@ -157,7 +157,7 @@ impl Optimal {
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
-        if writes && !self.reversal.build(run, first, second) {
+        if writes && !self.reversal.build(run, first, second, None) {
             return false;
         }
         let known = writes.then_some(&self.reversal);
@@ -185,9 +185,16 @@ impl Optimal {
             }
         }
         drop(children);
+        let label = match writes {
+            true => None,
+            false => walk.second_label(),
+        };
+        if walk.is_impossible() {
+            return walk.is_settled();
+        }
         let taken = walk.has_taken_second();
         let settled_at = walk.settled_at();
-        if !writes && !self.reversal.build(run, first, second) {
+        if !writes && !self.reversal.build(run, first, second, label) {
             return false;
         }
         leave_behind(&mut self.reversal, &self.heads, taken);

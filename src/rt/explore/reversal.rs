@@ -232,8 +232,15 @@ fn carries_count(class: Class) -> bool {
 }
 
 impl Reversal {
-    /// Makes the sequence that executes `second` without `first`; false if there is none.
-    pub(crate) fn build(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
+    /// Makes the sequence that executes `second` without `first`; false if there is none. The label that the
+    /// reversed event will have may be known.
+    pub(crate) fn build(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        label: Option<Label>,
+    ) -> bool {
         let Finished { trace, clocks, .. } = *run;
         if let Some(predecessor) = second.predecessor
             && clocks.before(trace, first, predecessor)
@@ -287,7 +294,7 @@ impl Reversal {
             return false;
         }
         let state = |object| self.state_after(run, first, object);
-        let Some(label) = relabel(run, second, state) else {
+        let Some(label) = label.or_else(|| relabel(run, second, state)) else {
             return false;
         };
         self.items.push(Item {
@@ -497,7 +504,12 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
     let from = events.partition_point(|&p| p <= first);
     for &position in &events[from..] {
         let event = run.trace.at(position);
-        if event.operation.object == object && !run.clocks.before(run.trace, first, position) {
+        if run.clocks.before(run.trace, first, position) {
+            if event.label.is_total_on(object) {
+                // Everything behind this one happens after it, and so after `first`.
+                break;
+            }
+        } else if event.operation.object == object {
             state.apply(event.thread, &event.operation.kind, event.alternative);
         }
     }
