@@ -274,7 +274,13 @@ impl<'a> Walk<'a> {
         };
         let run = self.run;
         let sets = &run.machine.sets;
-        self.all_related(label, |other| !ordered(sets, other, label))
+        // If it has the label that it has in the execution, what conflicts with it there happens after it
+        // there, and so after the first event.
+        let end = match self.second.race.map(|race| clocks.races()[race].second) {
+            Some(position) if trace.at(position).label == label => position,
+            _ => NOWHERE,
+        };
+        self.all_related(label, end, |other| !ordered(sets, other, label))
     }
 
     fn commutes_with_all(&mut self, label: Label) -> bool {
@@ -287,15 +293,15 @@ impl<'a> Walk<'a> {
         {
             return false;
         }
-        if !self.all_related(label, |other| commutes(sets, label, other)) {
+        if !self.all_related(label, NOWHERE, |other| commutes(sets, label, other)) {
             return false;
         }
         self.taken || (self.second_label()).is_some_and(|second| commutes(sets, label, second))
     }
 
-    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an
-    /// event with this label touches.
-    fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
+    /// Whether `holds` of the label of each event in the rest of the sequence that is before `end` and
+    /// touches what an event with this label touches.
+    fn all_related(&mut self, label: Label, end: u32, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object];
         let run = self.run;
         let objects: &[ObjectId] = match label.class {
@@ -335,7 +341,8 @@ impl<'a> Walk<'a> {
             let first = self.first;
             // What is cheap is asked first.
             let against = |position| {
-                !holds(trace.at(position).label)
+                position < end
+                    && !holds(trace.at(position).label)
                     && self.is_item(position)
                     && !self.is_gone(position)
             };
