@@ -60,6 +60,54 @@ impl Sources {
             .last()?
             .0;
         let name = before[start..].trim().trim_start_matches('.');
-        (!name.is_empty()).then(|| name.to_owned())
+        (!name.is_empty()).then(|| folded(name))
+    }
+}
+
+/// What is longer than this between brackets is left out of a name, in characters. The objects that are then
+/// called the same are told apart by numbers, and a table cuts long names wherever there is no room for them.
+const INSIDE_MAX: usize = 8;
+
+/// The expression without what is inside of brackets, where that is long.
+fn folded(name: &str) -> String {
+    let (mut folded, mut inside, mut depth) = (String::new(), String::new(), 0);
+    for c in name.chars() {
+        if depth > 0 && matches!(c, ')' | ']') {
+            depth -= 1;
+            if depth == 0 {
+                let long = inside.chars().count() > INSIDE_MAX;
+                folded.push_str(if long { "…" } else { &inside });
+                inside.clear();
+            }
+        }
+        let text = if depth == 0 { &mut folded } else { &mut inside };
+        text.push(c);
+        if matches!(c, '(' | '[') {
+            depth += 1;
+        }
+    }
+    folded + &inside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_indices_and_arguments_are_folded() {
+        for (name, expected) in [
+            ("self.head", "self.head"),
+            ("ring[i % 4]", "ring[i % 4]"),
+            ("self.slots[i as usize % self.slots.len()]", "self.slots[…]"),
+            (
+                "table[at(key)].get(hash(key, 7)).next",
+                "table[at(key)].get(…).next",
+            ),
+            ("a[b[c[d]]].e(äöüäöüäö)", "a[b[c[d]]].e(äöüäöüäö)"),
+            ("a[b[c[d]], e].f(äöüäöüäöü)", "a[…].f(…)"),
+            ("open[1", "open[1"),
+        ] {
+            assert_eq!(folded(name), expected);
+        }
     }
 }
