@@ -172,10 +172,9 @@ fn shortly(runtime: &Runtime, target: Target, kind: &OpKind, site: Site) -> Opti
     let me = runtime.current.get();
     runtime.heap.record(false);
     let done = driver.shortly(me, (&operation, site), (target.kind, target.memory));
-    if let Some((outcome, _)) = done
-        && !inner.watched()
-    {
-        return runtime.wait_for_turn(inner, &operation, site, Ok(Some(outcome)));
+    if done.is_some() && !inner.watched() {
+        drop(inner);
+        return runtime.wait_for_turn(site);
     }
     drop(inner);
     if let Some((outcome, events)) = done {
@@ -219,6 +218,7 @@ fn perform_slowly(target: Target, kind: OpKind, site: Site) -> Answer {
 }
 
 /// Announces an operation that is made by `make` from the machine and the current thread.
+#[inline(always)]
 pub(crate) fn announce(
     site: Site,
     make: impl FnOnce(&mut Machine, ThreadId) -> Option<Operation>,

@@ -315,6 +315,7 @@ fn put_back(runtime: &Runtime, thread: ThreadId, coroutine: Coroutine) {
 }
 
 /// Runs the code of `thread` until it suspends or ends.
+#[inline(always)]
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
     let (bottom, top) = coroutine.stack();
     runtime.roomy.set(Stretch::above(bottom, top, ROOM));

@@ -7,7 +7,7 @@
 use std::cell::RefMut;
 
 use crate::rt::Target;
-use crate::rt::explore::driver::{Made, Next};
+use crate::rt::explore::driver::Next;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{Operation, Outcome};
@@ -73,7 +73,7 @@ impl Runtime {
     }
 
     /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
-    #[inline]
+    #[inline(always)]
     pub(super) fn patiently<'a>(
         &'a self,
         mut inner: RefMut<'a, Inner>,
@@ -83,64 +83,83 @@ impl Runtime {
         let me = self.current.get();
         let wait = inner.driver.machine.wait_before(me, operation, site);
         if let Some(wait) = wait {
-            self.step(inner, &wait, site)?;
+            self.wait_first(inner, &wait, site)?;
             inner = self.inner.borrow_mut();
         }
         self.step(inner, operation, site)
     }
 
+    /// [`Runtime::step`] for a wait, which is rare.
+    #[cold]
+    #[inline(never)]
+    fn wait_first<'a>(
+        &'a self,
+        inner: RefMut<'a, Inner>,
+        wait: &Operation,
+        site: Site,
+    ) -> Option<Outcome> {
+        self.step(inner, wait, site)
+    }
+
     /// Announces `operation` for the current thread, and returns when it has happened. `None` if the
     /// execution has ended meanwhile and the thread is unwinding already.
-    #[inline]
+    ///
+    /// A processor foretells where a function returns to from the calls it has seen, which after a switch
+    /// are those of another stack. So a thread suspends as few calls deep as can be, and this is inlined.
+    #[inline(always)]
     pub(super) fn step<'a>(
         &'a self,
-        mut inner: RefMut<'a, Inner>,
+        inner: RefMut<'a, Inner>,
         operation: &Operation,
         site: Site,
     ) -> Option<Outcome> {
-        let me = self.current.get();
-        match inner.driver.at_once(me, operation, site) {
-            Ok(Some(outcome)) if inner.watched() => {
-                self.own(&inner, me);
-                self.pulse.beat(me, site);
-                Some(outcome)
-            }
-            made => self.wait_for_turn(inner, operation, site, made),
+        match self.go_on(inner, operation, site) {
+            Some(outcome) => Some(outcome),
+            None => self.wait_for_turn(site),
         }
     }
 
-    /// Announces `operation` for the current thread, if it was not `made` at once, and returns when it has
-    /// happened.
+    /// Announces `operation` for the current thread, if it cannot be made at once. `None` if another one is to
+    /// go on, or the execution has ended.
     #[inline(never)]
-    pub(super) fn wait_for_turn<'a>(
+    fn go_on<'a>(
         &'a self,
         mut inner: RefMut<'a, Inner>,
         operation: &Operation,
         site: Site,
-        made: Made<Option<Outcome>>,
     ) -> Option<Outcome> {
         let me = self.current.get();
-        match made {
+        let outcome = match inner.driver.at_once(me, operation, site) {
+            // If it is not watched, the end has been noted.
+            Ok(Some(outcome)) => inner.watched().then_some(outcome),
             Ok(None) => {
                 inner.driver.machine.announce(me, *operation, site);
                 match inner.next() {
-                    Next::Ran(thread, outcome) if thread == me => {
-                        self.own(&inner, me);
-                        self.pulse.beat(me, site);
-                        return Some(outcome);
+                    Next::Ran(thread, outcome) if thread == me => Some(outcome),
+                    next => {
+                        inner.take(next);
+                        None
                     }
-                    next => inner.take(next),
                 }
             }
-            // The end has been noted.
-            Ok(Some(_)) => {}
-            Err(end) => inner.end = Some(*end),
-        }
-        drop(inner);
+            Err(end) => {
+                inner.end = Some(*end);
+                None
+            }
+        }?;
+        self.own(&inner, me);
+        self.pulse.beat(me, site);
+        Some(outcome)
+    }
+
+    /// Lets another thread go on, and returns when the announced operation of this one has happened.
+    #[inline(always)]
+    pub(super) fn wait_for_turn(&self, site: Site) -> Option<Outcome> {
         suspend();
         if self.stopping.get() {
             return self.stop();
         }
+        let me = self.current.get();
         self.pulse.beat(me, site);
         let mut inner = self.inner.borrow_mut();
         let running = inner.threads[me.index()].as_mut();
