@@ -194,8 +194,9 @@ pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
     }
 }
 
-/// [`perform`] where others may have to go first.
-#[inline(never)]
+/// [`perform`] where others may have to go first; inlined because the thread may suspend in it
+/// ([`Runtime::step`]).
+#[inline(always)]
 fn perform_slowly(target: Target, kind: OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;

@@ -89,6 +89,7 @@ pub(crate) fn catches_panics() -> bool {
 }
 
 /// Runs the body of a thread whose panics are caught, where that is what the model wants.
+#[inline]
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
     if !catches_panics() {
         return Ok(body());
