@@ -1,18 +1,20 @@
 //! What does one thread know of another?
 
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::needs_drop;
 use std::panic::Location;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Result;
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target, ThreadId as Modelled};
 
 /// Where a thread leaves what its closure returned, or the payload of its panic.
 struct Packet<T> {
-    result: Mutex<Option<Result<T>>>,
+    /// Used by one at a time, see [`Packet::put`] and [`Packet::take`].
+    result: UnsafeCell<Option<Result<T>>>,
     /// Is told if a panic was left here and nobody has asked for it.
     scope: Option<Arc<super::scoped::Members>>,
     /// How many shares there are. Who gives up the last one drops the result, which the program may
@@ -33,7 +35,7 @@ impl<T> Share<T> {
         modelled: bool,
     ) -> (Share<T>, Share<T>) {
         let packet = Arc::new(Packet {
-            result: Mutex::default(),
+            result: UnsafeCell::default(),
             scope,
             shares: AtomicUsize::new(2),
             counted: (modelled && needs_drop::<T>()).then(Location::caller),
@@ -41,16 +43,18 @@ impl<T> Share<T> {
         (Share(packet.clone()), Share(packet))
     }
 
-    /// Leaves the result.
+    /// Leaves the result. Called by the thread, once.
     pub(super) fn put(&self, result: Result<T>) {
-        self.0.put(result);
+        // SAFETY: this is the thread.
+        unsafe { self.0.put(result) };
     }
 
     /// What a thread has left that is at its end.
     fn take(self) -> Option<Result<T>> {
         // Its own share is gone, so this one is the last, and nobody needs to be told.
         self.0.shares.store(0, Relaxed);
-        self.0.take()
+        // SAFETY: the thread has been joined, or it is a modelled one and the execution is being torn down.
+        unsafe { self.0.take() }
     }
 }
 
@@ -61,7 +65,8 @@ impl<T> Drop for Share<T> {
         impl<T> Drop for GiveUp<'_, T> {
             fn drop(&mut self) {
                 if self.0.shares.fetch_sub(1, AcqRel) == 1 {
-                    drop(self.0.take());
+                    // SAFETY: the other one has given its share up, and with it its right to the result.
+                    drop(unsafe { self.0.take() });
                 }
             }
         }
@@ -79,19 +84,30 @@ impl<T> Drop for Share<T> {
 }
 
 impl<T> Packet<T> {
-    fn put(&self, result: Result<T>) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    /// # Safety
+    ///
+    /// Only for the thread, while it has its share.
+    unsafe fn put(&self, result: Result<T>) {
+        // SAFETY: nobody else looks here before the thread has given its share up or has been joined, and
+        // modelled threads, of which one may be torn down before, are all on one OS thread.
+        unsafe { *self.result.get() = Some(result) };
     }
 
-    fn take(&self) -> Option<Result<T>> {
-        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
-        result.take()
+    /// # Safety
+    ///
+    /// Only for who has joined the thread, or has the last share, or is on the same OS thread.
+    unsafe fn take(&self) -> Option<Result<T>> {
+        // SAFETY: the thread does not write any more, or not meanwhile.
+        unsafe { (*self.result.get()).take() }
     }
 }
 
+// SAFETY: the result goes from the thread to the one who takes it, and is used by one of them at a time.
+unsafe impl<T: Send> Sync for Packet<T> {}
+
 impl<T> Drop for Packet<T> {
     fn drop(&mut self) {
-        if let (Some(Err(_)), Some(scope)) = (self.take(), &self.scope) {
+        if let (Some(Err(_)), Some(scope)) = (self.result.get_mut().take(), &self.scope) {
             scope.note_panic();
         }
     }
