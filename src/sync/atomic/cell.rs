@@ -32,9 +32,12 @@ pub(super) fn load(target: Target, order: Ordering) {
     rt::perform(target, OpKind::Load { order });
 }
 
+/// Announces a store, and says with which ordering it is to be made. Where a model runs, all that may look
+/// at the atomic is on this OS thread, so the processor need not wait for its earlier stores, of which the
+/// announcement has made many.
 #[track_caller]
 #[inline]
-pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering) {
+pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering) -> Ordering {
     assert!(
         !matches!(order, Ordering::Acquire | Ordering::AcqRel),
         "there is no such thing as an {} store",
@@ -45,7 +48,10 @@ pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering)
         }
     );
     let value = ty.truncate(value);
-    rt::perform(target, OpKind::Store { order, value });
+    match rt::perform(target, OpKind::Store { order, value }) {
+        Answer::Outside => order,
+        Answer::Done(_) | Answer::Inert => Ordering::Relaxed,
+    }
 }
 
 #[track_caller]
@@ -183,7 +189,7 @@ macro_rules! common {
         #[inline]
         #[track_caller]
         pub fn store(&self, value: $value, order: Ordering) {
-            super::cell::store(self.target(), $kind, $to(value), order);
+            let order = super::cell::store(self.target(), $kind, $to(value), order);
             self.0.store(value, order);
         }
 
