@@ -70,6 +70,10 @@ mod tests {
         // built as a test; so a frame is found if the text has the form that is expected.
         let text = Backtrace::force_capture().to_string();
         let text = text.replace("dpor::", "user::");
+        // A release build has no debug information, and so no places.
+        if !cfg!(debug_assertions) && !text.contains("places.rs:") {
+            return;
+        }
         let place = innermost(&text).expect("a frame");
         assert!(place.starts_with("src/rt/report/places.rs:"), "{place}");
     }
