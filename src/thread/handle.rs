@@ -5,16 +5,17 @@ use std::fmt;
 use std::mem::needs_drop;
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Result;
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target, ThreadId as Modelled};
 
 /// Where a thread leaves what its closure returned, or the payload of its panic.
 struct Packet<T> {
-    /// Used by one at a time, see [`Packet::put`] and [`Packet::take`].
+    /// The thread's until it has `left` something, then the one's who takes it.
     result: UnsafeCell<Option<Result<T>>>,
+    left: AtomicBool,
     /// Is told if a panic was left here and nobody has asked for it.
     scope: Option<Arc<super::scoped::Members>>,
     /// How many shares there are. Who gives up the last one drops the result, which the program may
@@ -36,6 +37,7 @@ impl<T> Share<T> {
     ) -> (Share<T>, Share<T>) {
         let packet = Arc::new(Packet {
             result: UnsafeCell::default(),
+            left: AtomicBool::new(false),
             scope,
             shares: AtomicUsize::new(2),
             counted: (modelled && needs_drop::<T>()).then(Location::caller),
@@ -53,7 +55,7 @@ impl<T> Share<T> {
     fn take(self) -> Option<Result<T>> {
         // Its own share is gone, so this one is the last, and nobody needs to be told.
         self.0.shares.store(0, Relaxed);
-        // SAFETY: the thread has been joined, or it is a modelled one and the execution is being torn down.
+        // SAFETY: the other share is the thread's, which takes nothing unless this one has been given up.
         unsafe { self.0.take() }
     }
 }
@@ -86,18 +88,23 @@ impl<T> Drop for Share<T> {
 impl<T> Packet<T> {
     /// # Safety
     ///
-    /// Only for the thread, while it has its share.
+    /// Only for the thread, once.
     unsafe fn put(&self, result: Result<T>) {
-        // SAFETY: nobody else looks here before the thread has given its share up or has been joined, and
-        // modelled threads, of which one may be torn down before, are all on one OS thread.
+        // SAFETY: nobody else looks there before the next line.
         unsafe { *self.result.get() = Some(result) };
+        self.left.store(true, Release);
     }
 
+    /// What the thread has left, if it has by now.
+    ///
     /// # Safety
     ///
-    /// Only for who has joined the thread, or has the last share, or is on the same OS thread.
+    /// Only for one at a time.
     unsafe fn take(&self) -> Option<Result<T>> {
-        // SAFETY: the thread does not write any more, or not meanwhile.
+        if !self.left.load(Acquire) {
+            return None;
+        }
+        // SAFETY: the thread does not look there any more, and nobody else does meanwhile.
         unsafe { (*self.result.get()).take() }
     }
 }
