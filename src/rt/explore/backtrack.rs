@@ -170,17 +170,13 @@ impl Explorer for Backtrack {
             self.levels[depth].taken = Some((event.step(), Some(event.label)));
         }
         let mut reversal = std::mem::take(&mut self.reversal);
-        pairs(
-            run,
-            |_| false,
-            |first, second| {
-                if reversal.build(run, first, &second, None) {
-                    std::mem::swap(&mut self.reversal, &mut reversal);
-                    self.cover(run, first as usize);
-                    std::mem::swap(&mut self.reversal, &mut reversal);
-                }
-            },
-        );
+        pairs(run, |first, second| {
+            if reversal.build(run, first, &second, None) {
+                std::mem::swap(&mut self.reversal, &mut reversal);
+                self.cover(run, first as usize);
+                std::mem::swap(&mut self.reversal, &mut reversal);
+            }
+        });
         self.reversal = reversal;
     }
 }

@@ -41,9 +41,10 @@ pub(super) struct Walk<'a> {
     known: Option<&'a Reversal>,
     /// Whether there is no such sequence.
     impossible: bool,
-    /// The position of the second event, if whatever comes behind it makes no difference to the walk so far;
-    /// otherwise 0.
-    settled_at: u32,
+    /// The position of the second event, if its race has only this reversal.
+    second_at: Option<u32>,
+    /// Whether nothing behind the second event makes a difference to the walk so far.
+    settled: bool,
 }
 
 /// Stands for what has not been looked up.
@@ -81,10 +82,7 @@ impl<'a> Walk<'a> {
         heads.resize(run.trace.threads(), UNKNOWN);
         let impossible =
             (second.predecessor).is_some_and(|p| run.clocks.before(run.trace, first, p));
-        let settled_at = match second.race {
-            Some(race) if known.is_none() => run.clocks.races()[race].second,
-            _ => 0,
-        };
+        let second_at = second.race.map(|race| run.clocks.races()[race].second);
         Walk {
             run,
             first,
@@ -95,22 +93,21 @@ impl<'a> Walk<'a> {
             label: known.and_then(|known| known.items.last().map(|item| item.label)),
             known,
             impossible,
-            settled_at,
+            second_at,
+            settled: second_at.is_some() && known.is_none(),
         }
     }
 
     /// The position of the second event, if the sequence goes on from here to the reversed event alike in every
-    /// execution that has the same events up to there; otherwise 0.
-    pub(super) fn settled_at(&self) -> u32 {
-        match self.taken || self.second_is_always_alike() {
-            true => self.settled_at,
-            false => 0,
-        }
+    /// execution that has the same events up to there.
+    pub(super) fn settled_at(&self) -> Option<u32> {
+        let settled = self.settled && (self.taken || self.second_is_always_alike());
+        self.second_at.filter(|_| settled)
     }
 
     /// Whether the reversal is covered, or impossible, in all those executions if it is in this one.
     pub(super) fn is_settled(&self) -> bool {
-        self.settled_at > 0
+        self.settled
     }
 
     /// Whether the reversed event has the same label whatever else is in the sequence: because it has only
@@ -127,13 +124,11 @@ impl<'a> Walk<'a> {
     /// The way is what it is because this comes next of a thread.
     fn rely_on(&mut self, head: &Head) {
         let stays = match *head {
-            Head::Event(position) => position < self.settled_at,
+            Head::Event(position) => self.second_at.is_some_and(|second| position < second),
             Head::Second => self.second_is_always_alike(),
             Head::Nothing => false,
         };
-        if !stays {
-            self.settled_at = 0;
-        }
+        self.settled &= stays;
     }
 
     /// Whether there turned out to be no such sequence.
@@ -276,10 +271,8 @@ impl<'a> Walk<'a> {
         let sets = &run.machine.sets;
         // If it has the label that it has in the execution, what conflicts with it there happens after it
         // there, and so after the first event.
-        let end = match self.second.race.map(|race| clocks.races()[race].second) {
-            Some(position) if trace.at(position).label == label => position,
-            _ => NOWHERE,
-        };
+        let alike = |&position: &u32| trace.at(position).label == label;
+        let end = self.second_at.filter(alike).unwrap_or(NOWHERE);
         self.all_related(label, end, |other| !ordered(sets, other, label))
     }
 
@@ -359,8 +352,8 @@ impl<'a> Walk<'a> {
             let state = |object| state_without(self.run, self.first, object);
             self.label = relabel(self.run, self.second, state);
             self.impossible = self.label.is_none();
-            if self.impossible && !self.second_is_always_alike() {
-                self.settled_at = 0;
+            if self.impossible {
+                self.settled &= self.second_is_always_alike();
             }
         }
         self.label

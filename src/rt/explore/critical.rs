@@ -15,15 +15,11 @@ use super::reversal::{Reversal, Second, pairs};
 /// pair: with another one the test is another.
 pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, Second)> = Vec::new();
-    pairs(
-        run,
-        |_| false,
-        |first, second| {
-            if second.position(run) != Some(first) && second.step.alternative == 0 {
-                found.push((first, second));
-            }
-        },
-    );
+    pairs(run, |first, second| {
+        if second.position(run) != Some(first) && second.step.alternative == 0 {
+            found.push((first, second));
+        }
+    });
     for pending in run.blocked {
         let second = Second {
             step: Step::of(pending.thread),

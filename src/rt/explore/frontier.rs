@@ -166,10 +166,7 @@ impl Frontier {
                 }
             }
         }
-        let label = match writes {
-            true => None,
-            false => walk.second_label(),
-        };
+        let label = walk.second_label();
         if walk.is_impossible() {
             return;
         }
@@ -299,11 +296,7 @@ impl Explorer for Frontier {
     fn finish(&mut self, run: &Finished<'_>) {
         self.extend(run);
         self.choices.forget();
-        pairs(
-            run,
-            |_| false,
-            |first, second| self.reverse(run, first, &second),
-        );
+        pairs(run, |first, second| self.reverse(run, first, &second));
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);
         self.executed = run.trace.len();

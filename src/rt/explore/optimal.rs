@@ -21,8 +21,6 @@
 //!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
 //!    leads to, and the rest of the sequence is among what is explored from there.
 
-use std::cell::Cell;
-
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
@@ -53,7 +51,7 @@ pub(crate) struct Optimal {
     /// Who will be asleep behind them, unless the sequence wakes them.
     asleep: Vec<Sleeper>,
     /// For each race of the execution whether its reversal is covered whatever comes behind the race.
-    settled: Vec<Cell<bool>>,
+    settled: Vec<bool>,
     choices: Choices,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
@@ -185,10 +183,7 @@ impl Optimal {
             }
         }
         drop(children);
-        let label = match writes {
-            true => None,
-            false => walk.second_label(),
-        };
+        let label = walk.second_label();
         if walk.is_impossible() {
             return walk.is_settled();
         }
@@ -208,8 +203,9 @@ impl Optimal {
                 None => self.arena.push(pending, item.step, item.label),
             });
         }
-        let behind = |item: &Item| item.position != NOWHERE && item.position >= settled_at;
-        settled_at > 0 && !self.reversal.items.iter().any(behind)
+        let before = |item: &Item, at| item.position < at || item.position == NOWHERE;
+        let mut items = self.reversal.items.iter();
+        settled_at.is_some_and(|at| items.all(|item| before(item, at)))
     }
 }
 
@@ -315,13 +311,13 @@ impl Explorer for Optimal {
         // What is settled of the races of the last execution stays so for those that this one has too.
         self.settled
             .truncate(run.clocks.races_before(run.first_new));
-        (self.settled).resize(run.clocks.races().len(), Cell::new(false));
-        let settled = std::mem::take(&mut self.settled);
-        let is_settled = |race: usize| settled[race].get();
-        pairs(run, is_settled, |first, second| {
-            let covered = self.reverse(run, first, &second);
-            if let Some(race) = second.race {
-                settled[race].set(covered);
+        self.settled.resize(run.clocks.races().len(), false);
+        let mut settled = std::mem::take(&mut self.settled);
+        pairs(run, |first, second| match second.race {
+            Some(race) if settled[race] => {}
+            Some(race) => settled[race] = self.reverse(run, first, &second),
+            None => {
+                self.reverse(run, first, &second);
             }
         });
         self.settled = settled;

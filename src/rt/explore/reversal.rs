@@ -85,12 +85,8 @@ pub(crate) struct Reversal {
 }
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
-/// groups, except the races of whose numbers `is_settled` says that nothing is to be done for them.
-pub(crate) fn pairs(
-    run: &Finished<'_>,
-    is_settled: impl Fn(usize) -> bool,
-    mut found: impl FnMut(u32, Second),
-) {
+/// groups.
+pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
     let trace = run.trace;
     let executed = |position: u32, alternative: u32| {
         let event = trace.at(position);
@@ -107,7 +103,7 @@ pub(crate) fn pairs(
     // (a) Direct.
     for (number, race) in run.clocks.races().iter().enumerate() {
         let kind = &trace.at(race.second).operation.kind;
-        if is_settled(number) || enables(trace.at(race.first).label.class, kind) {
+        if enables(trace.at(race.first).label.class, kind) {
             continue;
         }
         let outcomes = outcomes(run, kind);
