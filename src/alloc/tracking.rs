@@ -36,13 +36,19 @@ impl<A> Tracking<A> {
 }
 
 impl<A: GlobalAlloc> Tracking<A> {
+    /// What tells the allocator from others.
+    #[inline]
+    fn allocator(&self) -> *const () {
+        (&raw const self.inner).cast()
+    }
+
     /// How a block of this allocator is given back.
     #[inline]
     fn kept(&self, start: *mut u8, layout: Layout) -> Kept {
         Kept {
             start,
             layout,
-            allocator: (&raw const self.inner).cast(),
+            allocator: self.allocator(),
             release: release::<A>,
         }
     }
@@ -68,7 +74,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         heap::entered();
-        if let Some(start) = heap::instead(layout, (&raw const self.inner).cast()) {
+        if let Some(start) = heap::instead(layout, self.allocator()) {
             return start;
         }
         // SAFETY: the caller keeps the contract of `alloc`.
@@ -80,7 +86,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         heap::entered();
-        if let Some(start) = heap::instead(layout, (&raw const self.inner).cast()) {
+        if let Some(start) = heap::instead(layout, self.allocator()) {
             // SAFETY: the block has that size, and nobody else has it.
             unsafe { start.write_bytes(0, layout.size()) };
             return start;
@@ -143,8 +149,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    const TRACKING: Tracking = Tracking::new(System);
-    static GLOBAL: Tracking = Tracking::new(System);
+    static TRACKING: Tracking = Tracking::new(System);
 
     fn layout(size: usize, align: usize) -> Layout {
         Layout::from_size_align(size, align).unwrap()
@@ -199,12 +204,12 @@ mod tests {
                 // SAFETY: the layout has a size, the block is written to within it and freed with it.
                 let start = unsafe {
                     let start = match zeroed {
-                        true => GLOBAL.alloc_zeroed(layout),
-                        false => GLOBAL.alloc(layout),
+                        true => TRACKING.alloc_zeroed(layout),
+                        false => TRACKING.alloc(layout),
                     };
                     assert!(!zeroed || (0..48).all(|at| *start.add(at) == 0));
                     start.write_bytes(7, 48);
-                    GLOBAL.dealloc(start, layout);
+                    TRACKING.dealloc(start, layout);
                     start
                 };
                 heap.record(false);

@@ -22,8 +22,9 @@
 //! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees of
 //!   unknown blocks (older than the model, or than this execution) count while recording is on.
 //! - A block that is freed is still known, as *gone*, and its memory is not given back before the
-//!   execution ends ([`kept`]), or handed out to the next one ([`stock`]): a use of it, and a second free, are found. Frees of what is no block
-//!   are kept from the allocator, and reported by [`Heap::take_fault`].
+//!   execution ends ([`kept`]), or handed out to the next one ([`stock`]): a use of it, and a second
+//!   free, are found. Frees of what is no block are kept from the allocator, and reported by
+//!   [`Heap::take_fault`].
 //! - A reallocation ends one block and begins another, even when it stays in place: whether it
 //!   stays is the system's choice and must not show in a name.
 //!
@@ -43,7 +44,7 @@ use std::mem;
 use std::ptr;
 
 use super::coroutine::leave_room;
-use crate::rt::trace::verdict;
+use crate::rt::trace::{NOWHERE, verdict};
 
 mod blocks;
 mod kept;
@@ -318,7 +319,7 @@ impl Heap {
         if self.recording.get() && start != 0 {
             let by = self.thread.get();
             let made = self.with(|state| {
-                let stocked = kept().map_or(stock::NOWHERE, |kept| state.stock.add(kept));
+                let stocked = kept().map_or(NOWHERE, |kept| state.stock.add(kept));
                 state.list(start, layout, by, stocked)
             });
             if let Some(block) = made {
@@ -344,7 +345,7 @@ impl Heap {
                 }
                 if block.has(layout) {
                     let free = match block.stocked {
-                        stock::NOWHERE => Free::AtTheEnd,
+                        NOWHERE => Free::AtTheEnd,
                         at => {
                             state.stock.put_back(layout.size(), at);
                             Free::NotNow

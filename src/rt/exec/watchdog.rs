@@ -171,14 +171,14 @@ fn keep_watch() {
             continue;
         }
         watch.next = watch.watched.iter().map(|watched| watched.due).min();
-        let woken = match watch.next {
-            None => WAKE.wait(watch),
-            Some(next) => WAKE
-                .wait_timeout(watch, next.saturating_duration_since(now))
-                .map(|(watch, _)| watch)
-                .map_err(|poisoned| PoisonError::new(poisoned.into_inner().0)),
+        watch = match watch.next {
+            None => WAKE.wait(watch).unwrap_or_else(PoisonError::into_inner),
+            Some(next) => {
+                let left = next.saturating_duration_since(now);
+                let woken = WAKE.wait_timeout(watch, left);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
         };
-        watch = woken.unwrap_or_else(PoisonError::into_inner);
     }
 }
 

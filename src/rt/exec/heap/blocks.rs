@@ -19,7 +19,7 @@
 use std::alloc::Layout;
 
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::verdict;
+use crate::rt::trace::{NOWHERE, verdict};
 
 /// A live block of the heap, and what makes up its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ impl Block {
             found: false,
             forgiven: false,
             freed: None,
-            stocked: super::stock::NOWHERE,
+            stocked: NOWHERE,
         }
     }
 
@@ -129,7 +129,7 @@ const EMPTY: Slot = Slot {
         found: false,
         forgiven: false,
         freed: None,
-        stocked: super::stock::NOWHERE,
+        stocked: NOWHERE,
     },
     serial: 0,
 };

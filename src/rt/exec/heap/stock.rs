@@ -11,15 +11,13 @@
 use std::alloc::Layout;
 
 use super::kept::Kept;
+use crate::rt::trace::NOWHERE;
 
 /// The largest blocks that are stocked, in bytes.
 const SIZE_MAX: usize = 1024;
 
 /// How many bytes are in stock at most.
 const BYTES_MAX: usize = 16 << 20;
-
-/// Stands for a block that is not in stock.
-pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// The blocks that are handed out again.
 pub(super) struct Stock {
