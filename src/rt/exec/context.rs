@@ -165,13 +165,10 @@ fn shortly(runtime: &Runtime, target: Target, kind: &OpKind, site: Site) -> Opti
     }
     let mut inner = runtime.inner.borrow_mut();
     let Inner { driver, table, .. } = &mut *inner;
-    let operation = Operation {
-        object: table.at_hand(target.address)?,
-        kind: *kind,
-    };
+    let object = table.at_hand(target.address)?;
     let me = runtime.current.get();
     runtime.heap.record(false);
-    let done = driver.shortly(me, (&operation, site), (target.kind, target.memory));
+    let done = driver.shortly(me, (object, kind, site), (target.kind, target.memory));
     if done.is_some() && !inner.watched() {
         drop(inner);
         return runtime.wait_for_turn(site);

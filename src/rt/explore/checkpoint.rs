@@ -170,11 +170,11 @@ pub(crate) fn decode(
     let sets = machine.sets.len();
     let step = |from: &mut Reader<'_>| {
         let (step, label) = from.step()?;
-        let most = match label.class {
+        let most = match label.class() {
             Class::Wait | Class::LetGo => sets,
             _ => objects,
         };
-        let known = label.object == ObjectId::NONE || label.object.index() < most;
+        let known = label.object() == ObjectId::NONE || label.object().index() < most;
         (step.thread.index() < threads && known).then_some((step, label))
     };
     let node = |from: &mut Reader<'_>| {
@@ -229,12 +229,11 @@ impl Writer {
     }
 
     fn step(&mut self, step: Step, label: Label) {
-        let class = ALL.iter().position(|&class| class == label.class);
-        let class = class.unwrap_or(ALL.len()) as u64;
+        let class = label.class() as u64;
         let (thread, alternative) = (step.thread.0.into(), step.alternative.into());
         // The object that stands for none is the largest number; one more makes it 0.
-        let object = label.object.0.wrapping_add(1).into();
-        let (room, count) = (label.room.into(), label.count.into());
+        let object = label.object().0.wrapping_add(1).into();
+        let (room, count) = (label.room().into(), label.count().into());
         for number in [thread, alternative, object, class, room, count] {
             self.number(number);
         }
@@ -327,13 +326,11 @@ impl Reader<'_> {
             thread: ThreadId(self.index()?),
             alternative: self.index()?,
         };
-        let label = Label {
-            object: ObjectId(self.index()?.wrapping_sub(1)),
-            class: *ALL.get(self.size()?)?,
-            room: self.number()?.try_into().ok()?,
-            count: self.number()?.try_into().ok()?,
-        };
-        Some((step, label))
+        let object = ObjectId(self.index()?.wrapping_sub(1));
+        let label = Label::of(object, *ALL.get(self.size()?)?);
+        let room = self.number()?.try_into().ok()?;
+        let count = self.number()?.try_into().ok()?;
+        Some((step, label.numbered(room, count)))
     }
 
     fn place(&mut self, statics: &dyn Statics) -> Option<Place> {

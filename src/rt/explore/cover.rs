@@ -295,10 +295,10 @@ impl<'a> Walk<'a> {
     /// Whether `holds` of the label of each event in the rest of the sequence that is before `end` and
     /// touches what an event with this label touches.
     fn all_related(&mut self, label: Label, end: u32, holds: impl Fn(Label) -> bool) -> bool {
-        let own = [label.object];
+        let own = [label.object()];
         let run = self.run;
-        let objects: &[ObjectId] = match label.class {
-            Class::Wait => run.machine.sets.get(label.object.0),
+        let objects: &[ObjectId] = match label.class() {
+            Class::Wait => run.machine.sets.get(label.object().0),
             _ => &own,
         };
         let Finished { trace, clocks, .. } = *run;
@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             }
-            let slots = match label.class {
+            let slots = match label.class() {
                 Class::Wait => clocks.changing_slots(object),
                 class => CONFLICTING_SLOTS[class as usize],
             };

@@ -25,7 +25,7 @@ use std::mem::discriminant;
 use crate::rt::object::machine::{Executed, Limits, Machine, Pending};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
 use crate::rt::trace::{Event, Site, Trace};
@@ -245,21 +245,27 @@ impl Driver {
     pub(crate) fn shortly(
         &mut self,
         thread: ThreadId,
-        (operation, site): (&Operation, Site),
+        (object, kind, site): (ObjectId, &OpKind, Site),
         known: (ObjectKind, u64),
     ) -> Option<(Outcome, u32)> {
+        // The operation is in pieces, because it was written just now: a copy of the whole would have to wait
+        // for that, and is made only for the trace.
+        let whole = || Operation {
+            object,
+            kind: *kind,
+        };
         let position = self.position;
         let mut step = Step::of(thread);
         if position < self.plan.kept {
             let event = self.trace.at(position as u32);
-            if event.thread != thread || !alike(&event.operation, operation) {
+            if event.thread != thread || !alike(&event.operation, object, kind) {
                 return None;
             }
             step.alternative = event.alternative;
             let fits = |label| same(label, event.label);
-            let executed = (self.machine).perform_known(step, (operation, site), known, fits)?;
+            let executed = (self.machine).perform_known(step, (object, kind, site), known, fits)?;
             let index = event.index;
-            (self.trace).refresh(position, operation, executed.outcome, executed.before);
+            (self.trace).refresh(position, &whole(), executed.outcome, executed.before);
             self.advance(thread);
             return Some((executed.outcome, index + 1));
         }
@@ -267,8 +273,8 @@ impl Driver {
             return None;
         }
         let any = |_| true;
-        let executed = (self.machine).perform_known(step, (operation, site), known, any)?;
-        let index = self.trace.push(executed.event(step, operation, site));
+        let executed = (self.machine).perform_known(step, (object, kind, site), known, any)?;
+        let index = self.trace.push(executed.event(step, &whole(), site));
         self.advance(thread);
         Some((executed.outcome, index + 1))
     }
@@ -296,7 +302,7 @@ impl Driver {
         if position < self.plan.kept {
             let event = self.trace.at(position as u32);
             let fits = event.thread == thread
-                && alike(&event.operation, operation)
+                && alike(&event.operation, operation.object, &operation.kind)
                 && event.outcome != Outcome::LetGo
                 && self.machine.can_perform(thread, operation);
             if !fits {
@@ -447,8 +453,10 @@ impl Driver {
         if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
             self.machine.let_go(event.quiet_at);
         }
-        let fits = (self.machine.pending(step.thread))
-            .is_some_and(|found| alike(&event.operation, &found.operation));
+        let fits = (self.machine.pending(step.thread)).is_some_and(|found| {
+            let Operation { object, kind } = &found.operation;
+            alike(&event.operation, *object, kind)
+        });
         if !fits || !self.machine.enabled(step.thread) {
             let expected = (event.operation, event.site);
             return Next::Ended(self.unexpected(step.thread, Some(expected)));
@@ -600,10 +608,10 @@ impl Driver {
     }
 }
 
-/// Whether an operation may be the repetition of the other: operands may be addresses, which differ.
+/// Whether an operation of this kind on `object` may be the repetition of the other: operands may be addresses, which differ.
 #[inline]
-fn alike(a: &Operation, b: &Operation) -> bool {
-    a.object == b.object && discriminant(&a.kind) == discriminant(&b.kind)
+fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
+    a.object == object && discriminant(&a.kind) == discriminant(kind)
 }
 
 /// Whether two labels name the same event, as far as two executions can agree: the number of a

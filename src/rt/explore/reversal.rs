@@ -103,7 +103,7 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
     // (a) Direct.
     for (number, race) in run.clocks.races().iter().enumerate() {
         let kind = &trace.at(race.second).operation.kind;
-        if enables(trace.at(race.first).label.class, kind) {
+        if enables(trace.at(race.first).label.class(), kind) {
             continue;
         }
         let outcomes = outcomes(run, kind);
@@ -189,7 +189,7 @@ fn shut_out(
                     let event = run.trace.at(first);
                     if first < position
                         && event.thread != thread
-                        && changes_value(event.label.class)
+                        && changes_value(event.label.class())
                     {
                         found(first);
                     }
@@ -210,7 +210,12 @@ fn shut_out(
                         found(first);
                     }
                     // Those that exclude each other are ordered, so the earlier ones come before it.
-                    if event.label.class.conflicts().contains(event.label.class) {
+                    if event
+                        .label
+                        .class()
+                        .conflicts()
+                        .contains(event.label.class())
+                    {
                         break;
                     }
                 }
@@ -269,7 +274,7 @@ impl Reversal {
             }
             let outside = clocks.clock(trace, position, e.thread) > e.index;
             if !outside {
-                counts |= carries_count(event.label.class);
+                counts |= carries_count(event.label.class());
                 self.items.push(Item {
                     step: event.step(),
                     label: event.label,
@@ -326,7 +331,7 @@ impl Reversal {
     fn drop_readers(&mut self, run: &Finished<'_>, object: ObjectId) -> bool {
         loop {
             let class = |item: &Item, class: Class| {
-                item.label.class == class && item.label.object == object
+                item.label.class() == class && item.label.object() == object
             };
             let items = &self.items;
             let kept = items.iter().enumerate().find(|&(at, item)| {
@@ -361,8 +366,9 @@ impl Reversal {
     /// Finds the counts of the items anew, by putting each count's history through the model.
     fn recount(&mut self, run: &Finished<'_>, first: u32) {
         for i in 0..self.items.len() {
-            let object = self.items[i].label.object;
-            let seen = |item: &Item| carries_count(item.label.class) && item.label.object == object;
+            let object = self.items[i].label.object();
+            let seen =
+                |item: &Item| carries_count(item.label.class()) && item.label.object() == object;
             if !seen(&self.items[i]) || self.items[..i].iter().any(seen) {
                 continue;
             }
@@ -406,7 +412,7 @@ impl Reversal {
         for at in (0..self.items.len()).rev() {
             let item = self.items[at];
             let object = match item.position {
-                NOWHERE => item.label.object,
+                NOWHERE => item.label.object(),
                 position => {
                     let event = run.trace.at(position);
                     self.needed[at] |= event.index < self.clock[event.thread.index()]
@@ -418,7 +424,7 @@ impl Reversal {
             if !self.needed[at] {
                 continue;
             }
-            if carries_count(item.label.class) && !self.counted.contains(&object) {
+            if carries_count(item.label.class()) && !self.counted.contains(&object) {
                 self.counted.push(object);
             }
             let threads = (0..run.trace.threads() as u32).map(ThreadId);

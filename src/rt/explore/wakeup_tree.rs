@@ -173,12 +173,7 @@ mod tests {
         Step::of(ThreadId(thread))
     }
 
-    const LABEL: Label = Label {
-        object: ObjectId(0),
-        class: Class::Read,
-        room: 0,
-        count: 0,
-    };
+    const LABEL: Label = Label::of(ObjectId(0), Class::Read);
 
     #[test]
     fn siblings_come_off_in_the_order_they_were_appended_and_nodes_are_reused() {

@@ -74,9 +74,11 @@ struct Object {
     initial: State,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Thread {
-    pending: Option<Pending>,
+    /// What it announced last, and whether that is still to happen.
+    last: Pending,
+    announced: bool,
     events: u32,
     children: u32,
     spin: SpinLog,
@@ -95,6 +97,38 @@ struct Thread {
 pub(crate) struct Pending {
     pub(crate) operation: Operation,
     pub(crate) site: Site,
+}
+
+/// What each thread does first.
+const START: Operation = Operation {
+    object: ObjectId::NONE,
+    kind: OpKind::Start,
+};
+
+impl Thread {
+    /// A thread that is about to start.
+    fn new(site: Site) -> Thread {
+        Thread {
+            last: Pending {
+                operation: START,
+                site,
+            },
+            announced: true,
+            events: 0,
+            children: 0,
+            spin: SpinLog::default(),
+            released: None,
+            let_go_in_a_row: 0,
+            timeouts: (None, 0),
+            wakeups: 0,
+            joined: false,
+        }
+    }
+
+    #[inline]
+    fn pending(&self) -> Option<&Pending> {
+        self.announced.then_some(&self.last)
+    }
 }
 
 impl Machine {
@@ -125,10 +159,16 @@ impl Machine {
 
     fn add_thread(&mut self, thread: ThreadId, site: Site) {
         if self.threads.len() <= thread.index() {
-            self.threads
-                .resize_with(thread.index() + 1, Thread::default);
+            let nobody = || Thread::new(site);
+            self.threads.resize_with(thread.index() + 1, nobody);
         }
         let entry = &mut self.threads[thread.index()];
+        // What it had in an earlier execution is most often there already, so no other is made.
+        entry.last = Pending {
+            operation: START,
+            site,
+        };
+        entry.announced = true;
         entry.events = 0;
         entry.children = 0;
         entry.released = None;
@@ -137,13 +177,6 @@ impl Machine {
         entry.wakeups = 0;
         entry.joined = false;
         entry.spin.reset();
-        entry.pending = Some(Pending {
-            operation: Operation {
-                object: ObjectId::NONE,
-                kind: OpKind::Start,
-            },
-            site,
-        });
         self.live.push(thread);
         self.unjoined += 1;
     }
@@ -234,7 +267,7 @@ impl Machine {
     /// What `thread` is about to do, if it has said so.
     #[inline]
     pub(crate) fn pending(&self, thread: ThreadId) -> Option<&Pending> {
-        self.threads.get(thread.index())?.pending.as_ref()
+        self.threads.get(thread.index())?.pending()
     }
 
     /// The name that the next child of `creator` will have.
@@ -256,7 +289,9 @@ impl Machine {
     /// Announces the next operation of `thread`.
     #[inline]
     pub(crate) fn announce(&mut self, thread: ThreadId, operation: Operation, site: Site) {
-        self.threads[thread.index()].pending = Some(Pending { operation, site });
+        let entry = &mut self.threads[thread.index()];
+        entry.last = Pending { operation, site };
+        entry.announced = true;
     }
 
     /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait.
@@ -312,7 +347,7 @@ impl Machine {
         let Some(entry) = self.threads.get(thread.index()) else {
             return false;
         };
-        let Some(pending) = &entry.pending else {
+        let Some(pending) = entry.pending() else {
             return false;
         };
         let kind = &pending.operation.kind;
@@ -388,7 +423,7 @@ impl Machine {
         let mut any = false;
         for &thread in &self.live {
             let entry = &mut self.threads[thread.index()];
-            if let Some(pending) = &entry.pending
+            if let Some(pending) = entry.pending()
                 && matches!(pending.operation.kind, OpKind::Wait { .. })
                 && entry.released.is_none()
             {

@@ -224,7 +224,7 @@ impl Knowledge {
             OpKind::Release { .. } => {
                 self.tell(me, object);
                 // Where nobody sees which release is the last, nothing can rely on being it.
-                if value == 1 && event.label.class == Class::Drop {
+                if value == 1 && event.label.class() == Class::Drop {
                     self.learn(me, object);
                 }
             }

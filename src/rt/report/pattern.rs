@@ -72,7 +72,7 @@ impl Told<'_> {
     ) -> impl DoubleEndedIterator<Item = usize> {
         let events = self.events();
         range.filter(move |&at| {
-            events[at].operation.object == object && changes_value(events[at].label.class)
+            events[at].operation.object == object && changes_value(events[at].label.class())
         })
     }
 
@@ -213,7 +213,7 @@ impl Told<'_> {
         let looks = matches!(looked.operation.kind, OpKind::Load { .. })
             || looked.outcome == Outcome::Failure(looked.outcome.value().unwrap_or_default());
         let same = looked.operation.object == changed.operation.object;
-        if !looks || !same || !changes_value(changed.label.class) {
+        if !looks || !same || !changes_value(changed.label.class()) {
             return None;
         }
         let acts = (change + 1..events.len()).find(|&at| events[at].thread == looked.thread)?;

@@ -152,7 +152,7 @@ fn sources(view: &View<'_>) -> Vec<Option<usize>> {
     let source = |(position, event): (usize, &Event)| {
         let object = event.operation.object;
         let writer = writers.get(&object).copied();
-        if changes_value(event.label.class) {
+        if changes_value(event.label.class()) {
             writers.insert(object, position);
         }
         let reads = matches!(

@@ -218,7 +218,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             && let Some(thread) = mutex.holder
         {
             let since = view.trace.events().iter().rposition(|e| {
-                e.operation.object == stuck.operation.object && e.label.class.acquires()
+                e.operation.object == stuck.operation.object && e.label.class().acquires()
             });
             holder = format!("   held by {}", names.thread(thread));
             if let Some(at) = since {

@@ -17,6 +17,7 @@
 mod class;
 
 use std::collections::HashMap;
+use std::fmt;
 
 use super::id::ObjectId;
 use super::operation::{OpKind, Outcome};
@@ -35,37 +36,55 @@ pub(crate) enum Nature {
 }
 
 /// What an event is called when traces are compared: its object, its class, and a number that some
-/// classes have.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Label {
-    /// For [`Class::Wait`] the number of its read set.
-    pub(crate) object: ObjectId,
-    pub(crate) class: Class,
-    /// For a message that was sent into a bounded channel its room, up to 255; otherwise 0.
-    pub(crate) room: u8,
-    /// For a [`Class::Drop`] how many references there were before it, and for an
-    /// [`Class::Arrive`] how many were missing; for a notification and the wake-up it causes the
-    /// thread; for what is done to a message its number. Large numbers are cut in a way that makes
-    /// two events dependent rather than independent.
-    pub(crate) count: u16,
-}
+/// classes have. It is one word, because it is written with each step and compared soon after: a
+/// processor waits where it reads at once what it has just written in pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Label(u64);
 
 impl Label {
     /// The label of an event of a class that has no number.
     #[inline]
     pub(crate) const fn of(object: ObjectId, class: Class) -> Label {
-        Label {
-            object,
-            class,
-            room: 0,
-            count: 0,
-        }
+        Label(object.0 as u64 | (class as u64) << 32)
+    }
+
+    /// The same with a room and a count.
+    #[inline]
+    pub(crate) const fn numbered(self, room: u8, count: u16) -> Label {
+        let without = self.0 & 0xff_ffff_ffff;
+        Label(without | (room as u64) << 40 | (count as u64) << 48)
+    }
+
+    /// For [`Class::Wait`] the number of its read set.
+    #[inline]
+    pub(crate) const fn object(self) -> ObjectId {
+        ObjectId(self.0 as u32)
+    }
+
+    #[inline]
+    pub(crate) const fn class(self) -> Class {
+        ALL[(self.0 >> 32) as u8 as usize]
+    }
+
+    /// For a message that was sent into a bounded channel its room, up to 255; otherwise 0.
+    #[inline]
+    pub(crate) const fn room(self) -> u8 {
+        (self.0 >> 40) as u8
+    }
+
+    /// For a [`Class::Drop`] how many references there were before it, and for an
+    /// [`Class::Arrive`] how many were missing; for a notification and the wake-up it causes the
+    /// thread; for what is done to a message its number. Large numbers are cut in a way that makes
+    /// two events dependent rather than independent.
+    #[inline]
+    pub(crate) const fn count(self) -> u16 {
+        (self.0 >> 48) as u16
     }
 
     /// Whether every later event on `object` happens after this one.
     #[inline]
     pub(crate) fn is_total_on(&self, object: ObjectId) -> bool {
-        self.object == object && self.class.slot() == 0
+        self.object() == object && self.class().slot() == 0
     }
 
     /// The label of an operation that ended like this on an object of this nature.
@@ -89,33 +108,37 @@ impl Label {
             OpKind::Wait { set, .. } => ObjectId(*set),
             _ => object,
         };
-        Label {
-            object,
-            class,
-            room,
-            count,
-        }
+        Label::of(object, class).numbered(room, count)
     }
 
     /// The part of the label that belongs to the trace: not how many others a release or an arrival
     /// found, only "was it the last".
     #[inline]
     pub(crate) fn canonical(self) -> Label {
-        Label {
-            count: match self.class {
-                Class::Drop | Class::Arrive => (self.count == 1) as u16,
-                _ => self.count,
-            },
-            ..self
+        match self.class() {
+            Class::Drop | Class::Arrive => self.numbered(self.room(), (self.count() == 1) as u16),
+            _ => self,
         }
     }
 
     /// Whether the event is an acquisition that an operation of class `wanted` may have to wait for.
     pub(crate) fn shuts_out(self, wanted: Class) -> bool {
-        self.class.acquires()
-            && self.class.conflicts().contains(wanted)
+        self.class().acquires()
+            && self.class().conflicts().contains(wanted)
             // Where there is always room, a send waits for nobody.
-            && (self.class != Class::Sent || self.room > 0)
+            && (self.class() != Class::Sent || self.room() > 0)
+    }
+}
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (class, object) = (self.class(), self.object());
+        write!(
+            f,
+            "{class:?}({object:?}, {}, {})",
+            self.room(),
+            self.count()
+        )
     }
 }
 
@@ -328,50 +351,55 @@ pub(crate) const CHANGING_SLOTS: u32 = {
 /// do to objects.
 #[inline]
 pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
-    related(sets, earlier, later, later.count == 1 || earlier.count == 1)
+    related(
+        sets,
+        earlier,
+        later,
+        later.count() == 1 || earlier.count() == 1,
+    )
 }
 
 /// Whether an operation that was `pending` when the event happened could have been executed before
 /// it without being ordered with it: `p` diamond `e` of the papers.
 #[inline]
 pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
-    !related(sets, pending, event, event.count < 3)
+    !related(sets, pending, event, event.count() < 3)
 }
 
 /// `last` says whether one of two releases or arrivals is the last in one of their orders.
 #[inline]
 fn related(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
-    if a.class == Class::Wait {
-        return changes_value(b.class) && sets.has(a.object, b.object);
+    if a.class() == Class::Wait {
+        return changes_value(b.class()) && sets.has(a.object(), b.object());
     }
-    if b.class == Class::Wait {
-        return changes_value(a.class) && sets.has(b.object, a.object);
+    if b.class() == Class::Wait {
+        return changes_value(a.class()) && sets.has(b.object(), a.object());
     }
-    if a.object != b.object || !a.class.conflicts().contains(b.class) {
+    if a.object() != b.object() || !a.class().conflicts().contains(b.class()) {
         return false;
     }
-    match (a.class, b.class) {
+    match (a.class(), b.class()) {
         (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
         // Only the last arrival lets the others go.
-        (Class::Arrive, Class::Leave) => a.count == 1,
-        (Class::Leave, Class::Arrive) => b.count == 1,
+        (Class::Arrive, Class::Leave) => a.count() == 1,
+        (Class::Leave, Class::Arrive) => b.count() == 1,
         (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => {
-            a.count == b.count || a.count == MANY || b.count == MANY
+            a.count() == b.count() || a.count() == MANY || b.count() == MANY
         }
         (Class::Sent | Class::HandOver, Class::Received) => meets(a, b),
         (Class::Received, Class::Sent | Class::HandOver) => meets(b, a),
-        (Class::Received, Class::Taken) | (Class::Taken, Class::Received) => a.count == b.count,
+        (Class::Received, Class::Taken) | (Class::Taken, Class::Received) => a.count() == b.count(),
         _ => true,
     }
 }
 
 /// Whether a receive takes this message, or makes room for it.
 fn meets(sent: Label, received: Label) -> bool {
-    match sent.room {
-        0 => sent.count == received.count,
+    match sent.room() {
+        0 => sent.count() == received.count(),
         u8::MAX => true,
         room => {
-            let ahead = sent.count.wrapping_sub(received.count);
+            let ahead = sent.count().wrapping_sub(received.count());
             ahead == 0 || ahead == room as u16
         }
     }

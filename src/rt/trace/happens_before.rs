@@ -15,8 +15,7 @@
 //! component, which is its index.
 
 use super::dependency::{
-    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, Label, ReadSets, SLOTS, changes_value,
-    ordered,
+    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, ReadSets, SLOTS, changes_value, ordered,
 };
 use super::id::{ObjectId, ThreadId};
 use super::{Event, NOWHERE, Trace};
@@ -251,7 +250,7 @@ impl HappensBefore {
 
         let label = event.label;
         self.candidates.clear();
-        match label.class {
+        match label.class() {
             Class::Local | Class::Spawn => {}
             Class::LetGo => {
                 // Behind everything that had happened when nothing else could run.
@@ -271,13 +270,13 @@ impl HappensBefore {
                 }
             }
             Class::Wait => {
-                for &object in sets.get(label.object.0) {
+                for &object in sets.get(label.object().0) {
                     self.collect(object, CHANGING_SLOTS, event.thread);
                     self.record(position, event.thread, object, Class::Wait);
                 }
             }
             class => {
-                let object = label.object;
+                let object = label.object();
                 self.collect(object, CONFLICTING_SLOTS[class as usize], event.thread);
                 self.record(position, event.thread, object, class);
             }
@@ -323,7 +322,7 @@ impl HappensBefore {
     /// nothing but the thread's event before. Then its access is recorded.
     #[inline]
     fn is_own(&mut self, event: &Event, position: u32) -> bool {
-        let Label { object, class, .. } = event.label;
+        let (object, class) = (event.label.object(), event.label.class());
         let Some(record) = self.objects.get_mut(object.index()) else {
             return false;
         };

@@ -31,17 +31,17 @@ impl TraceKey {
         path(names, event.thread).hash(&mut hasher);
         (event.alternative, event.index).hash(&mut hasher);
         let label = event.label.canonical();
-        (label.class, label.count).hash(&mut hasher);
-        if label.class == Class::Wait || label.class == Class::LetGo {
+        (label.class(), label.count()).hash(&mut hasher);
+        if label.class() == Class::Wait || label.class() == Class::LetGo {
             let mut places: Vec<u64> = sets
-                .get(label.object.0)
+                .get(label.object().0)
                 .iter()
                 .map(|&object| place(names, object))
                 .collect();
             places.sort_unstable();
             places.hash(&mut hasher);
-        } else if label.object != ObjectId::NONE {
-            place(names, label.object).hash(&mut hasher);
+        } else if label.object() != ObjectId::NONE {
+            place(names, label.object()).hash(&mut hasher);
         }
         let mut past = 0u64;
         for thread in (0..names.thread_count() as u32).map(ThreadId) {

@@ -73,10 +73,10 @@ fn on_atomic(
     ty: AtomicType,
     before: u64,
     step: Step,
-    Operation { object, kind }: &Operation,
+    (object, kind): (ObjectId, &OpKind),
 ) -> (u64, Executed) {
     let (after, outcome) = atomic::apply(ty, before, kind, step.alternative);
-    let label = Label::of(*object, classify(kind, outcome, Nature::Plain));
+    let label = Label::of(object, classify(kind, outcome, Nature::Plain));
     let executed = Executed {
         alternatives: atomic::alternatives(before, kind),
         ..Executed::plainly(outcome, label, Some(before))
@@ -89,9 +89,10 @@ impl Machine {
     #[inline]
     pub(crate) fn step(&mut self, step: Step) -> (Pending, Executed) {
         let entry = &mut self.threads[step.thread.index()];
-        let Some(pending) = entry.pending.take() else {
+        if !std::mem::take(&mut entry.announced) {
             unannounced(step.thread)
-        };
+        }
+        let pending = entry.last;
         let executed = self.perform(step, &pending.operation, pending.site);
         (pending, executed)
     }
@@ -113,12 +114,10 @@ impl Machine {
     pub(crate) fn perform_known(
         &mut self,
         step: Step,
-        (operation, site): (&Operation, Site),
+        (object, kind, site): (ObjectId, &OpKind, Site),
         (of, memory): (ObjectKind, u64),
         fits: impl FnOnce(Label) -> bool,
     ) -> Option<Executed> {
-        let object = operation.object;
-        let kind = &operation.kind;
         let state = match self.objects.get_mut(object.index()) {
             Some(Some(object)) => &mut object.state,
             _ => return None,
@@ -130,7 +129,7 @@ impl Machine {
                 if *ty != of || before != memory {
                     return None;
                 }
-                let (after, executed) = on_atomic(of, before, step, operation);
+                let (after, executed) = on_atomic(of, before, step, (object, kind));
                 if !fits(executed.label) {
                     return None;
                 }
@@ -185,7 +184,7 @@ impl Machine {
             unmet(object)
         };
         let before = *value;
-        let (after, executed) = on_atomic(*ty, before, step, operation);
+        let (after, executed) = on_atomic(*ty, before, step, (object, kind));
         *value = after;
         entry.saw(object, before, after, executed.outcome);
         executed

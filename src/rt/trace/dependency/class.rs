@@ -138,6 +138,15 @@ pub(crate) const ALL: [Class; 47] = [
     Class::LetGo,
 ];
 
+const _: () = {
+    // A class is found by its number.
+    let mut i = 0;
+    while i < ALL.len() {
+        assert!(ALL[i] as usize == i);
+        i += 1;
+    }
+};
+
 /// A set of classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Classes(u64);

@@ -99,12 +99,7 @@ fn the_documented_table_is_the_relation() {
 #[test]
 fn releases_of_a_count_commute_until_one_of_them_is_the_last() {
     let sets = ReadSets::default();
-    let found = |count| Label {
-        object: ObjectId(0),
-        class: Class::Drop,
-        room: 0,
-        count,
-    };
+    let found = |count| Label::of(ObjectId(0), Class::Drop).numbered(0, count);
     assert!(!ordered(&sets, found(3), found(2)));
     assert!(ordered(&sets, found(2), found(1)));
     assert!(commutes(&sets, found(3), found(3)));
