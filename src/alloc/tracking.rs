@@ -142,6 +142,7 @@ static GLOBAL: Tracking<System> = Tracking::new(System);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rt::Body;
     use crate::rt::exec::coroutine::{Pool, Resumed};
     use crate::rt::heap::Heap;
     use std::cell::RefCell;
@@ -284,10 +285,10 @@ mod tests {
             ]
         };
         let heap = Heap::new();
-        let mut pool = Pool::new(64 * 1024, |body| body());
+        let mut pool = Pool::new(64 * 1024, Body::run);
         heap.attach(|| {
             for call in calls {
-                let mut coroutine = pool.start(Box::new(move || {
+                let mut coroutine = pool.start(Body::of(move || {
                     recurse(call, 0);
                 }));
                 assert!(matches!(coroutine.resume(), Resumed::Overflowed));

@@ -9,6 +9,8 @@ pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod trace;
 
+use std::sync::Arc;
+
 use exec::context;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
@@ -19,8 +21,62 @@ pub(crate) use trace::id::ThreadId;
 use trace::operation::Operation;
 pub(crate) use trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
 
-/// What a thread runs.
-pub(crate) type Body = Box<dyn FnOnce()>;
+/// What a thread is to do, in a block that others may have a share of.
+pub(crate) trait Work: Send + Sync {
+    /// Does it.
+    fn run(self: Arc<Self>);
+    /// It will not be done.
+    fn abandon(self: Arc<Self>);
+}
+
+/// The thread's share of its [`Work`]: it is done once, or abandoned when this is dropped.
+pub(crate) struct Body(Option<Arc<dyn Work>>);
+
+impl Body {
+    pub(crate) fn new(work: Arc<dyn Work>) -> Body {
+        Body(Some(work))
+    }
+
+    pub(crate) fn run(mut self) {
+        if let Some(work) = self.0.take() {
+            work.run();
+        }
+    }
+}
+
+#[cfg(test)]
+impl Body {
+    /// A body that calls `f`, on this OS thread.
+    pub(crate) fn of(f: impl FnOnce() + 'static) -> Body {
+        use std::cell::Cell;
+
+        struct Call<F>(Cell<Option<F>>);
+        // SAFETY: a coroutine stays on the OS thread that made it, and its body with it.
+        unsafe impl<F> Send for Call<F> {}
+        // SAFETY: as above.
+        unsafe impl<F> Sync for Call<F> {}
+        impl<F: FnOnce()> Work for Call<F> {
+            fn run(self: Arc<Self>) {
+                if let Some(f) = self.0.take() {
+                    f();
+                }
+            }
+
+            fn abandon(self: Arc<Self>) {
+                drop(self.0.take());
+            }
+        }
+        Body::new(Arc::new(Call(Cell::new(Some(f)))))
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take() {
+            work.abandon();
+        }
+    }
+}
 
 /// The object of an operation, as a shim knows it.
 #[derive(Clone, Copy, Debug)]
@@ -160,9 +216,9 @@ pub(crate) fn may_leak(address: usize) {
     context::may_leak(address);
 }
 
-/// Spawns a thread; `Err` gives the body back where no model runs.
+/// Spawns a thread; `None` where no model runs, or the execution has ended.
 #[track_caller]
-pub(crate) fn spawn(name: Option<String>, body: Body) -> Result<ThreadId, (Answer, Body)> {
+pub(crate) fn spawn(name: Option<String>, body: Body) -> Option<ThreadId> {
     context::spawn(name, body, context::here())
 }
 

@@ -13,6 +13,7 @@
 //! | `JoinHandleExt` of `std::os` | refused: a modelled thread has no handle of the system |
 
 mod handle;
+mod job;
 mod local;
 mod scoped;
 mod spawn;

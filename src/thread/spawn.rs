@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use super::handle::{JoinHandle, Running, Share, Thread, Which};
-use super::scoped::{Member, Members, Scope, ScopedJoinHandle};
+use super::handle::{JoinHandle, Running, Thread, Which};
+use super::job::job;
+use super::scoped::{Members, Scope, ScopedJoinHandle};
 use crate::rt;
 
 /// Spawns a thread.
@@ -143,23 +143,12 @@ impl Builder {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        let member = scope.map(Member::new);
         let modelled = rt::current().is_some();
-        let (packet, theirs) = Share::both(scope.cloned(), modelled);
-        let body = move || {
-            let result = if modelled {
-                rt::catch_panic(f)
-            } else {
-                std::panic::catch_unwind(AssertUnwindSafe(f))
-            };
-            theirs.put(result);
-            drop(theirs);
-            // The last thing, when nothing is left that could use what the scope lends.
-            drop(member);
-        };
+        // SAFETY: the caller's contract. The runtime drops a body that never ran before it ends the
+        // execution.
+        let (body, packet) = unsafe { job(f, scope, modelled) };
         if !modelled {
-            // SAFETY: the caller's contract.
-            let handle = unsafe { self.real().spawn_unchecked(body) }?;
+            let handle = self.real().spawn(move || body.run())?;
             return Ok(JoinHandle {
                 thread: Thread(Which::Real(handle.thread().clone())),
                 running: Running::Real(handle),
@@ -167,16 +156,12 @@ impl Builder {
             });
         }
         let name: Option<Arc<str>> = self.name.map(Arc::from);
-        let body: Box<dyn FnOnce() + '_> = Box::new(body);
-        // SAFETY: only the lifetime changes. The caller says that what the closure uses outlives the
-        // thread; the runtime drops a body that never ran before it ends the execution.
-        let body: Box<dyn FnOnce()> = unsafe { std::mem::transmute(body) };
         let (running, thread) = match rt::spawn(name.as_deref().map(str::to_owned), body) {
-            Ok(thread) => (
+            Some(thread) => (
                 Running::Modelled(thread),
                 Thread(Which::Modelled { thread, name }),
             ),
-            Err(_) => (Running::Never, Thread::current()),
+            None => (Running::Never, Thread::current()),
         };
         Ok(JoinHandle {
             thread,

@@ -327,12 +327,8 @@ pub(crate) fn may_leak(address: usize) {
     let _ = with(|runtime| runtime.heap.forgive(address));
 }
 
-/// Spawns a thread with this body. `Err` gives the body back where no thread can be spawned.
-pub(crate) fn spawn(
-    name: Option<String>,
-    body: Body,
-    site: Site,
-) -> Result<ThreadId, (Answer, Body)> {
+/// Spawns a thread with this body. `None` where none can be spawned, or if the execution ends with it.
+pub(crate) fn spawn(name: Option<String>, body: Body, site: Site) -> Option<ThreadId> {
     let mut body = Some(body);
     let spawned = with_step(|runtime| {
         runtime.hear_of_frees()?;
@@ -350,12 +346,7 @@ pub(crate) fn spawn(
         runtime.step(inner, &Operation { object, kind }, site)?;
         Some(child)
     });
-    match (spawned, body) {
-        (Ok(child), _) => Ok(child),
-        (Err(answer), Some(body)) => Err((answer, body)),
-        // The execution ended at the spawn; the body is dropped with it.
-        (Err(answer), None) => Err((answer, Box::new(|| ()))),
-    }
+    spawned.ok()
 }
 
 /// The modelled thread that runs here.

@@ -8,7 +8,6 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rt::Body;
 use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
@@ -16,6 +15,7 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked};
+use crate::rt::{Body, Work};
 
 use super::context::{Inner, ROOM, Running, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
@@ -69,6 +69,17 @@ pub(crate) struct Between<'a> {
     pub(crate) end: Option<&'a End>,
     /// Names that it gave to threads.
     pub(crate) names: &'a [(ThreadId, String)],
+}
+
+/// The main thread of every execution.
+struct Main(Arc<dyn Fn() + Send + Sync>);
+
+impl Work for Main {
+    fn run(self: Arc<Self>) {
+        (self.0)();
+    }
+
+    fn abandon(self: Arc<Self>) {}
 }
 
 /// The stacks that executions run on, each of this size.
@@ -126,6 +137,7 @@ pub(crate) fn explore(
     if let Some(block) = watch {
         runtime.heap.watch(block);
     }
+    let main: Arc<dyn Work> = Arc::new(Main(body));
     let mut last: Option<End> = None;
     loop {
         let mut inner = runtime.inner.borrow_mut();
@@ -143,7 +155,7 @@ pub(crate) fn explore(
         drop(inner);
         let (end, message, payload) = enter(&runtime, || {
             let mut panicked = None;
-            let end = execute(&runtime, pool, &body, &mut panicked);
+            let end = execute(&runtime, pool, &main, &mut panicked);
             let message = runtime.message.take();
             let failed = match end {
                 End::Panicked { thread } => Some(thread),
@@ -219,20 +231,18 @@ fn leaked(runtime: &Runtime, kept: bool) -> Option<End> {
 fn execute(
     runtime: &Runtime,
     pool: &mut Pool,
-    body: &Arc<dyn Fn() + Send + Sync>,
+    main: &Arc<dyn Work>,
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) -> End {
     runtime.heap.reset();
-    let main = body.clone();
     {
         let mut inner = runtime.inner.borrow_mut();
         inner.end = None;
         inner.next = None;
         inner.races.reset();
         inner.ended.clear();
-        inner
-            .spawned
-            .push((ThreadId::MAIN, Box::new(move || main())));
+        let main = Body::new(main.clone());
+        inner.spawned.push((ThreadId::MAIN, main));
         let next = inner.next();
         inner.take(next);
     }
@@ -339,7 +349,7 @@ fn run(body: Body) {
         }
     }
     let end = End;
-    body();
+    body.run();
     drop(end);
     exit();
 }

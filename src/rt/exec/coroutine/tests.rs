@@ -69,10 +69,10 @@ fn recurse(depth: usize) -> usize {
 #[test]
 fn a_body_runs_only_when_resumed_and_stops_where_it_suspends() {
     let log = Rc::new(RefCell::new(Vec::new()));
-    let mut pool = Pool::new(STACK, |body| body());
+    let mut pool = Pool::new(STACK, Body::run);
     let start = |pool: &mut Pool, name: &'static str| {
         let log = Rc::clone(&log);
-        pool.start(Box::new(move || {
+        pool.start(Body::of(move || {
             for step in 0..3 {
                 log.borrow_mut().push((name, step));
                 suspend();
@@ -102,8 +102,8 @@ fn a_body_runs_only_when_resumed_and_stops_where_it_suspends() {
 fn a_panic_ends_the_body_and_its_payload_arrives_whole() {
     let dropped = Counter::default();
     let guard = dropped.guard();
-    let mut pool = Pool::new(STACK, |body| body());
-    let mut coroutine = pool.start(Box::new(move || {
+    let mut pool = Pool::new(STACK, Body::run);
+    let mut coroutine = pool.start(Body::of(move || {
         let _guard = guard;
         suspend();
         quiet_panic(String::from("seven"));
@@ -118,10 +118,10 @@ fn a_panic_ends_the_body_and_its_payload_arrives_whole() {
 
 #[test]
 fn a_stack_serves_many_bodies_also_after_panics() {
-    let mut pool = Pool::new(STACK, |body| body());
+    let mut pool = Pool::new(STACK, Body::run);
     let mut stacks = Vec::new();
     for round in 0..10_u32 {
-        let mut coroutine = pool.start(Box::new(move || {
+        let mut coroutine = pool.start(Body::of(move || {
             suspend();
             if round % 2 == 0 {
                 quiet_panic(round);
@@ -147,7 +147,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
     fn place(pool: &mut Pool, warm_up: bool) -> (Coroutine, usize) {
         let found = Rc::new(Cell::new(0));
         let result = Rc::clone(&found);
-        let mut coroutine = pool.start(Box::new(move || {
+        let mut coroutine = pool.start(Body::of(move || {
             let variable = black_box(0_u8);
             found.set((&raw const variable).addr());
             if black_box(warm_up) {
@@ -162,7 +162,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
         assert!((low..high).contains(&result.get()));
         (coroutine, high - result.get())
     }
-    let mut pool = Pool::new(STACK, |body| body());
+    let mut pool = Pool::new(STACK, Body::run);
     let (coroutine, first) = place(&mut pool, true);
     pool.recycle(coroutine);
     let (reused, second) = place(&mut pool, false);
@@ -174,8 +174,8 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
 
 #[test]
 fn a_stack_can_be_used_to_its_last_byte() {
-    let mut pool = Pool::new(STACK, |body| body());
-    let mut coroutine = pool.start(Box::new(|| {}));
+    let mut pool = Pool::new(STACK, Body::run);
+    let mut coroutine = pool.start(Body::of(|| {}));
     let (low, high) = coroutine.stack();
     // SAFETY: no body runs on the stack, and all of it but the highest page, which holds what
     // `generator` keeps there, is unused memory of ours.
@@ -187,11 +187,11 @@ fn a_stack_can_be_used_to_its_last_byte() {
 
 #[test]
 fn an_overflow_is_reported_and_the_pool_goes_on() {
-    let mut pool = Pool::new(STACK, |body| body());
+    let mut pool = Pool::new(STACK, Body::run);
     for _ in 0..3 {
         let dropped = Counter::default();
         let guard = dropped.guard();
-        let mut coroutine = pool.start(Box::new(move || {
+        let mut coroutine = pool.start(Body::of(move || {
             let _guard = guard;
             suspend();
             black_box(recurse(0));
@@ -201,7 +201,7 @@ fn an_overflow_is_reported_and_the_pool_goes_on() {
         pool.recycle(coroutine);
         assert_eq!(dropped.get(), 0, "nothing on the stack was dropped");
         assert!(pool.idle.is_empty(), "the stack is not used again");
-        let mut next = pool.start(Box::new(suspend));
+        let mut next = pool.start(Body::of(suspend));
         suspended(next.resume());
         finished(next.resume());
     }
@@ -234,11 +234,11 @@ fn an_overflow_does_not_hit_what_has_room() {
         begin_at(offset - 1, inside) + black_box([offset; 5])[offset % 5]
     }
 
-    let mut pool = Pool::new(STACK, |body| body());
+    let mut pool = Pool::new(STACK, Body::run);
     for offset in 0..20 {
         let inside = Rc::new(Cell::new(false));
         let watched = Rc::clone(&inside);
-        let mut coroutine = pool.start(Box::new(move || {
+        let mut coroutine = pool.start(Body::of(move || {
             begin_at(offset, &watched);
         }));
         overflowed(coroutine.resume());
@@ -249,14 +249,14 @@ fn an_overflow_does_not_hit_what_has_room() {
 #[test]
 fn an_abandoned_body_is_never_unwound() {
     let dropped = Counter::default();
-    let mut pool = Pool::new(STACK, |body| body());
+    let mut pool = Pool::new(STACK, Body::run);
     for give_up in [
         |_: &mut Pool, coroutine: Coroutine| coroutine.abandon(),
         |_: &mut Pool, coroutine: Coroutine| drop(coroutine),
         |pool: &mut Pool, coroutine: Coroutine| pool.recycle(coroutine),
     ] {
         let guard = dropped.guard();
-        let mut coroutine = pool.start(Box::new(move || {
+        let mut coroutine = pool.start(Body::of(move || {
             let _guard = guard;
             suspend();
         }));
@@ -270,9 +270,9 @@ fn an_abandoned_body_is_never_unwound() {
 #[test]
 fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
     let dropped = Counter::default();
-    let mut pool = Pool::new(STACK, |body| body());
+    let mut pool = Pool::new(STACK, Body::run);
     let guard = dropped.guard();
-    let coroutine = pool.start(Box::new(move || {
+    let coroutine = pool.start(Body::of(move || {
         let _guard = guard;
         unreachable!("this body is not resumed");
     }));
@@ -280,7 +280,7 @@ fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
     pool.recycle(coroutine);
     assert_eq!(dropped.get(), 1);
     let guard = dropped.guard();
-    let coroutine = pool.start(Box::new(move || drop(guard)));
+    let coroutine = pool.start(Body::of(move || drop(guard)));
     assert_eq!(coroutine.stack(), stack);
     drop(coroutine);
     assert_eq!(dropped.get(), 2);
@@ -289,13 +289,13 @@ fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
 #[test]
 fn a_body_can_run_a_pool_of_its_own() {
     let log = Rc::new(RefCell::new(Vec::new()));
-    let mut outer_pool = Pool::new(4 * STACK, |body| body());
+    let mut outer_pool = Pool::new(4 * STACK, Body::run);
     let outer_log = Rc::clone(&log);
-    let mut outer = outer_pool.start(Box::new(move || {
-        let mut inner_pool = Pool::new(STACK, |body| body());
+    let mut outer = outer_pool.start(Body::of(move || {
+        let mut inner_pool = Pool::new(STACK, Body::run);
         let start = |pool: &mut Pool, name: &'static str| {
             let log = Rc::clone(&outer_log);
-            pool.start(Box::new(move || {
+            pool.start(Body::of(move || {
                 log.borrow_mut().push(name);
                 suspend();
                 quiet_panic(name);
@@ -318,7 +318,7 @@ fn a_body_can_run_a_pool_of_its_own() {
     }));
     suspended(outer.resume());
     assert_eq!(*log.borrow(), ["first", "second", "outer"]);
-    let mut sibling = outer_pool.start(Box::new(suspend));
+    let mut sibling = outer_pool.start(Body::of(suspend));
     suspended(sibling.resume());
     suspended(outer.resume());
     finished(sibling.resume());
@@ -332,10 +332,10 @@ fn pools_of_several_os_threads_do_not_meet() {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut pool = Pool::new(STACK, |body| body());
+                let mut pool = Pool::new(STACK, Body::run);
                 let mut all: Vec<_> = (0..20)
                     .map(|_| {
-                        pool.start(Box::new(|| {
+                        pool.start(Body::of(|| {
                             for _ in 0..50 {
                                 suspend();
                             }
@@ -367,8 +367,8 @@ fn suspending_outside_of_a_coroutine_is_refused() {
 #[test]
 #[should_panic(expected = "nothing to run")]
 fn a_finished_coroutine_cannot_be_resumed() {
-    let mut pool = Pool::new(STACK, |body| body());
-    let mut coroutine = pool.start(Box::new(|| {}));
+    let mut pool = Pool::new(STACK, Body::run);
+    let mut coroutine = pool.start(Body::of(|| {}));
     finished(coroutine.resume());
     coroutine.resume();
 }
@@ -411,10 +411,10 @@ fn ending_stacks_leaves_the_panic_hook_alone() {
     }));
     let holder = thread::spawn(|| panic!("holds the hook"));
     in_hook.recv().unwrap();
-    let mut pool = Pool::new(STACK, |body| body());
-    let mut idle = pool.start(Box::new(suspend));
-    let mut left = pool.start(Box::new(suspend));
-    let mut unwound = pool.start(Box::new(|| quiet_panic(())));
+    let mut pool = Pool::new(STACK, Body::run);
+    let mut idle = pool.start(Body::of(suspend));
+    let mut left = pool.start(Body::of(suspend));
+    let mut unwound = pool.start(Body::of(|| quiet_panic(())));
     suspended(idle.resume());
     finished(idle.resume());
     suspended(left.resume());
