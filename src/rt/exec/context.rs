@@ -20,7 +20,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::{Effect, End};
 use crate::rt::{Answer, Body, Memory, Target};
 
-use super::coroutine::{Coroutine, Stretch, leave_room, suspend};
+use super::coroutine::{Stretch, leave_room, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
@@ -47,6 +47,8 @@ pub(crate) struct Runtime {
     pub(crate) current: Cell<ThreadId>,
     /// Whether the code of a thread runs, and not only the loop.
     pub(crate) running: Cell<bool>,
+    /// What came of its step, until it asks.
+    pub(crate) outcome: Cell<Option<Outcome>>,
     /// The part of its stack in which there is room for the runtime.
     pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
@@ -72,24 +74,17 @@ pub(crate) struct Inner {
     pub(crate) driver: Driver,
     pub(crate) table: Table,
     pub(crate) races: Detector,
-    /// By thread.
-    pub(crate) threads: Vec<Option<Running>>,
+    /// By thread the stack of one that has started and not ended: the lowest address, and the one behind the
+    /// highest.
+    pub(crate) stacks: Vec<Option<(usize, usize)>>,
     /// The stacks of threads that have ended in this execution.
     pub(crate) ended: Vec<(ThreadId, (usize, usize))>,
-    /// The thread whose coroutine is to be resumed next.
-    pub(crate) next: Option<ThreadId>,
+    /// The thread whose coroutine is to be resumed next, and what came of its step.
+    pub(crate) next: Option<(ThreadId, Outcome)>,
     pub(crate) end: Option<End>,
     /// Bodies of threads that have been spawned and not started.
     pub(crate) spawned: Vec<(ThreadId, Body)>,
     pub(crate) names: Vec<(ThreadId, String)>,
-}
-
-/// A thread that has a stack.
-pub(crate) struct Running {
-    pub(crate) coroutine: Option<Coroutine>,
-    /// The lowest address of its stack, and the address behind the highest.
-    pub(crate) stack: (usize, usize),
-    pub(crate) outcome: Option<Outcome>,
 }
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.
@@ -315,7 +310,7 @@ pub(crate) fn name_object(address: usize, size: usize, name: &str) {
     // Where no model runs, nobody reports.
     let _ = with(|runtime| {
         let mut inner = runtime.inner.borrow_mut();
-        if let Ok(region) = runtime.locate(&inner.threads, &inner.ended, address) {
+        if let Ok(region) = runtime.locate(&inner.stacks, &inner.ended, address) {
             inner.driver.machine.names.label(region, size, name);
         }
     });

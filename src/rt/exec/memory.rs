@@ -3,7 +3,7 @@
 //! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
 //! access, and how the execution ends if one of them objects.
 
-use super::context::{Inner, Running, Runtime};
+use super::context::{Inner, Runtime};
 use super::heap::{self, Fault};
 use crate::rt::race::weak_link;
 use crate::rt::trace::Site;
@@ -145,16 +145,17 @@ impl Runtime {
     /// Where an address is, in words that are the same in every execution with the same history.
     pub(super) fn locate(
         &self,
-        threads: &[Option<Running>],
+        stacks: &[Option<(usize, usize)>],
         ended: &[(ThreadId, (usize, usize))],
         address: usize,
     ) -> Result<Region, Gone> {
         if let Some(block) = self.heap.find(address) {
             return Ok(region(block.name(), address - block.start));
         }
-        for (index, running) in threads.iter().enumerate() {
-            let Some(running) = running else { continue };
-            let (bottom, top) = running.stack;
+        for (index, stack) in stacks.iter().enumerate() {
+            let Some((bottom, top)) = *stack else {
+                continue;
+            };
             if (bottom..top).contains(&address) {
                 let depth = top - address;
                 return Ok(Region::Stack {
@@ -181,7 +182,7 @@ impl Runtime {
             let inner = self.inner.borrow();
             match inner.races.knows(cell) {
                 true => None,
-                false => Some(self.locate(&inner.threads, &inner.ended, cell.0)),
+                false => Some(self.locate(&inner.stacks, &inner.ended, cell.0)),
             }
         };
         match region {

@@ -12,12 +12,12 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked};
 use crate::rt::{Body, Work};
 
-use super::context::{Inner, ROOM, Running, Runtime, enter, here};
+use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, Watched};
 use super::objects::Table;
@@ -109,7 +109,7 @@ pub(crate) fn explore(
             driver,
             table: Table::default(),
             races: Detector::default(),
-            threads: Vec::new(),
+            stacks: Vec::new(),
             ended: Vec::new(),
             next: None,
             end: None,
@@ -119,6 +119,7 @@ pub(crate) fn explore(
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
         running: Cell::new(false),
+        outcome: Cell::new(None),
         roomy: Cell::default(),
         stopping: Cell::new(false),
         aside: Cell::new(false),
@@ -138,6 +139,10 @@ pub(crate) fn explore(
         runtime.heap.watch(block);
     }
     let main: Arc<dyn Work> = Arc::new(Main(body));
+    let mut stacks = Stacks {
+        pool,
+        coroutines: Vec::new(),
+    };
     let mut last: Option<End> = None;
     loop {
         let mut inner = runtime.inner.borrow_mut();
@@ -155,13 +160,13 @@ pub(crate) fn explore(
         drop(inner);
         let (end, message, payload) = enter(&runtime, || {
             let mut panicked = None;
-            let end = execute(&runtime, pool, &main, &mut panicked);
+            let end = execute(&runtime, &mut stacks, &main, &mut panicked);
             let message = runtime.message.take();
             let failed = match end {
                 End::Panicked { thread } => Some(thread),
                 _ => None,
             };
-            tear_down(&runtime, pool, failed, &mut panicked);
+            tear_down(&runtime, &mut stacks, failed, &mut panicked);
             // A static that leads to blocks would have kept them.
             let kept = !check_leaks || runtime.leads_somewhere();
             put_back_statics(&runtime);
@@ -230,7 +235,7 @@ fn leaked(runtime: &Runtime, kept: bool) -> Option<End> {
 /// Runs one execution to its end.
 fn execute(
     runtime: &Runtime,
-    pool: &mut Pool,
+    stacks: &mut Stacks<'_>,
     main: &Arc<dyn Work>,
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) -> End {
@@ -247,36 +252,52 @@ fn execute(
         inner.take(next);
     }
     loop {
-        let (thread, mut coroutine) = match next(&mut runtime.inner.borrow_mut(), pool) {
-            Ok(next) => next,
+        let Turn {
+            thread,
+            outcome,
+            events,
+        } = match next(&mut runtime.inner.borrow_mut()) {
+            Ok(turn) => turn,
             Err(end) => return end,
         };
-        match resume(runtime, thread, &mut coroutine) {
-            Resumed::Suspended => put_back(runtime, thread, coroutine),
+        runtime.outcome.set(Some(outcome));
+        runtime.heap.set_thread(thread.0, events);
+        let coroutine = match stacks.of(thread) {
+            Some(coroutine) => coroutine,
+            None => stacks.start(&mut runtime.inner.borrow_mut(), thread),
+        };
+        match resume(runtime, thread, coroutine) {
+            Resumed::Suspended => {}
             Resumed::Finished(Ok(())) => {
                 // The next thread may get this stack, and its variables are others.
                 runtime.forget_stack(thread, coroutine.stack());
-                pool.recycle(coroutine);
-                runtime.inner.borrow_mut().threads[thread.index()] = None;
+                stacks.end(runtime, thread);
             }
             Resumed::Finished(Err(payload)) => {
-                pool.recycle(coroutine);
-                runtime.inner.borrow_mut().threads[thread.index()] = None;
+                stacks.end(runtime, thread);
                 *panicked = Some(payload);
                 // What was wrong before comes first.
                 return runtime.fault().unwrap_or(End::Panicked { thread });
             }
             Resumed::Overflowed => {
-                coroutine.abandon();
-                runtime.inner.borrow_mut().threads[thread.index()] = None;
+                stacks.end(runtime, thread);
                 return End::StackOverflow { thread };
             }
         }
     }
 }
 
-/// The thread that goes on, with its coroutine; how the execution has ended if none does.
-fn next(inner: &mut Inner, pool: &mut Pool) -> Result<(ThreadId, Coroutine), End> {
+/// Who goes on, with what came of its step.
+struct Turn {
+    thread: ThreadId,
+    outcome: Outcome,
+    /// How many events the thread has performed.
+    events: u32,
+}
+
+/// The thread that goes on; how the execution has ended if none does.
+#[inline]
+fn next(inner: &mut Inner) -> Result<Turn, End> {
     if inner.end.is_none() && inner.next.is_none() {
         // The last step was the end of a thread.
         let next = inner.next();
@@ -287,40 +308,51 @@ fn next(inner: &mut Inner, pool: &mut Pool) -> Result<(ThreadId, Coroutine), End
     {
         return Err(end);
     }
-    let Some(thread) = inner.next.take() else {
+    let Some((thread, outcome)) = inner.next.take() else {
         unreachable!("dpor bug: a step that is neither a thread's nor the end")
     };
-    if let Some(Some(running)) = inner.threads.get_mut(thread.index())
-        && let Some(coroutine) = running.coroutine.take()
-    {
-        return Ok((thread, coroutine));
-    }
-    Ok((thread, start(inner, pool, thread)))
+    Ok(Turn {
+        thread,
+        outcome,
+        events: inner.driver.machine.events_of(thread),
+    })
 }
 
-/// A coroutine for a thread that is about to start.
-fn start(inner: &mut Inner, pool: &mut Pool, thread: ThreadId) -> Coroutine {
-    let at = inner.spawned.iter().position(|(t, _)| *t == thread);
-    let Some(at) = at else {
-        panic!("dpor bug: {thread:?} has neither a stack nor a body")
-    };
-    let (_, body) = inner.spawned.swap_remove(at);
-    let coroutine = pool.start(body);
-    if inner.threads.len() <= thread.index() {
-        inner.threads.resize_with(thread.index() + 1, || None);
-    }
-    inner.threads[thread.index()] = Some(Running {
-        stack: coroutine.stack(),
-        coroutine: None,
-        outcome: None,
-    });
-    coroutine
+/// The stacks of one execution.
+struct Stacks<'a> {
+    pool: &'a mut Pool,
+    /// By thread.
+    coroutines: Vec<Option<Coroutine>>,
 }
 
-fn put_back(runtime: &Runtime, thread: ThreadId, coroutine: Coroutine) {
-    let mut inner = runtime.inner.borrow_mut();
-    if let Some(running) = &mut inner.threads[thread.index()] {
-        running.coroutine = Some(coroutine);
+impl Stacks<'_> {
+    #[inline]
+    fn of(&mut self, thread: ThreadId) -> Option<&mut Coroutine> {
+        self.coroutines.get_mut(thread.index())?.as_mut()
+    }
+
+    /// A stack for a thread that is about to start.
+    fn start(&mut self, inner: &mut Inner, thread: ThreadId) -> &mut Coroutine {
+        let at = inner.spawned.iter().position(|(t, _)| *t == thread);
+        let Some(at) = at else {
+            panic!("dpor bug: {thread:?} has neither a stack nor a body")
+        };
+        let (_, body) = inner.spawned.swap_remove(at);
+        let coroutine = self.pool.start(body);
+        if inner.stacks.len() <= thread.index() {
+            inner.stacks.resize(thread.index() + 1, None);
+            self.coroutines.resize_with(thread.index() + 1, || None);
+        }
+        inner.stacks[thread.index()] = Some(coroutine.stack());
+        self.coroutines[thread.index()].insert(coroutine)
+    }
+
+    /// Takes back the stack of a thread that has ended, one way or the other.
+    fn end(&mut self, runtime: &Runtime, thread: ThreadId) {
+        if let Some(coroutine) = self.coroutines[thread.index()].take() {
+            self.pool.recycle(coroutine);
+        }
+        runtime.inner.borrow_mut().stacks[thread.index()] = None;
     }
 }
 
@@ -330,7 +362,6 @@ fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Res
     let (bottom, top) = coroutine.stack();
     runtime.roomy.set(Stretch::above(bottom, top, ROOM));
     runtime.current.set(thread);
-    runtime.own(&runtime.inner.borrow(), thread);
     runtime.running.set(true);
     runtime.heap.record(true);
     let resumed = coroutine.resume();
@@ -368,7 +399,7 @@ fn exit() {
 /// the middle of its unwinding, its payload is found only now.
 fn tear_down(
     runtime: &Runtime,
-    pool: &mut Pool,
+    stacks: &mut Stacks<'_>,
     failed: Option<ThreadId>,
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) {
@@ -378,18 +409,14 @@ fn tear_down(
     let mut progress = true;
     while progress {
         progress = false;
-        let threads = runtime.inner.borrow().threads.len();
-        for index in 0..threads {
+        for index in 0..stacks.coroutines.len() {
             let thread = ThreadId(index as u32);
-            let coroutine = match &mut runtime.inner.borrow_mut().threads[index] {
-                Some(running) => running.coroutine.take(),
-                None => None,
-            };
-            let Some(mut coroutine) = coroutine else {
+            let Some(coroutine) = stacks.of(thread) else {
                 continue;
             };
-            match resume(runtime, thread, &mut coroutine) {
-                Resumed::Suspended => put_back(runtime, thread, coroutine),
+            runtime.own(&runtime.inner.borrow(), thread);
+            match resume(runtime, thread, coroutine) {
+                Resumed::Suspended => continue,
                 // Whether it unwound to the end or a destructor panicked makes no difference: the
                 // failure that ended the execution has been found before.
                 Resumed::Finished(ended) => {
@@ -398,24 +425,18 @@ fn tear_down(
                     {
                         *panicked = Some(payload);
                     }
-                    pool.recycle(coroutine);
-                    runtime.inner.borrow_mut().threads[index] = None;
-                    progress = true;
                 }
-                Resumed::Overflowed => {
-                    coroutine.abandon();
-                    runtime.inner.borrow_mut().threads[index] = None;
-                    progress = true;
-                }
+                Resumed::Overflowed => {}
             }
+            stacks.end(runtime, thread);
+            progress = true;
         }
     }
     // What still waits will wait for ever; its stack is lost, which is better than hanging.
-    for running in runtime.inner.borrow_mut().threads.drain(..).flatten() {
-        if let Some(coroutine) = running.coroutine {
-            coroutine.abandon();
-        }
+    for coroutine in stacks.coroutines.drain(..).flatten() {
+        coroutine.abandon();
     }
+    runtime.inner.borrow_mut().stacks.clear();
     runtime.message.set(None);
     runtime.unwinding.reset();
     runtime.locals.borrow_mut().reset();

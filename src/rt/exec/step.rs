@@ -43,8 +43,8 @@ impl Runtime {
     /// The object behind a shim, unless its memory is gone.
     #[inline]
     pub(super) fn resolve(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
-        let (threads, ended) = (&inner.threads, &inner.ended);
-        let locate = |address| self.locate(threads, ended, address);
+        let (stacks, ended) = (&inner.stacks, &inner.ended);
+        let locate = |address| self.locate(stacks, ended, address);
         let Target {
             address,
             kind,
@@ -161,9 +161,7 @@ impl Runtime {
         }
         let me = self.current.get();
         self.pulse.beat(me, site);
-        let mut inner = self.inner.borrow_mut();
-        let running = inner.threads[me.index()].as_mut();
-        let outcome = running.and_then(|running| running.outcome.take());
+        let outcome = self.outcome.take();
         assert!(
             outcome.is_some(),
             "dpor bug: {me:?} was resumed without an outcome"
@@ -220,12 +218,7 @@ impl Inner {
     /// Notes what is to be done next, for the loop that resumes coroutines.
     pub(crate) fn take(&mut self, next: Next) {
         match next {
-            Next::Ran(thread, outcome) => {
-                self.next = Some(thread);
-                if let Some(Some(running)) = self.threads.get_mut(thread.index()) {
-                    running.outcome = Some(outcome);
-                }
-            }
+            Next::Ran(thread, outcome) => self.next = Some((thread, outcome)),
             Next::Ended(end) => self.end = Some(end),
         }
     }
