@@ -80,8 +80,7 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         heads.clear();
         heads.resize(run.trace.threads(), UNKNOWN);
-        let impossible =
-            (second.predecessor).is_some_and(|p| run.clocks.before(run.trace, first, p));
+        let impossible = (second.predecessor).is_some_and(|p| run.clocks.before(first, p));
         let second_at = second.race.map(|race| run.clocks.races()[race].second);
         Walk {
             run,
@@ -216,7 +215,7 @@ impl<'a> Walk<'a> {
         match self.known {
             None => {
                 let (thread, index) = self.owner;
-                self.run.clocks.clock(self.run.trace, position, thread) <= index
+                self.run.clocks.clock(position, thread) <= index
             }
             Some(known) => {
                 let found = known
@@ -255,7 +254,7 @@ impl<'a> Walk<'a> {
             let threads = (0..trace.threads() as u32).map(ThreadId);
             for thread in threads {
                 let head = self.event(thread);
-                if head != NOWHERE && clocks.before(trace, head, predecessor) {
+                if head != NOWHERE && clocks.before(head, predecessor) {
                     return false;
                 }
             }

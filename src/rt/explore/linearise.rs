@@ -26,7 +26,7 @@ pub(crate) fn past(trace: &Trace, clocks: &HappensBefore, of: &[(ThreadId, u32)]
             .take(n as usize);
         if let Some(last) = positions.last() {
             for (other, count) in counts.iter_mut().enumerate() {
-                let known = clocks.clock(trace, last, ThreadId(other as u32));
+                let known = clocks.clock(last, ThreadId(other as u32));
                 *count = known.max(*count);
             }
         }
@@ -66,7 +66,7 @@ pub(crate) fn fewest_switches(
                 let position = events[thread][next[thread] as usize];
                 let may_happen = (0..counts.len()).all(|other| {
                     let id = ThreadId(other as u32);
-                    other == thread || clocks.clock(trace, position, id) <= next[other]
+                    other == thread || clocks.clock(position, id) <= next[other]
                 });
                 if !may_happen {
                     break;

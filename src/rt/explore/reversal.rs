@@ -244,7 +244,7 @@ impl Reversal {
     ) -> bool {
         let Finished { trace, clocks, .. } = *run;
         if let Some(predecessor) = second.predecessor
-            && clocks.before(trace, first, predecessor)
+            && clocks.before(first, predecessor)
         {
             return false;
         }
@@ -272,7 +272,7 @@ impl Reversal {
             if self.done[thread.index()] {
                 continue;
             }
-            let outside = clocks.clock(trace, position, e.thread) > e.index;
+            let outside = clocks.clock(position, e.thread) > e.index;
             if !outside {
                 counts |= carries_count(event.label.class());
                 self.items.push(Item {
@@ -354,12 +354,12 @@ impl Reversal {
                 return true;
             };
             if let Some(predecessor) = self.predecessor
-                && run.clocks.before(run.trace, position, predecessor)
+                && run.clocks.before(position, predecessor)
             {
                 return false;
             }
             self.items
-                .retain(|item| !run.clocks.before(run.trace, position, item.position));
+                .retain(|item| !run.clocks.before(position, item.position));
         }
     }
 
@@ -430,7 +430,7 @@ impl Reversal {
             let threads = (0..run.trace.threads() as u32).map(ThreadId);
             if item.position != NOWHERE {
                 for thread in threads {
-                    let known = run.clocks.clock(run.trace, item.position, thread);
+                    let known = run.clocks.clock(item.position, thread);
                     let needed = &mut self.clock[thread.index()];
                     *needed = known.max(*needed);
                 }
@@ -451,13 +451,13 @@ impl Reversal {
     pub(crate) fn precedes(&self, run: &Finished<'_>, earlier: usize, later: usize) -> bool {
         let (a, b) = (&self.items[earlier], &self.items[later]);
         if b.position != NOWHERE {
-            return run.clocks.before(run.trace, a.position, b.position);
+            return run.clocks.before(a.position, b.position);
         }
         a.step.thread == b.step.thread
             || ordered(&run.machine.sets, a.label, b.label)
             || self
                 .predecessor
-                .is_some_and(|p| run.clocks.before(run.trace, a.position, p))
+                .is_some_and(|p| run.clocks.before(a.position, p))
     }
 }
 
@@ -506,7 +506,7 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
     let from = events.partition_point(|&p| p <= first);
     for &position in &events[from..] {
         let event = run.trace.at(position);
-        if run.clocks.before(run.trace, first, position) {
+        if run.clocks.before(first, position) {
             if event.label.is_total_on(object) {
                 // Everything behind this one happens after it, and so after `first`.
                 break;

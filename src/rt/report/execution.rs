@@ -422,7 +422,7 @@ impl<'a> Gathering<'a> {
             OpKind::Exit => start.unwrap_or(event.site),
             _ => event.site,
         };
-        let clock = |&thread: &ThreadId| self.clocks.clock(trace, position as u32, thread);
+        let clock = |&thread: &ThreadId| self.clocks.clock(position as u32, thread);
         let number = |position: usize| position + 1;
         Event {
             number: number(position),
@@ -452,7 +452,7 @@ impl<'a> Gathering<'a> {
         let mine = trace.at(position).thread;
         // Of each thread only the latest event that happens before this one can be direct.
         let latest = |&thread: &ThreadId| {
-            let mut count = self.clocks.clock(trace, position, thread);
+            let mut count = self.clocks.clock(position, thread);
             if thread == mine {
                 count -= 1;
             }
@@ -461,7 +461,7 @@ impl<'a> Gathering<'a> {
         let latest: Vec<u32> = self.threads.iter().filter_map(latest).collect();
         let covered = |&first: &u32| {
             let mut others = latest.iter();
-            others.any(|&other| other != first && self.clocks.before(trace, first, other))
+            others.any(|&other| other != first && self.clocks.before(first, other))
         };
         let direct = latest.iter().filter(|&first| !covered(first));
         let mut direct: Vec<usize> = direct.map(|&first| first as usize + 1).collect();

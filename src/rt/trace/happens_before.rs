@@ -33,24 +33,30 @@ pub(crate) struct Race {
 pub(crate) struct HappensBefore {
     /// One for each event.
     rows: Vec<Row>,
+    /// One for each event, too.
+    marks: Vec<Mark>,
     /// The rows, one after the other.
     clocks: Vec<u32>,
     accesses: Vec<Access>,
     races: Vec<Race>,
     objects: Vec<Record>,
-    scratch: Vec<u32>,
     candidates: Vec<u32>,
 }
 
-/// What there is to know of one event.
+/// The clock of an event.
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    /// Where its clock is.
+    /// Where the components of other threads are.
     start: u32,
     len: u32,
-    /// The position behind the latest event that happens before it, or 0.
-    latest: u32,
-    /// How many accesses, races and words of clocks there were before it, to undo it.
+    /// The thread of the event, and which of its events it is.
+    thread: ThreadId,
+    index: u32,
+}
+
+/// How many accesses, races and words of clocks there were before an event, to undo it.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
     accesses: u32,
     races: u32,
     clocks: u32,
@@ -83,18 +89,18 @@ struct Record {
 impl HappensBefore {
     /// How many events of `thread` happen before the event at `position` or are it.
     #[inline]
-    pub(crate) fn clock(&self, trace: &Trace, position: u32, thread: ThreadId) -> u32 {
-        let event = trace.at(position);
-        if event.thread == thread {
-            event.index + 1
+    pub(crate) fn clock(&self, position: u32, thread: ThreadId) -> u32 {
+        let row = self.rows[position as usize];
+        if row.thread == thread {
+            row.index + 1
         } else {
-            self.others(position, thread)
+            self.others(row, thread)
         }
     }
 
+    /// The component of a thread that is not the event's own.
     #[inline]
-    fn others(&self, position: u32, thread: ThreadId) -> u32 {
-        let row = self.rows[position as usize];
+    fn others(&self, row: Row, thread: ThreadId) -> u32 {
         if thread.0 < row.len {
             self.clocks[(row.start + thread.0) as usize]
         } else {
@@ -104,9 +110,9 @@ impl HappensBefore {
 
     /// Whether the event at `first` happens before the one at `second`, or is it.
     #[inline]
-    pub(crate) fn before(&self, trace: &Trace, first: u32, second: u32) -> bool {
-        let event = trace.at(first);
-        self.clock(trace, second, event.thread) > event.index
+    pub(crate) fn before(&self, first: u32, second: u32) -> bool {
+        let Row { thread, index, .. } = self.rows[first as usize];
+        self.clock(second, thread) > index
     }
 
     /// The races, in the order of their second events.
@@ -116,17 +122,16 @@ impl HappensBefore {
 
     /// How many races have a second event before `position`.
     pub(crate) fn races_before(&self, position: usize) -> usize {
-        let row = self.rows.get(position);
-        row.map_or(self.races.len(), |row| row.races as usize)
+        let mark = self.marks.get(position);
+        mark.map_or(self.races.len(), |mark| mark.races as usize)
     }
 
     /// The races whose second event is the one at `position`.
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> &[Race] {
         let at = position as usize;
-        let from = self.rows[at].races as usize;
-        let to = self.rows.get(at + 1).map(|row| row.races as usize);
-        &self.races[from..to.unwrap_or(self.races.len())]
+        let from = self.marks[at].races as usize;
+        &self.races[from..self.races_before(at + 1)]
     }
 
     /// The positions of the events on `object`, in order.
@@ -189,7 +194,7 @@ impl HappensBefore {
         if length >= self.rows.len() {
             return;
         }
-        let mark = self.rows[length];
+        let mark = self.marks[length];
         while self.accesses.len() > mark.accesses as usize {
             let Some(access) = self.accesses.pop() else {
                 break;
@@ -204,12 +209,14 @@ impl HappensBefore {
         self.races.truncate(mark.races as usize);
         self.clocks.truncate(mark.clocks as usize);
         self.rows.truncate(length);
+        self.marks.truncate(length);
     }
 
     /// Gives a clock to every event of `trace` that has none yet, and finds its races.
     pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
         let new = trace.len() - self.rows.len();
         self.rows.reserve(new);
+        self.marks.reserve(new);
         self.accesses.reserve(new);
         for position in self.rows.len()..trace.len() {
             self.add(trace, sets, position as u32);
@@ -223,29 +230,25 @@ impl HappensBefore {
             Some(p) => (self.rows[p as usize].start, self.rows[p as usize].len),
             None => (0, 0),
         };
-        let inherited = Row {
+        self.rows.push(Row {
             start,
             len,
-            latest: predecessor.map_or(0, |p| p + 1),
+            thread: event.thread,
+            index: event.index,
+        });
+        self.marks.push(Mark {
             accesses: self.accesses.len() as u32,
             races: self.races.len() as u32,
             clocks: self.clocks.len() as u32,
-        };
-        self.rows.push(inherited);
+        });
         if event.previous != NOWHERE && self.is_own(event, position) {
             return;
         }
-        // Until something is joined, the clock is the predecessor's row; then it is `scratch`.
-        let mut joined = false;
-        let mut inherit = inherited;
         if let Some(p) = predecessor
             && event.previous == NOWHERE
         {
             // A first event comes after its spawn, which is another thread's event.
-            self.load(inherited);
-            self.join(trace, p);
-            joined = true;
-            inherit.len = 0;
+            self.join(p);
         }
 
         let label = event.label;
@@ -253,19 +256,14 @@ impl HappensBefore {
         match label.class() {
             Class::Local | Class::Spawn => {}
             Class::LetGo => {
-                // Behind everything that had happened when nothing else could run.
-                if !joined {
-                    self.load(inherited);
-                    joined = true;
-                }
-                // The latest event of each thread before that moment carries the thread's earlier
-                // ones.
+                // Behind everything that had happened when nothing else could run. The latest event of
+                // each thread before that moment carries the thread's earlier ones.
                 for thread in (0..trace.threads() as u32).map(ThreadId) {
                     if thread != event.thread
                         && let Some(earlier) = trace.previous_of(thread, event.quiet_at)
-                        && !self.covers(thread, trace.at(earlier).index)
+                        && !self.before(earlier, position)
                     {
-                        self.join(trace, earlier);
+                        self.join(earlier);
                     }
                 }
             }
@@ -288,20 +286,10 @@ impl HappensBefore {
                 candidates.dedup();
             }
             for &first in &candidates {
-                let earlier = trace.at(first);
-                let covered = if joined {
-                    self.covers(earlier.thread, earlier.index)
-                } else {
-                    self.row_value(inherit, earlier.thread) > earlier.index
-                };
-                if covered || !ordered(sets, earlier.label, label) {
+                if self.before(first, position) || !ordered(sets, trace.at(first).label, label) {
                     continue;
                 }
-                if !joined {
-                    self.load(inherit);
-                    joined = true;
-                }
-                self.join(trace, first);
+                self.join(first);
                 self.races.push(Race {
                     first,
                     second: position,
@@ -309,12 +297,6 @@ impl HappensBefore {
             }
             candidates.clear();
             self.candidates = candidates;
-        }
-        if joined {
-            let row = &mut self.rows[position as usize];
-            row.start = self.clocks.len() as u32;
-            row.len = self.scratch.len() as u32;
-            self.clocks.extend_from_slice(&self.scratch);
         }
     }
 
@@ -341,46 +323,32 @@ impl HappensBefore {
         true
     }
 
-    fn row_value(&self, row: Row, thread: ThreadId) -> u32 {
-        if thread.0 < row.len {
-            self.clocks[(row.start + thread.0) as usize]
-        } else {
-            0
+    /// Joins the clock of the event at `position` into that of the last one, which has to be behind all others
+    /// or still its predecessor's.
+    fn join(&mut self, position: u32) {
+        let at = self.rows.len() - 1;
+        let (theirs, mut ours) = (self.rows[position as usize], self.rows[at]);
+        let own = theirs.thread.0;
+        let clocks = self.marks[at].clocks;
+        if self.clocks.len() == clocks as usize {
+            // From here on it has words of its own.
+            let start = ours.start as usize;
+            self.clocks
+                .extend_from_within(start..start + ours.len as usize);
+            ours.start = clocks;
         }
-    }
-
-    fn load(&mut self, row: Row) {
-        self.scratch.clear();
-        self.scratch
-            .extend_from_slice(&self.clocks[row.start as usize..(row.start + row.len) as usize]);
-    }
-
-    fn covers(&self, thread: ThreadId, index: u32) -> bool {
-        self.scratch.get(thread.index()).is_some_and(|&n| n > index)
-    }
-
-    /// Joins the clock of the event at `position` into `scratch`.
-    fn join(&mut self, trace: &Trace, position: u32) {
-        if let Some(Row { latest, .. }) = self.rows.last_mut() {
-            *latest = (*latest).max(position + 1);
-        }
-        let row = self.rows[position as usize];
-        let event = trace.at(position);
-        let own = event.thread.index();
-        let len = (row.len as usize).max(own + 1);
-        if self.scratch.len() < len {
-            self.scratch.resize(len, 0);
-        }
+        ours.len = ours.len.max(theirs.len).max(own + 1);
+        self.clocks.resize((ours.start + ours.len) as usize, 0);
+        self.rows[at] = ours;
+        let (earlier, mine) = self.clocks.split_at_mut(ours.start as usize);
         // The row leaves out the owner's own component, which must not count here.
-        let before = self.scratch[own];
-        let theirs = &self.clocks[row.start as usize..(row.start + row.len) as usize];
-        for (ours, &theirs) in self.scratch.iter_mut().zip(theirs) {
-            *ours = (*ours).max(theirs);
+        let before = mine[own as usize];
+        let theirs_start = theirs.start as usize;
+        let their_words = &earlier[theirs_start..theirs_start + theirs.len as usize];
+        for (mine, &word) in mine.iter_mut().zip(their_words) {
+            *mine = (*mine).max(word);
         }
-        self.scratch[own] = before;
-        if self.scratch[own] < event.index + 1 {
-            self.scratch[own] = event.index + 1;
-        }
+        mine[own as usize] = before.max(theirs.index + 1);
     }
 
     /// Collects the accesses to `object` that an event of `thread` may be ordered behind.

@@ -45,7 +45,7 @@ impl TraceKey {
         }
         let mut past = 0u64;
         for thread in (0..names.thread_count() as u32).map(ThreadId) {
-            let clock = clocks.clock(trace, position, thread);
+            let clock = clocks.clock(position, thread);
             if clock > 0 {
                 past = past.wrapping_add(hash((path(names, thread), clock)));
             }

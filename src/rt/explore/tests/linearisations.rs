@@ -24,7 +24,7 @@ fn fewest(driver: &Driver, done: &mut Vec<u32>, last: Option<ThreadId>) -> usize
         let me = event.thread.index();
         let ready = done[me] == event.index
             && (0..done.len())
-                .all(|t| t == me || clocks.clock(trace, position, ThreadId(t as u32)) <= done[t]);
+                .all(|t| t == me || clocks.clock(position, ThreadId(t as u32)) <= done[t]);
         if ready {
             done[me] += 1;
             let switch = usize::from(last.is_some_and(|last| last != event.thread));
