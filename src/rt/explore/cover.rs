@@ -307,10 +307,10 @@ impl<'a> Walk<'a> {
             }
             if COUNTED.iter().any(|&class| clocks.knows(object, class)) {
                 // The labels have counts, which depend on what happened to the object before.
-                let events = clocks.events_on(object);
-                let from = events.partition_point(|&p| p <= self.first);
+                let (_, later) = clocks.split_on(object, self.first);
                 let mut state = state_before(self.run, self.first, object);
-                for &position in &events[from..] {
+                // The first event is behind itself, and no item.
+                for &position in later {
                     if !self.is_item(position) {
                         continue;
                     }

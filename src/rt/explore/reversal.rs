@@ -177,9 +177,8 @@ fn shut_out(
     mut found: impl FnMut(u32),
 ) {
     let earlier = |object: ObjectId| {
-        let events = run.clocks.events_on(object);
-        let end = events.partition_point(|&p| p < position);
-        events[..end].iter().rev().copied()
+        let (earlier, _) = run.clocks.split_on(object, position);
+        earlier.iter().rev().copied()
     };
     match operation.kind {
         OpKind::Wait { set, .. } => {
@@ -502,9 +501,9 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
         // Everything behind it happens after it.
         return state;
     }
-    let events = run.clocks.events_on(object);
-    let from = events.partition_point(|&p| p <= first);
-    for &position in &events[from..] {
+    let (_, later) = run.clocks.split_on(object, first);
+    // The first event is behind itself, too.
+    for &position in later {
         let event = run.trace.at(position);
         if run.clocks.before(first, position) {
             if event.label.is_total_on(object) {
@@ -520,8 +519,7 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
 
 /// The state of `object` directly before the event at `position`.
 pub(crate) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) -> State {
-    let events = run.clocks.events_on(object);
-    let here = events.partition_point(|&p| p < position);
+    let (earlier, later) = run.clocks.split_on(object, position);
     let initial = run.machine.initial(object);
     let apply = |state: &mut State, position: u32| {
         let event = run.trace.at(position);
@@ -530,27 +528,26 @@ pub(crate) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) 
         }
     };
     // The event itself knows, if its object is this one and the state fits in a word.
-    if let Some(&at) = events.get(here)
-        && at == position
-        && let event = run.trace.at(at)
+    if later.first() == Some(&position)
+        && let event = run.trace.at(position)
         && event.operation.object == object
         && let Some(word) = event.before
     {
         return initial.unpack(word);
     }
     // Otherwise the latest event before it that knows, and then what it did itself.
-    let known = events[..here].iter().rposition(|&p| {
+    let known = earlier.iter().rposition(|&p| {
         let event = run.trace.at(p);
         event.operation.object == object && event.before.is_some()
     });
     let (mut state, from) = match known {
         Some(index) => {
-            let word = run.trace.at(events[index]).before.unwrap_or_default();
+            let word = run.trace.at(earlier[index]).before.unwrap_or_default();
             (initial.unpack(word), index)
         }
         None => (initial.clone(), 0),
     };
-    for &p in &events[from..here] {
+    for &p in &earlier[from..] {
         apply(&mut state, p);
     }
     state

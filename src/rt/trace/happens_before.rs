@@ -33,8 +33,6 @@ pub(crate) struct Race {
 pub(crate) struct HappensBefore {
     /// One for each event.
     rows: Vec<Row>,
-    /// One for each event, too.
-    marks: Vec<Mark>,
     /// The rows, one after the other.
     clocks: Vec<u32>,
     accesses: Vec<Access>,
@@ -43,20 +41,18 @@ pub(crate) struct HappensBefore {
     candidates: Vec<u32>,
 }
 
-/// The clock of an event.
+/// What there is to know of one event.
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    /// Where the components of other threads are.
-    start: u32,
-    len: u32,
     /// The thread of the event, and which of its events it is.
     thread: ThreadId,
     index: u32,
-}
-
-/// How many accesses, races and words of clocks there were before an event, to undo it.
-#[derive(Clone, Copy, Debug)]
-struct Mark {
+    /// Where its clock is, without its own component.
+    start: u32,
+    len: u32,
+    /// How many events there were before it on its object, or on the last of several.
+    rank: u32,
+    /// How many accesses, races and words of clocks there were before it, to undo it.
     accesses: u32,
     races: u32,
     clocks: u32,
@@ -122,15 +118,15 @@ impl HappensBefore {
 
     /// How many races have a second event before `position`.
     pub(crate) fn races_before(&self, position: usize) -> usize {
-        let mark = self.marks.get(position);
-        mark.map_or(self.races.len(), |mark| mark.races as usize)
+        let row = self.rows.get(position);
+        row.map_or(self.races.len(), |row| row.races as usize)
     }
 
     /// The races whose second event is the one at `position`.
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> &[Race] {
         let at = position as usize;
-        let from = self.marks[at].races as usize;
+        let from = self.rows[at].races as usize;
         &self.races[from..self.races_before(at + 1)]
     }
 
@@ -139,6 +135,20 @@ impl HappensBefore {
         self.objects
             .get(object.index())
             .map_or(&[], |record| &record.events)
+    }
+
+    /// [`HappensBefore::events_on`] in two: those before `position`, and from there on.
+    #[inline]
+    pub(crate) fn split_on(&self, object: ObjectId, position: u32) -> (&[u32], &[u32]) {
+        let events = self.events_on(object);
+        // The event there knows, if it is one of them.
+        let rank = self
+            .rows
+            .get(position as usize)
+            .map(|row| row.rank as usize);
+        let known = rank.filter(|&rank| events.get(rank) == Some(&position));
+        let at = known.unwrap_or_else(|| events.partition_point(|&p| p < position));
+        events.split_at(at)
     }
 
     /// Whether an event of this class may have touched `object`: it has in this execution or in an
@@ -194,7 +204,7 @@ impl HappensBefore {
         if length >= self.rows.len() {
             return;
         }
-        let mark = self.marks[length];
+        let mark = self.rows[length];
         while self.accesses.len() > mark.accesses as usize {
             let Some(access) = self.accesses.pop() else {
                 break;
@@ -209,14 +219,12 @@ impl HappensBefore {
         self.races.truncate(mark.races as usize);
         self.clocks.truncate(mark.clocks as usize);
         self.rows.truncate(length);
-        self.marks.truncate(length);
     }
 
     /// Gives a clock to every event of `trace` that has none yet, and finds its races.
     pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
         let new = trace.len() - self.rows.len();
         self.rows.reserve(new);
-        self.marks.reserve(new);
         self.accesses.reserve(new);
         for position in self.rows.len()..trace.len() {
             self.add(trace, sets, position as u32);
@@ -231,12 +239,11 @@ impl HappensBefore {
             None => (0, 0),
         };
         self.rows.push(Row {
-            start,
-            len,
             thread: event.thread,
             index: event.index,
-        });
-        self.marks.push(Mark {
+            start,
+            len,
+            rank: 0,
             accesses: self.accesses.len() as u32,
             races: self.races.len() as u32,
             clocks: self.clocks.len() as u32,
@@ -279,24 +286,19 @@ impl HappensBefore {
                 self.record(position, event.thread, object, class);
             }
         }
-        if !self.candidates.is_empty() {
-            let mut candidates = std::mem::take(&mut self.candidates);
-            if candidates.len() > 1 {
-                candidates.sort_unstable_by(|a, b| b.cmp(a));
-                candidates.dedup();
-            }
-            for &first in &candidates {
-                if self.before(first, position) || !ordered(sets, trace.at(first).label, label) {
-                    continue;
-                }
+        if self.candidates.len() > 1 {
+            self.candidates.sort_unstable_by(|a, b| b.cmp(a));
+            self.candidates.dedup();
+        }
+        for at in 0..self.candidates.len() {
+            let first = self.candidates[at];
+            if !self.before(first, position) && ordered(sets, trace.at(first).label, label) {
                 self.join(first);
                 self.races.push(Race {
                     first,
                     second: position,
                 });
             }
-            candidates.clear();
-            self.candidates = candidates;
         }
     }
 
@@ -317,6 +319,9 @@ impl HappensBefore {
         {
             return false;
         }
+        if let Some(row) = self.rows.last_mut() {
+            row.rank = record.events.len() as u32;
+        }
         let access = self.accesses.len() as u32;
         self.accesses
             .push(record.access(event.thread, object, class, position, access));
@@ -329,13 +334,12 @@ impl HappensBefore {
         let at = self.rows.len() - 1;
         let (theirs, mut ours) = (self.rows[position as usize], self.rows[at]);
         let own = theirs.thread.0;
-        let clocks = self.marks[at].clocks;
-        if self.clocks.len() == clocks as usize {
+        if self.clocks.len() == ours.clocks as usize {
             // From here on it has words of its own.
             let start = ours.start as usize;
             self.clocks
                 .extend_from_within(start..start + ours.len as usize);
-            ours.start = clocks;
+            ours.start = ours.clocks;
         }
         ours.len = ours.len.max(theirs.len).max(own + 1);
         self.clocks.resize((ours.start + ours.len) as usize, 0);
@@ -406,6 +410,9 @@ impl HappensBefore {
         }
         let record = &mut self.objects[object.index()];
         record.owner = (record.events.is_empty() || record.owner == Some(thread)).then_some(thread);
+        if let Some(row) = self.rows.last_mut() {
+            row.rank = record.events.len() as u32;
+        }
         let access = self.accesses.len() as u32;
         self.accesses
             .push(record.access(thread, object, class, position, access));
