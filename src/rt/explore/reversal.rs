@@ -20,6 +20,7 @@ use crate::rt::object::State;
 use crate::rt::trace::dependency::{
     Class, Label, Nature, changes_value, classify, commutes, ordered,
 };
+use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{NOWHERE, Site};
@@ -103,7 +104,9 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
     // (a) Direct.
     for (number, race) in run.clocks.races().iter().enumerate() {
         let kind = &trace.at(race.second).operation.kind;
-        if enables(trace.at(race.first).label.class(), kind) {
+        if enables(trace.at(race.first).label.class(), kind)
+            || kind.may_have_to_wait() && lets_in(run, race)
+        {
             continue;
         }
         let outcomes = outcomes(run, kind);
@@ -153,6 +156,22 @@ fn enables(first: Class, second: &OpKind) -> bool {
         OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => first == Class::OnceEnd,
         OpKind::Taken { .. } => first == Class::Received,
         _ => false,
+    }
+}
+
+/// Whether the second event had to wait for the first, as far as that can be told at once: nothing was done to
+/// its object between the two, and before the first it could not happen. What else might let it in conflicts
+/// with it, and so happens after it if it comes behind it.
+fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
+    let (first, second) = (run.trace.at(race.first), run.trace.at(race.second));
+    let Operation { object, kind } = second.operation;
+    let between = || run.clocks.split_on(object, race.second).0.last() != Some(&race.first);
+    let Some(before) = first.before else {
+        return false;
+    };
+    first.operation.object == object && !between() && {
+        let state = run.machine.initial(object).unpack(before);
+        !state.enabled(second.thread, &kind)
     }
 }
 
