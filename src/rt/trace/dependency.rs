@@ -63,7 +63,18 @@ impl Label {
 
     #[inline]
     pub(crate) const fn class(self) -> Class {
-        ALL[(self.0 >> 32) as u8 as usize]
+        ALL[self.number() as usize]
+    }
+
+    /// The number of its class, which is less than 64.
+    #[inline]
+    const fn number(self) -> u32 {
+        (self.0 >> 32) as u32 % 64
+    }
+
+    #[inline]
+    const fn is_wait(self) -> bool {
+        self.number() == Class::Wait as u32
     }
 
     /// For a message that was sent into a bounded channel its room, up to 255; otherwise 0.
@@ -84,7 +95,7 @@ impl Label {
     /// Whether every later event on `object` happens after this one.
     #[inline]
     pub(crate) fn is_total_on(&self, object: ObjectId) -> bool {
-        self.object() == object && self.class().slot() == 0
+        self.object() == object && TOTAL.has(self.number())
     }
 
     /// The label of an operation that ended like this on an object of this nature.
@@ -334,6 +345,19 @@ pub(crate) const CONFLICTING_SLOTS: [u32; ALL.len()] = {
     table
 };
 
+/// The classes whose events cut an object's history in two.
+const TOTAL: Classes = {
+    let mut total = Classes::NONE;
+    let mut i = 0;
+    while i < ALL.len() {
+        if ALL[i].slot() == 0 {
+            total.add(ALL[i]);
+        }
+        i += 1;
+    }
+    total
+};
+
 /// The slots of the events that change a value, behind which a wait may be ordered.
 pub(crate) const CHANGING_SLOTS: u32 = {
     let mut slots = 0;
@@ -347,37 +371,62 @@ pub(crate) const CHANGING_SLOTS: u32 = {
     slots
 };
 
+/// [`Class::conflicts`] as a table, by number.
+const CONFLICTS: [Classes; 64] = {
+    let mut table = [Classes::NONE; 64];
+    let mut i = 0;
+    while i < ALL.len() {
+        table[i] = ALL[i].conflicts();
+        i += 1;
+    }
+    table
+};
+
+/// Those that conflict with some classes only if their numbers say so.
+const NUMBERED: Classes = Classes::of(&[
+    Class::Drop,
+    Class::Arrive,
+    Class::Leave,
+    Class::Notify,
+    Class::Awake,
+    Class::Sent,
+    Class::HandOver,
+    Class::Received,
+    Class::Taken,
+]);
+
 /// Whether two events of different threads, which happened in this order, are ordered by what they
 /// do to objects.
 #[inline]
 pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
-    related(
-        sets,
-        earlier,
-        later,
-        later.count() == 1 || earlier.count() == 1,
-    )
+    related(sets, earlier, later, || {
+        later.count() == 1 || earlier.count() == 1
+    })
 }
 
 /// Whether an operation that was `pending` when the event happened could have been executed before
 /// it without being ordered with it: `p` diamond `e` of the papers.
 #[inline]
 pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
-    !related(sets, pending, event, event.count() < 3)
+    !related(sets, pending, event, || event.count() < 3)
 }
 
 /// `last` says whether one of two releases or arrivals is the last in one of their orders.
 #[inline]
-fn related(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
-    if a.class() == Class::Wait {
+fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> bool {
+    if a.is_wait() {
         return changes_value(b.class()) && sets.has(a.object(), b.object());
     }
-    if b.class() == Class::Wait {
+    if b.is_wait() {
         return changes_value(a.class()) && sets.has(b.object(), a.object());
     }
-    if a.object() != b.object() || !a.class().conflicts().contains(b.class()) {
-        return false;
-    }
+    a.object() == b.object()
+        && CONFLICTS[a.number() as usize].has(b.number())
+        && (!NUMBERED.has(a.number()) || meet(a, b, last()))
+}
+
+/// Whether the numbers of two labels that conflict say that they do.
+fn meet(a: Label, b: Label, last: bool) -> bool {
     match (a.class(), b.class()) {
         (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
         // Only the last arrival lets the others go.
@@ -386,15 +435,15 @@ fn related(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
         (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => {
             a.count() == b.count() || a.count() == MANY || b.count() == MANY
         }
-        (Class::Sent | Class::HandOver, Class::Received) => meets(a, b),
-        (Class::Received, Class::Sent | Class::HandOver) => meets(b, a),
+        (Class::Sent | Class::HandOver, Class::Received) => suits(a, b),
+        (Class::Received, Class::Sent | Class::HandOver) => suits(b, a),
         (Class::Received, Class::Taken) | (Class::Taken, Class::Received) => a.count() == b.count(),
         _ => true,
     }
 }
 
 /// Whether a receive takes this message, or makes room for it.
-fn meets(sent: Label, received: Label) -> bool {
+fn suits(sent: Label, received: Label) -> bool {
     match sent.room() {
         0 => sent.count() == received.count(),
         u8::MAX => true,

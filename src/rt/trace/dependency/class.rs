@@ -155,11 +155,11 @@ impl Classes {
     pub(crate) const NONE: Classes = Classes(0);
 
     #[inline]
-    pub(crate) fn add(&mut self, class: Class) {
+    pub(crate) const fn add(&mut self, class: Class) {
         self.0 |= 1 << class as u32;
     }
 
-    const fn of(classes: &[Class]) -> Classes {
+    pub(super) const fn of(classes: &[Class]) -> Classes {
         let mut bits = 0;
         let mut i = 0;
         while i < classes.len() {
@@ -169,8 +169,15 @@ impl Classes {
         Classes(bits)
     }
 
+    #[inline]
     pub(crate) const fn contains(self, class: Class) -> bool {
-        self.0 >> class as u32 & 1 == 1
+        self.has(class as u32)
+    }
+
+    /// [`Classes::contains`] for the class with this number.
+    #[inline]
+    pub(super) const fn has(self, number: u32) -> bool {
+        self.0 >> number & 1 == 1
     }
 }
 
