@@ -57,6 +57,7 @@ use std::thread;
 use generator::{Gn, LocalGenerator, Scope};
 
 use crate::rt::Body;
+use kept::{KEPT, Kept};
 
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -73,11 +74,13 @@ pub(crate) enum Resumed {
     Overflowed,
 }
 
-/// The stacks of one exploration, all of one size. They stay on the OS thread that made the pool.
+/// The stacks of one exploration, all of one size. What is idle at its end is [`kept`](Kept) for
+/// another.
 pub(crate) struct Pool {
     stack_bytes: usize,
     run: fn(Body),
     idle: Vec<Coroutine>,
+    kept: &'static Kept,
 }
 
 impl Pool {
@@ -89,16 +92,16 @@ impl Pool {
             stack_bytes: stack_bytes.next_multiple_of(PAGE),
             run,
             idle: Vec::new(),
+            kept: &KEPT,
         }
     }
 
     /// Puts `body` on an idle stack, or on a new one. It does not run yet. Panics if the system has
     /// no memory for another stack.
     pub(crate) fn start(&mut self, body: Body) -> Coroutine {
-        let coroutine = match self.idle.pop() {
-            Some(idle) => idle,
-            None => Coroutine::new(self.stack_bytes, self.run),
-        };
+        let idle = self.idle.pop().or_else(|| self.kept.take(self.stack_bytes));
+        let coroutine = idle.unwrap_or_else(|| Coroutine::new(self.stack_bytes));
+        coroutine.control.run.set(self.run);
         coroutine.control.body.set(Some(body));
         coroutine.control.state.set(State::Ready);
         coroutine
@@ -119,6 +122,12 @@ impl Pool {
     }
 }
 
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.kept.keep(std::mem::take(&mut self.idle));
+    }
+}
+
 /// A body on a stack.
 ///
 /// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise.
@@ -131,11 +140,11 @@ pub(crate) struct Coroutine {
 }
 
 impl Coroutine {
-    fn new(stack_bytes: usize, run: fn(Body)) -> Coroutine {
+    fn new(stack_bytes: usize) -> Coroutine {
         let control = Rc::new(Control {
             state: Cell::new(State::Idle),
             body: Cell::new(None),
-            run,
+            run: Cell::new(Body::run),
             panic: Cell::new(None),
             scope: Cell::new(ptr::null_mut()),
         });
@@ -312,7 +321,7 @@ struct Control {
     state: Cell<State>,
     body: Cell<Option<Body>>,
     /// Calls a body.
-    run: fn(Body),
+    run: Cell<fn(Body)>,
     /// The payload if the last body panicked.
     panic: Cell<Option<Payload>>,
     /// The generator's end of the switch, in a frame at the top of the stack.
@@ -324,7 +333,7 @@ impl Control {
     fn serve(&self) {
         while let Some(body) = self.body.take() {
             // An unwind cannot cross the switch, so it ends here.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.run)(body))) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.run.get())(body))) {
                 self.panic.set(Some(payload));
             }
             self.switch_back(State::Idle);
@@ -341,5 +350,6 @@ impl Control {
     }
 }
 
+mod kept;
 #[cfg(test)]
 mod tests;

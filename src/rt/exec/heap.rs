@@ -42,6 +42,7 @@ use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::mem;
 use std::ptr;
+use std::sync::OnceLock;
 
 use super::coroutine::leave_room;
 use crate::rt::trace::{NOWHERE, verdict};
@@ -561,12 +562,15 @@ pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout
 /// Whether the global allocator of this program reports to this module. Without it, no object on
 /// the heap has a stable name.
 pub(crate) fn installed() -> bool {
-    let heap = Heap::new();
-    heap.attach(|| {
-        heap.record(true);
-        let probe = std::hint::black_box(Box::new(0_u64));
-        heap.record(false);
-        heap.find((&raw const *probe).addr()).is_some()
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        let heap = Heap::new();
+        heap.attach(|| {
+            heap.record(true);
+            let probe = std::hint::black_box(Box::new(0_u64));
+            heap.record(false);
+            heap.find((&raw const *probe).addr()).is_some()
+        })
     })
 }
 

@@ -14,7 +14,7 @@ fn suspended(resumed: Resumed) {
     assert!(matches!(resumed, Resumed::Suspended), "{resumed:?}");
 }
 
-fn finished(resumed: Resumed) {
+pub(super) fn finished(resumed: Resumed) {
     assert!(matches!(resumed, Resumed::Finished(Ok(()))), "{resumed:?}");
 }
 
