@@ -194,18 +194,21 @@ impl Machine {
     /// yet.
     #[inline]
     pub(crate) fn meet(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
+        if !matches!(self.objects.get(object.index()), Some(Some(_))) {
+            self.make(object, kind, value);
+        }
+    }
+
+    fn make(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
         if self.objects.len() <= object.index() {
             self.objects.resize_with(object.index() + 1, || None);
         }
-        let slot = &mut self.objects[object.index()];
-        if slot.is_none() {
-            let state = State::new(kind, value);
-            *slot = Some(Object {
-                initial: state.clone(),
-                state,
-            });
-            self.touched.push(object);
-        }
+        let state = State::new(kind, value);
+        self.objects[object.index()] = Some(Object {
+            initial: state.clone(),
+            state,
+        });
+        self.touched.push(object);
     }
 
     /// The object that stands for the end of `thread`.

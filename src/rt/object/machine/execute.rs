@@ -34,6 +34,36 @@ impl Thread {
     }
 }
 
+impl Thread {
+    /// The thread does this to an object in this state.
+    #[inline(always)]
+    fn use_object(&mut self, state: &mut State, step: Step, operation: &Operation) -> Executed {
+        let kind = &operation.kind;
+        let alternatives = state.alternatives(kind);
+        let before = state.pack();
+        let shown = state.polled();
+        let outcome = state.apply(step.thread, kind, step.alternative);
+        let looks = only_looks(kind) && outcome.succeeded();
+        // A dropped sender is a change even if it is not the last one: which one is the last
+        // depends on the order.
+        let changed = !looks && state.polled() != shown || matches!(kind, OpKind::DropSender);
+        if is_silent(kind, outcome) {
+            // Neither a change nor a look.
+        } else if changed {
+            self.spin.change();
+            self.let_go_in_a_row = 0;
+        } else if outcome != Outcome::Done || looks {
+            // A lock that was taken was free.
+            let seen = if looks { shown & !3 } else { shown };
+            self.spin.read(operation.object, seen);
+        }
+        Executed {
+            alternatives,
+            ..Executed::plainly(outcome, state.label(operation, outcome), before)
+        }
+    }
+}
+
 impl Executed {
     /// A step that could only come out in one way.
     #[inline]
@@ -279,27 +309,8 @@ impl Machine {
                 let Some(object) = &mut self.objects[operation.object.index()] else {
                     unmet(operation.object)
                 };
-                executed.alternatives = object.state.alternatives(kind);
-                executed.before = object.state.pack();
-                let shown = object.state.polled();
-                executed.outcome = object.state.apply(thread, kind, step.alternative);
-                executed.label = object.state.label(operation, executed.outcome);
-                let looks = only_looks(kind) && (executed.outcome.succeeded());
-                // A dropped sender is a change even if it is not the last one: which one is the last
-                // depends on the order.
-                let changed =
-                    !looks && object.state.polled() != shown || matches!(kind, OpKind::DropSender);
                 let entry = &mut self.threads[thread.index()];
-                if is_silent(kind, executed.outcome) {
-                    // Neither a change nor a look.
-                } else if changed {
-                    entry.spin.change();
-                    entry.let_go_in_a_row = 0;
-                } else if executed.outcome != Outcome::Done || looks {
-                    // A lock that was taken was free.
-                    let seen = if looks { shown & !3 } else { shown };
-                    entry.spin.read(operation.object, seen);
-                }
+                executed = entry.use_object(&mut object.state, step, operation);
                 if is_timed(kind) {
                     entry.timeouts = match entry.timeouts {
                         _ if executed.outcome.succeeded() => (None, 0),
