@@ -170,7 +170,7 @@ fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
         return false;
     };
     first.operation.object == object && !between() && {
-        let state = run.machine.initial(object).unpack(before);
+        let state = run.machine.state(object).unpack(before);
         !state.enabled(second.thread, &kind)
     }
 }
@@ -539,7 +539,7 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
 /// The state of `object` directly before the event at `position`.
 pub(crate) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) -> State {
     let (earlier, later) = run.clocks.split_on(object, position);
-    let initial = run.machine.initial(object);
+    let state = run.machine.state(object);
     let apply = |state: &mut State, position: u32| {
         let event = run.trace.at(position);
         if event.operation.object == object {
@@ -552,7 +552,7 @@ pub(crate) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) 
         && event.operation.object == object
         && let Some(word) = event.before
     {
-        return initial.unpack(word);
+        return state.unpack(word);
     }
     // Otherwise the latest event before it that knows, and then what it did itself.
     let known = earlier.iter().rposition(|&p| {
@@ -562,9 +562,9 @@ pub(crate) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) 
     let (mut state, from) = match known {
         Some(index) => {
             let word = run.trace.at(earlier[index]).before.unwrap_or_default();
-            (initial.unpack(word), index)
+            (state.unpack(word), index)
         }
-        None => (initial.clone(), 0),
+        None => (run.machine.initial(object), 0),
     };
     for &p in &earlier[from..] {
         apply(&mut state, p);

@@ -7,7 +7,7 @@ use crate::rt::trace::operation::{AtomicType, OpKind, Outcome};
 
 /// Applies `kind` to an atomic that holds `value`; gives the new value and the outcome.
 /// Alternative 1 of a weak compare-exchange is the failure for no reason.
-#[inline]
+#[inline(always)]
 pub(crate) fn apply(ty: AtomicType, value: u64, kind: &OpKind, alternative: u32) -> (u64, Outcome) {
     match *kind {
         OpKind::Load { .. } => (value, Outcome::Value(value)),

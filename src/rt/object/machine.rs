@@ -71,7 +71,8 @@ pub(crate) struct Machine {
 #[derive(Clone, Debug)]
 struct Object {
     state: State,
-    initial: State,
+    /// What it was made with.
+    made: (ObjectKind, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -203,10 +204,9 @@ impl Machine {
         if self.objects.len() <= object.index() {
             self.objects.resize_with(object.index() + 1, || None);
         }
-        let state = State::new(kind, value);
         self.objects[object.index()] = Some(Object {
-            initial: state.clone(),
-            state,
+            state: State::new(kind, value),
+            made: (kind, value),
         });
         self.touched.push(object);
     }
@@ -235,9 +235,12 @@ impl Machine {
     }
 
     /// The state an object had when this execution met it.
-    pub(crate) fn initial(&self, object: ObjectId) -> &State {
+    pub(crate) fn initial(&self, object: ObjectId) -> State {
         match &self.objects[object.index()] {
-            Some(object) => &object.initial,
+            Some(Object {
+                made: (kind, value),
+                ..
+            }) => State::new(*kind, *value),
             None => unmet(object),
         }
     }

@@ -318,7 +318,7 @@ impl<'a> Gathering<'a> {
                 #[cfg(test)]
                 Region::Abstract(_) => ("abstract", None),
             };
-            let name = match initial {
+            let name = match &initial {
                 State::Thread { .. } => format!("end of {}", self.names.whose(object)),
                 State::Token { .. } => format!("token of {}", self.names.whose(object)),
                 _ => self.names.object(object),
@@ -329,7 +329,7 @@ impl<'a> Gathering<'a> {
                 memory,
                 // A thread of another execution may have left a name behind, but no object.
                 owner: owner.and_then(|owner| self.threads.iter().position(|&t| t == owner)),
-                initial: holds::words(object, initial, &self.names),
+                initial: holds::words(object, &initial, &self.names),
                 place: self.place(site),
             }
         });
@@ -375,7 +375,7 @@ impl<'a> Gathering<'a> {
 
     fn events(&mut self) -> Vec<Event> {
         let view = self.view;
-        let initial = |&(object, _): &(ObjectId, Site)| view.machine.initial(object).clone();
+        let initial = |&(object, _): &(ObjectId, Site)| view.machine.initial(object);
         let mut states: Vec<State> = self.objects.iter().map(initial).collect();
         let mut links = Links::default();
         let mut events = Vec::with_capacity(view.trace.len());
