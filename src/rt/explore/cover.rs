@@ -114,9 +114,8 @@ impl<'a> Walk<'a> {
     fn second_is_always_alike(&self) -> bool {
         let Operation { object, kind } = self.second.operation;
         match kind {
-            OpKind::Load { .. } | OpKind::Store { .. } | OpKind::Rmw { .. } => true,
             OpKind::Wait { .. } => false,
-            _ => self.is_cut(object),
+            kind => kind.is_always_alike() || self.is_cut(object),
         }
     }
 

@@ -495,7 +495,7 @@ pub(super) fn relabel(
             changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
         }
         OpKind::GiveUp => None,
-        _ if object == ObjectId::NONE => {
+        _ if object == ObjectId::NONE || kind.is_always_alike() => {
             Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
         }
         _ => {

@@ -13,9 +13,9 @@ use super::condvar::Condvar;
 use super::mutex::Mutex;
 use super::once::Once;
 use super::rwlock::RwLock;
-use crate::rt::trace::dependency::{ReadSets, commutes, ordered};
+use crate::rt::trace::dependency::{Label, Nature, ReadSets, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Rmw};
+use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Rmw};
 
 pub(crate) const P: ThreadId = ThreadId(1);
 pub(crate) const Q: ThreadId = ThreadId(2);
@@ -410,4 +410,31 @@ fn what_never_has_to_wait_can_happen_in_every_state() {
         }
     }
     assert!(checked >= 30, "{checked}");
+}
+
+#[test]
+fn what_is_always_alike_has_one_label_in_every_state() {
+    let object = ObjectId(0);
+    let mut checked = 0;
+    for kind in kinds() {
+        let operations = kind.operations.iter().copied();
+        for operation in operations.filter(OpKind::is_always_alike) {
+            let told = Operation {
+                object,
+                kind: operation,
+            };
+            let labels = kind.states.iter().map(|state| {
+                assert_eq!(state.alternatives(&operation), 1, "{operation:?}");
+                let mut after = state.clone();
+                let outcome = after.apply(P, &operation, 0);
+                after.label(&told, outcome)
+            });
+            let alone = Label::new(object, &operation, Outcome::Done, Nature::Plain);
+            for label in labels {
+                assert_eq!(label, alone, "{operation:?}");
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 5, "{checked}");
 }

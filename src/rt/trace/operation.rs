@@ -410,6 +410,15 @@ impl OpKind {
         )
     }
 
+    /// Whether it has the same label in whatever state its object is.
+    #[inline]
+    pub(crate) const fn is_always_alike(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Load { .. } | OpKind::Store { .. } | OpKind::Rmw { .. }
+        )
+    }
+
     /// Whether it is done to an atomic.
     #[inline]
     pub(crate) const fn is_atomic(&self) -> bool {
