@@ -304,24 +304,9 @@ impl<'a> Walk<'a> {
             if self.is_cut(object) {
                 continue;
             }
-            if COUNTED.iter().any(|&class| clocks.knows(object, class)) {
-                // The labels have counts, which depend on what happened to the object before.
-                let (_, later) = clocks.split_on(object, self.first);
-                let mut state = state_before(self.run, self.first, object);
-                // The first event is behind itself, and no item.
-                for &position in later {
-                    if !self.is_item(position) {
-                        continue;
-                    }
-                    let event = trace.at(position);
-                    let mut other = event.label;
-                    if event.operation.object == object {
-                        let outcome = state.apply(event.thread, &event.operation.kind, 0);
-                        other = state.label(&event.operation, outcome);
-                    }
-                    if !holds(other) && !self.is_gone(position) {
-                        return false;
-                    }
+            if clocks.classes_on(object).meet(COUNTED) {
+                if !self.all_counted(object, &holds) {
+                    return false;
                 }
                 continue;
             }
@@ -338,6 +323,31 @@ impl<'a> Walk<'a> {
                     && !self.is_gone(position)
             };
             if clocks.any_access(object, slots, first + 1, against) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where labels have
+    /// counts, which depend on what happened to the object before.
+    #[inline(never)]
+    fn all_counted(&mut self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+        let Finished { trace, clocks, .. } = *self.run;
+        let (_, later) = clocks.split_on(object, self.first);
+        let mut state = state_before(self.run, self.first, object);
+        // The first event is behind itself, and no item.
+        for &position in later {
+            if !self.is_item(position) {
+                continue;
+            }
+            let event = trace.at(position);
+            let mut other = event.label;
+            if event.operation.object == object {
+                let outcome = state.apply(event.thread, &event.operation.kind, 0);
+                other = state.label(&event.operation, outcome);
+            }
+            if !holds(other) && !self.is_gone(position) {
                 return false;
             }
         }

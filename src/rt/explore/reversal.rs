@@ -18,7 +18,7 @@
 
 use crate::rt::object::State;
 use crate::rt::trace::dependency::{
-    Class, Label, Nature, changes_value, classify, commutes, ordered,
+    Class, Classes, Label, Nature, changes_value, classify, commutes, ordered,
 };
 use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -244,10 +244,10 @@ fn shut_out(
 }
 
 /// The classes whose labels have a count that depends on what happened to the object before.
-pub(super) const COUNTED: [Class; 2] = [Class::Drop, Class::Arrive];
+pub(super) const COUNTED: Classes = Classes::of(&[Class::Drop, Class::Arrive]);
 
 fn carries_count(class: Class) -> bool {
-    COUNTED.contains(&class)
+    COUNTED.contains(class)
 }
 
 impl Reversal {

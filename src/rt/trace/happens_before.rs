@@ -151,11 +151,11 @@ impl HappensBefore {
         events.split_at(at)
     }
 
-    /// Whether an event of this class may have touched `object`: it has in this execution or in an
-    /// earlier one.
-    pub(crate) fn knows(&self, object: ObjectId, class: Class) -> bool {
+    /// The classes of which events have touched `object` in this execution or in an earlier one.
+    #[inline]
+    pub(crate) fn classes_on(&self, object: ObjectId) -> Classes {
         let record = self.objects.get(object.index());
-        record.is_some_and(|record| record.classes.contains(class))
+        record.map_or(Classes::NONE, |record| record.classes)
     }
 
     /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or behind it;
@@ -194,9 +194,10 @@ impl HappensBefore {
     /// The slots of the events on `object` that may change what a wait looks at. Classes that no object has
     /// together share slots, so this is less than the slots of all such classes.
     pub(crate) fn changing_slots(&self, object: ObjectId) -> u32 {
+        let known = self.classes_on(object);
         let changing = ALL.into_iter().filter(|&class| changes_value(class));
-        let known = changing.filter(|&class| self.knows(object, class));
-        known.fold(0, |slots, class| slots | 1 << class.slot())
+        let changing = changing.filter(|&class| known.contains(class));
+        changing.fold(0, |slots, class| slots | 1 << class.slot())
     }
 
     /// Forgets the events from `length` on.

@@ -159,7 +159,7 @@ impl Classes {
         self.0 |= 1 << class as u32;
     }
 
-    pub(super) const fn of(classes: &[Class]) -> Classes {
+    pub(crate) const fn of(classes: &[Class]) -> Classes {
         let mut bits = 0;
         let mut i = 0;
         while i < classes.len() {
@@ -172,6 +172,12 @@ impl Classes {
     #[inline]
     pub(crate) const fn contains(self, class: Class) -> bool {
         self.has(class as u32)
+    }
+
+    /// Whether some class is in both.
+    #[inline]
+    pub(crate) const fn meet(self, other: Classes) -> bool {
+        self.0 & other.0 != 0
     }
 
     /// [`Classes::contains`] for the class with this number.
