@@ -3,6 +3,7 @@
 //! Atomics and reference counts are nearly all there is, so they have ways of their own; what comes of
 //! an operation on them is the same on each way.
 
+use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, atomic, count};
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
@@ -248,6 +249,27 @@ impl Machine {
                 let finished = *self.finished(operation.object) as u64;
                 Executed::plainly(Outcome::Done, label(Class::Join), Some(finished))
             }
+            OpKind::Park | OpKind::Unpark => {
+                let kind = &operation.kind;
+                let Some(Object {
+                    state: State::Token { available },
+                    ..
+                }) = &mut self.objects[operation.object.index()]
+                else {
+                    unmet(operation.object)
+                };
+                let before = *available;
+                let outcome;
+                (*available, outcome) = token_apply(before, kind);
+                // An unpark is neither a change nor a look, because it commutes with others.
+                if matches!(kind, OpKind::Park) {
+                    let entry = &mut self.threads[thread.index()];
+                    entry.spin.change();
+                    entry.let_go_in_a_row = 0;
+                }
+                let class = classify(kind, outcome, Nature::Plain);
+                Executed::plainly(outcome, label(class), Some(before as u64))
+            }
             // A loop that clones an `Arc` and drops it again is as idle as one that does not.
             ref kind if kind.counts() => {
                 let Some(object) = &mut self.objects[operation.object.index()] else {
@@ -345,7 +367,7 @@ fn only_looks(kind: &OpKind) -> bool {
 /// what it would have seen, so what it saw must not decide when a loop waits.
 fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
-        OpKind::Unpark | OpKind::Taken { .. } => true,
+        OpKind::Taken { .. } => true,
         OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
         OpKind::Awake { .. } => !outcome.succeeded(),
         _ => false,
