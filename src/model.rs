@@ -388,14 +388,17 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
 /// The failure that was found, how its execution ended, and what explores on.
 fn failure(found: Found, shown: Shown) -> (Failure, End, Driver) {
     let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
-    let failure = match &shown.simpler {
-        Some(simpler) => told(simpler, executions, &shown),
-        None => told(&found, executions, &shown),
+    let mut failure = told(
+        shown.simpler.as_deref().unwrap_or(&found),
+        executions,
+        &shown,
+    );
+    // What is raised is what the report shows.
+    let payload = match shown.simpler {
+        Some(simpler) => simpler.payload,
+        None => found.payload,
     };
-    let failure = Failure {
-        payload: found.payload.map(std::sync::Mutex::new),
-        ..failure
-    };
+    failure.payload = payload.map(std::sync::Mutex::new);
     (failure, found.end, found.driver)
 }
 

@@ -225,14 +225,17 @@ fn same(one: &Found, other: &Found) -> bool {
     let place = |found: &Found| place(&found.end, found.message.as_ref());
     discriminant(&one.end) == discriminant(&other.end)
         && place(one) == place(other)
-        && text(&one.payload) == text(&other.payload)
+        && gist(&one.payload) == gist(&other.payload)
 }
 
-/// What a panic says, if it says something.
-fn text(payload: &Option<Box<dyn Any + Send>>) -> Option<&str> {
+/// What a panic says, if it says something, without the values that it says it of: numbers, and what `assert_eq`
+/// puts on lines of their own.
+fn gist(payload: &Option<Box<dyn Any + Send>>) -> Option<String> {
     let payload = payload.as_ref()?;
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied())
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied())?;
+    let first = text.lines().next().unwrap_or_default();
+    Some(first.chars().filter(|c| !c.is_numeric()).collect())
 }
 
 /// Whether one execution is easier to read than the other: fewer switches, then fewer events.

@@ -1,5 +1,6 @@
 //! Is every kind of failure found, told in its own words, and reproduced by its schedule?
 
+use std::panic::catch_unwind;
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
@@ -299,6 +300,50 @@ fn a_limit_on_executions_is_no_silent_pass() {
             .starts_with("stopped by max_permutations = 3 (DPOR_MAX_PERMUTATIONS)"),
         "{report}"
     );
+}
+
+/// Two words that are written by each of two threads and read in between; `told` is what a panic says of them.
+fn torn(told: fn(usize, usize) -> String) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let words = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let writers = [1, 2].map(|value| {
+            let words = words.clone();
+            thread::spawn(move || words.each_ref().map(|word| word.store(value, SeqCst)))
+        });
+        let [first, second] = words.each_ref().map(|word| word.load(SeqCst));
+        if first > second {
+            panic!("{}", told(first, second));
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_simpler_execution_that_fails_with_other_values_is_shown_and_raised() {
+    let words = |first, second| format!("{first} is not {second}");
+    let model = || Builder::new();
+    let mut as_found = model();
+    as_found.simplify = 0;
+    let found = as_found.explore(torn(words)).expect_err("it fails");
+    let shown = model().explore(torn(words)).expect_err("it fails");
+    let first = |failure: &Failure| failure.to_string().lines().nth(1).unwrap().to_owned();
+    assert_ne!(first(&found), first(&shown));
+    assert!(shown.events().len() < found.events().len());
+    let raised = catch_unwind(|| model().check(torn(words))).expect_err("it fails");
+    assert_eq!(raised.downcast_ref::<String>(), Some(&first(&shown)));
+}
+
+#[test]
+fn a_simpler_execution_that_fails_with_other_words_is_another_failure() {
+    let words = |first: usize, second| format!("{} and {}", "x".repeat(first), "y".repeat(second));
+    let mut as_found = Builder::new();
+    as_found.simplify = 0;
+    let found = as_found.explore(torn(words)).expect_err("it fails");
+    let shown = failure(torn(words));
+    let first = |failure: &Failure| failure.to_string().lines().nth(1).unwrap().to_owned();
+    assert_eq!(first(&found), first(&shown));
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub const ALL: &[Named] = &[
     ("panic_of_a_named_thread", panic_of_a_named_thread),
     ("check_then_act", check_then_act),
     ("back_again", back_again),
+    ("torn_read", torn_read),
     ("lock_order", lock_order),
     ("lock_held_twice", lock_held_twice),
     ("read_lock_upgraded", read_lock_upgraded),
@@ -139,6 +140,60 @@ fn back_again() -> Failure {
         );
         let left = stack.0.load(SeqCst);
         assert_ne!(left, 2, "the second entry is back");
+    })
+}
+
+/// The execution that is found first reads other values than the one that is shown.
+fn torn_read() -> Failure {
+    struct SeqLock {
+        version: AtomicUsize,
+        halves: [AtomicUsize; 2],
+    }
+    impl SeqLock {
+        fn write(&self, value: usize) {
+            loop {
+                let version = self.version.load(Acquire);
+                let next = version + 1;
+                if version.is_multiple_of(2)
+                    && (self.version)
+                        .compare_exchange(version, next, AcqRel, Relaxed)
+                        .is_ok()
+                {
+                    break;
+                }
+                hint::spin_loop();
+            }
+            self.halves[0].store(value, Release);
+            // One line too early.
+            self.version.fetch_add(1, Release);
+            self.halves[1].store(value, Release);
+        }
+
+        fn read(&self) -> [usize; 2] {
+            loop {
+                let version = self.version.load(Acquire);
+                let read = [0, 1].map(|half: usize| self.halves[half].load(Acquire));
+                if version.is_multiple_of(2) && self.version.load(Acquire) == version {
+                    return read;
+                }
+                hint::spin_loop();
+            }
+        }
+    }
+    fails(|| {
+        let lock = Arc::new(SeqLock {
+            version: AtomicUsize::new(0),
+            halves: [AtomicUsize::new(0), AtomicUsize::new(0)],
+        });
+        let writers = [1, 2].map(|value| {
+            let lock = lock.clone();
+            thread::spawn(move || lock.write(value))
+        });
+        let [first, second] = lock.read();
+        assert_eq!(first, second, "half of a write");
+        for writer in writers {
+            writer.join().unwrap();
+        }
     })
 }
 
