@@ -95,12 +95,21 @@ where
 struct Theirs<F, T>(Arc<Job<F, T>>);
 
 impl<F, T> Job<F, T> {
+    /// Gives the closure to `act`, and the thread's share up.
+    ///
     /// # Safety
     ///
     /// Only for the thread.
-    unsafe fn begin(&self) -> Option<(F, Option<Member>)> {
+    unsafe fn end(self: Arc<Self>, act: impl FnOnce(F, &Packet<T>)) {
         // SAFETY: nobody else looks there.
-        unsafe { (*self.work.get()).take() }
+        let Some((f, member)) = (unsafe { (*self.work.get()).take() }) else {
+            return;
+        };
+        // The last thing, also if the thread unwinds, when nothing is left that could use what the scope
+        // lends.
+        let _member = member;
+        let theirs = Theirs(self);
+        act(f, &theirs.0.packet);
     }
 }
 
@@ -116,30 +125,22 @@ where
     T: Send,
 {
     fn run(self: Arc<Self>) {
+        let modelled = self.modelled;
+        let run = |f, packet: &Packet<T>| {
+            let result = match modelled {
+                true => rt::catch_panic(f),
+                false => catch_unwind(AssertUnwindSafe(f)),
+            };
+            // SAFETY: this is the thread, and `end` calls once.
+            unsafe { packet.put(result) };
+        };
         // SAFETY: this is the thread: the only `Body` of this job has called, and does so once.
-        let Some((f, member)) = (unsafe { self.begin() }) else {
-            return;
-        };
-        // The last thing, also if the thread unwinds, when nothing is left that could use what the scope
-        // lends.
-        let _member = member;
-        let theirs = Theirs(self);
-        let result = match theirs.0.modelled {
-            true => rt::catch_panic(f),
-            false => catch_unwind(AssertUnwindSafe(f)),
-        };
-        // SAFETY: as above.
-        unsafe { theirs.0.packet.put(result) };
+        unsafe { self.end(run) };
     }
 
     fn abandon(self: Arc<Self>) {
         // SAFETY: as in `run`, of which this is called instead.
-        let Some((f, member)) = (unsafe { self.begin() }) else {
-            return;
-        };
-        let _member = member;
-        let _theirs = Theirs(self);
-        drop(f);
+        unsafe { self.end(|f, _| drop(f)) };
     }
 }
 
@@ -188,9 +189,7 @@ impl<T> Packet<T> {
             rt::perform_at(target, OpKind::Release { told: false }, site);
         }
     }
-}
 
-impl<T> Packet<T> {
     /// # Safety
     ///
     /// Only for the thread, once.

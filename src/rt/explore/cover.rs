@@ -304,7 +304,7 @@ impl<'a> Walk<'a> {
             if self.is_cut(object) {
                 continue;
             }
-            if clocks.classes_on(object).meet(COUNTED) {
+            if clocks.classes_on(object).intersects(COUNTED) {
                 if !self.all_counted(object, &holds) {
                     return false;
                 }

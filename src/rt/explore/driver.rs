@@ -454,8 +454,11 @@ impl Driver {
             self.machine.let_go(event.quiet_at);
         }
         let fits = (self.machine.pending(step.thread)).is_some_and(|found| {
-            let Operation { object, kind } = &found.operation;
-            alike(&event.operation, *object, kind)
+            alike(
+                &event.operation,
+                found.operation.object,
+                &found.operation.kind,
+            )
         });
         if !fits || !self.machine.enabled(step.thread) {
             let expected = (event.operation, event.site);
@@ -608,7 +611,8 @@ impl Driver {
     }
 }
 
-/// Whether an operation of this kind on `object` may be the repetition of the other: operands may be addresses, which differ.
+/// Whether an operation of this kind on `object` may be the repetition of the other: operands may be
+/// addresses, which differ.
 #[inline]
 fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
     a.object == object && discriminant(&a.kind) == discriminant(kind)

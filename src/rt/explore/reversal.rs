@@ -228,12 +228,8 @@ fn shut_out(
                         found(first);
                     }
                     // Those that exclude each other are ordered, so the earlier ones come before it.
-                    if event
-                        .label
-                        .class()
-                        .conflicts()
-                        .contains(event.label.class())
-                    {
+                    let class = event.label.class();
+                    if class.conflicts().contains(class) {
                         break;
                     }
                 }

@@ -164,7 +164,8 @@ impl Machine {
             self.threads.resize_with(thread.index() + 1, nobody);
         }
         let entry = &mut self.threads[thread.index()];
-        // What it had in an earlier execution is most often there already, so no other is made.
+        // Most often there is one of an earlier execution. Its fields are set one by one, because to make
+        // another entry and move it here is slower.
         entry.last = Pending {
             operation: START,
             site,

@@ -33,7 +33,7 @@ pub(crate) struct Race {
 pub(crate) struct HappensBefore {
     /// One for each event.
     rows: Vec<Row>,
-    /// The rows, one after the other.
+    /// The words of the clocks, one after the other.
     clocks: Vec<u32>,
     accesses: Vec<Access>,
     races: Vec<Race>,
@@ -89,15 +89,7 @@ impl HappensBefore {
         let row = self.rows[position as usize];
         if row.thread == thread {
             row.index + 1
-        } else {
-            self.others(row, thread)
-        }
-    }
-
-    /// The component of a thread that is not the event's own.
-    #[inline]
-    fn others(&self, row: Row, thread: ThreadId) -> u32 {
-        if thread.0 < row.len {
+        } else if thread.0 < row.len {
             self.clocks[(row.start + thread.0) as usize]
         } else {
             0
@@ -249,7 +241,7 @@ impl HappensBefore {
             races: self.races.len() as u32,
             clocks: self.clocks.len() as u32,
         });
-        if event.previous != NOWHERE && self.is_own(event, position) {
+        if event.previous != NOWHERE && self.is_own(event) {
             return;
         }
         if let Some(p) = predecessor
@@ -258,7 +250,6 @@ impl HappensBefore {
             // A first event comes after its spawn, which is another thread's event.
             self.join(p);
         }
-
         let label = event.label;
         self.candidates.clear();
         match label.class() {
@@ -278,13 +269,13 @@ impl HappensBefore {
             Class::Wait => {
                 for &object in sets.get(label.object().0) {
                     self.collect(object, CHANGING_SLOTS, event.thread);
-                    self.record(position, event.thread, object, Class::Wait);
+                    self.record(event.thread, object, Class::Wait);
                 }
             }
             class => {
                 let object = label.object();
                 self.collect(object, CONFLICTING_SLOTS[class as usize], event.thread);
-                self.record(position, event.thread, object, class);
+                self.record(event.thread, object, class);
             }
         }
         if self.candidates.len() > 1 {
@@ -306,7 +297,7 @@ impl HappensBefore {
     /// Whether the event is on an object that no other thread has touched, so that it is ordered behind
     /// nothing but the thread's event before. Then its access is recorded.
     #[inline]
-    fn is_own(&mut self, event: &Event, position: u32) -> bool {
+    fn is_own(&mut self, event: &Event) -> bool {
         let (object, class) = (event.label.object(), event.label.class());
         let Some(record) = self.objects.get_mut(object.index()) else {
             return false;
@@ -320,12 +311,7 @@ impl HappensBefore {
         {
             return false;
         }
-        if let Some(row) = self.rows.last_mut() {
-            row.rank = record.events.len() as u32;
-        }
-        let access = self.accesses.len() as u32;
-        self.accesses
-            .push(record.access(event.thread, object, class, position, access));
+        record.note(object, class, &mut self.rows, &mut self.accesses);
         true
     }
 
@@ -398,7 +384,7 @@ impl HappensBefore {
     }
 
     #[inline]
-    fn record(&mut self, position: u32, thread: ThreadId, object: ObjectId, class: Class) {
+    fn record(&mut self, thread: ThreadId, object: ObjectId, class: Class) {
         if self.objects.len() <= object.index() {
             let empty = Record {
                 heads: [NOWHERE; SLOTS],
@@ -411,36 +397,33 @@ impl HappensBefore {
         }
         let record = &mut self.objects[object.index()];
         record.owner = (record.events.is_empty() || record.owner == Some(thread)).then_some(thread);
-        if let Some(row) = self.rows.last_mut() {
-            row.rank = record.events.len() as u32;
-        }
-        let access = self.accesses.len() as u32;
-        self.accesses
-            .push(record.access(thread, object, class, position, access));
+        record.note(object, class, &mut self.rows, &mut self.accesses);
     }
 }
 
 impl Record {
-    /// Notes the access with this number, by the event at `position`.
-    #[inline]
-    fn access(
+    /// Notes an access by the event of the last row.
+    #[inline(always)]
+    fn note(
         &mut self,
-        thread: ThreadId,
         object: ObjectId,
         class: Class,
-        position: u32,
-        number: u32,
-    ) -> Access {
+        rows: &mut [Row],
+        accesses: &mut Vec<Access>,
+    ) {
+        let event = rows.len() as u32 - 1;
+        let row = &mut rows[event as usize];
+        row.rank = self.events.len() as u32;
         let slot = class.slot();
         self.used |= 1 << slot;
         self.classes.add(class);
-        self.events.push(position);
-        Access {
-            event: position,
-            thread,
+        self.events.push(event);
+        accesses.push(Access {
+            event,
+            thread: row.thread,
             object,
             slot: slot as u32,
-            previous: std::mem::replace(&mut self.heads[slot], number),
-        }
+            previous: std::mem::replace(&mut self.heads[slot], accesses.len() as u32),
+        });
     }
 }

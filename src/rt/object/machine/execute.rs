@@ -251,16 +251,10 @@ impl Machine {
             }
             OpKind::Park | OpKind::Unpark => {
                 let kind = &operation.kind;
-                let Some(Object {
-                    state: State::Token { available },
-                    ..
-                }) = &mut self.objects[operation.object.index()]
-                else {
-                    unmet(operation.object)
-                };
+                let available = self.token(operation.object);
                 let before = *available;
-                let outcome;
-                (*available, outcome) = token_apply(before, kind);
+                let (after, outcome) = token_apply(before, kind);
+                *available = after;
                 // An unpark is neither a change nor a look, because it commutes with others.
                 if matches!(kind, OpKind::Park) {
                     let entry = &mut self.threads[thread.index()];
@@ -295,6 +289,17 @@ impl Machine {
                 state: State::Thread { finished },
                 ..
             }) => finished,
+            _ => unmet(object),
+        }
+    }
+
+    /// Whether this token is available.
+    fn token(&mut self, object: ObjectId) -> &mut bool {
+        match &mut self.objects[object.index()] {
+            Some(Object {
+                state: State::Token { available },
+                ..
+            }) => available,
             _ => unmet(object),
         }
     }

@@ -176,7 +176,7 @@ impl Classes {
 
     /// Whether some class is in both.
     #[inline]
-    pub(crate) const fn meet(self, other: Classes) -> bool {
+    pub(crate) const fn intersects(self, other: Classes) -> bool {
         self.0 & other.0 != 0
     }
 
