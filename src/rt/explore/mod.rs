@@ -136,15 +136,18 @@ pub(crate) struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// The thread to run if nothing speaks for another: the one that ran last, which needs no
-    /// switch, or else the oldest that can.
+    /// The thread to run if nothing speaks for another, among those that `allowed` lets through: the one
+    /// that ran last, which needs no switch, or else the oldest that can. The main thread comes after the
+    /// others. It mostly has to join them, and where all have ended it does so without a switch between.
     #[inline]
-    pub(crate) fn default_thread(&self) -> Option<ThreadId> {
-        if self.machine.enabled(self.last) {
+    pub(crate) fn default_thread(&self, allowed: impl Fn(ThreadId) -> bool) -> Option<ThreadId> {
+        let able = |&thread: &ThreadId| allowed(thread) && self.machine.enabled(thread);
+        if able(&self.last) {
             return Some(self.last);
         }
         let mut live = self.machine.live().iter().copied();
-        live.find(|&thread| self.machine.enabled(thread))
+        live.find(|thread| *thread != ThreadId::MAIN && able(thread))
+            .or_else(|| Some(ThreadId::MAIN).filter(able))
     }
 
     /// Every enabled thread.
@@ -193,7 +196,7 @@ impl Finished<'_> {
 /// How the free choices of an explorer are made. Any choice is right; tests try them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Free {
-    /// The thread that ran last, if it can go on: fewest switches.
+    /// [`Point::default_thread`]: few switches.
     Last,
     /// By chance, from this seed.
     #[cfg(test)]
@@ -218,12 +221,7 @@ impl Free {
         allowed: impl Fn(ThreadId) -> bool,
     ) -> Option<ThreadId> {
         match self {
-            Free::Last => {
-                if allowed(at.last) && at.machine.enabled(at.last) {
-                    return Some(at.last);
-                }
-                at.enabled().find(|&thread| allowed(thread))
-            }
+            Free::Last => at.default_thread(allowed),
             #[cfg(test)]
             Free::Random(seed) => {
                 let threads: Vec<ThreadId> = at.enabled().filter(|&t| allowed(t)).collect();

@@ -33,7 +33,7 @@ impl Explorer for Replay {
             return Choice::NothingEnabled;
         }
         let Some((path, alternative)) = self.schedule.steps.get(self.position) else {
-            return match at.default_thread() {
+            return match at.default_thread(|_| true) {
                 Some(thread) => Choice::Run(Step::of(thread)),
                 None => Choice::NothingEnabled,
             };

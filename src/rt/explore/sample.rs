@@ -69,7 +69,7 @@ impl Explorer for Sampler {
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         if at.fixed {
-            let step = at.default_thread().map(Step::of);
+            let step = at.default_thread(|_| true).map(Step::of);
             return step.map_or(Choice::NothingEnabled, Choice::Run);
         }
         let picked = match &mut self.strategy {
