@@ -109,7 +109,7 @@ impl Runtime {
     }
 
     /// A pointer to a block has been published: the block is the model's.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note_pointer(&self, target: Target, kind: &OpKind, outcome: Outcome) {
         if target.kind != ObjectKind::Atomic(AtomicType::Ptr) {
             return;

@@ -157,7 +157,7 @@ impl fmt::Debug for Label {
 const MANY: u16 = u16::MAX;
 
 /// The class of an operation that ended like this on an object of this nature.
-#[inline]
+#[inline(always)]
 pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class {
     let ok = outcome.succeeded();
     match kind {

@@ -24,7 +24,7 @@ pub(crate) struct Executed {
 
 impl Thread {
     /// What an operation on an atomic means for whether the thread is in a loop that only looks.
-    #[inline]
+    #[inline(always)]
     fn saw(&mut self, object: ObjectId, before: u64, after: u64, outcome: Outcome) {
         if after != before {
             self.spin.change();
