@@ -180,7 +180,15 @@ fn shortly(runtime: &Runtime, target: Target, kind: &OpKind, site: Site) -> Opti
 
 /// Announces an operation on the object behind a shim; returns when it has happened.
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
-    match with_any(|runtime| shortly(runtime, target, &kind, site)) {
+    // Loads and stores are most operations. With the kind in sight, each has a short way of its own.
+    let done = with_any(|runtime| match kind {
+        OpKind::Load { order } => shortly(runtime, target, &OpKind::Load { order }, site),
+        OpKind::Store { order, value } => {
+            shortly(runtime, target, &OpKind::Store { order, value }, site)
+        }
+        _ => shortly(runtime, target, &kind, site),
+    });
+    match done {
         Some(Some(outcome)) => Answer::Done(outcome),
         _ => perform_slowly(target, kind, site),
     }
