@@ -27,7 +27,7 @@ use std::collections::{HashSet, VecDeque};
 
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::key::TraceKey;
+use crate::rt::trace::key::{Hashes, TraceKey};
 use crate::rt::trace::operation::{OpKind, Outcome, Step};
 use crate::rt::trace::verdict::Pruned;
 use crate::rt::trace::{Event, NOWHERE, Trace};
@@ -49,6 +49,7 @@ pub(crate) struct Bounded {
     /// on it.
     shadow: Trace,
     clocks: HappensBefore,
+    hashes: Hashes,
     seen: HashSet<Visit>,
     /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2, ...
     /// more.
@@ -112,6 +113,7 @@ impl Bounded {
             levels: Vec::new(),
             shadow: Trace::default(),
             clocks: HappensBefore::default(),
+            hashes: Hashes::default(),
             seen: HashSet::new(),
             now: Vec::new(),
             later: VecDeque::new(),
@@ -143,13 +145,9 @@ impl Bounded {
                 if event.operation.kind != OpKind::Start {
                     last = event.thread;
                 }
-                key.add(
-                    &self.shadow,
-                    &self.clocks,
-                    &machine.names,
-                    &machine.sets,
-                    position,
-                );
+                let (shadow, clocks) = (&self.shadow, &self.clocks);
+                let names = (&machine.names, &machine.sets);
+                key.add(&mut self.hashes, shadow, clocks, names, position);
             }
             self.levels.push(Level {
                 key,
@@ -192,8 +190,9 @@ impl Bounded {
         self.clocks.extend(&self.shadow, &machine.sets);
         let mut key = self.levels[depth].key;
         let position = depth as u32;
-        let (names, sets) = (&machine.names, &machine.sets);
-        key.add(&self.shadow, &self.clocks, names, sets, position);
+        let (shadow, clocks) = (&self.shadow, &self.clocks);
+        let names = (&machine.names, &machine.sets);
+        key.add(&mut self.hashes, shadow, clocks, names, position);
         self.forget(depth);
         Candidate {
             step,

@@ -11,7 +11,7 @@ use super::{Code, Program, site};
 use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::trace::Trace;
 use crate::rt::trace::happens_before::HappensBefore;
-use crate::rt::trace::key::TraceKey;
+use crate::rt::trace::key::{Hashes, TraceKey};
 use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::verdict::{End, Pruned};
 
@@ -35,9 +35,10 @@ impl Found {
 
 /// The key of a whole execution.
 pub(crate) fn key_of(trace: &Trace, clocks: &HappensBefore, machine: &Machine) -> TraceKey {
-    let mut key = TraceKey::default();
+    let (mut key, mut hashes) = (TraceKey::default(), Hashes::default());
+    let names = (&machine.names, &machine.sets);
     for position in 0..trace.len() as u32 {
-        key.add(trace, clocks, &machine.names, &machine.sets, position);
+        key.add(&mut hashes, trace, clocks, names, position);
     }
     key
 }
@@ -263,10 +264,11 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
             let event = executed.event(step, &announced.operation, announced.site);
             next.trace.push(event);
             next.clocks.extend(&next.trace, &next.machine.sets);
-            let Machine { names, sets, .. } = &next.machine;
+            let names = (&next.machine.names, &next.machine.sets);
             let position = next.trace.len() as u32 - 1;
-            next.key
-                .add(&next.trace, &next.clocks, names, sets, position);
+            // Each node has names of its own, which may stand for something else in another one.
+            let hashes = &mut Hashes::default();
+            (next.key).add(hashes, &next.trace, &next.clocks, names, position);
             if seen.insert(next.key) {
                 if seen.len() > most {
                     return None;
