@@ -176,6 +176,7 @@ impl Explorer for Backtrack {
                 self.cover(run, first as usize);
                 std::mem::swap(&mut self.reversal, &mut reversal);
             }
+            true
         });
         self.reversal = reversal;
     }

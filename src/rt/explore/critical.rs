@@ -19,6 +19,7 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
         if second.position(run) != Some(first) && second.step.alternative == 0 {
             found.push((first, second));
         }
+        true
     });
     for pending in run.blocked {
         let second = Second {

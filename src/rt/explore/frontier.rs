@@ -31,7 +31,7 @@ use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::Unfinished;
-use super::choices::Choices;
+use super::choices::{Choices, Known, Lack};
 use super::cover::{Walk, leave_behind};
 use super::driver::Plan;
 use super::open_tree::{NodeId, OpenTree, ROOT};
@@ -125,10 +125,16 @@ impl Frontier {
         if run.is_fixed(first as usize) {
             return;
         }
-        if let OpKind::Choose { .. } = second.operation.kind
-            && self.is_chosen(run, first, second.step)
-        {
-            return;
+        if let OpKind::Choose { .. } = second.operation.kind {
+            match self.lack(run, first, second.step) {
+                Lack::Nothing => return,
+                Lack::Step => {
+                    self.reversal.only(second.step, run.trace.at(first).label);
+                    self.way.clear();
+                    return self.plan(run, first, second);
+                }
+                Lack::Sequence => {}
+            }
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
@@ -180,26 +186,28 @@ impl Frontier {
         self.plan(run, first, second);
     }
 
-    /// Whether this outcome of the choice at `first` is covered, as far as that can be told without a
-    /// search.
-    fn is_chosen(&mut self, run: &Finished<'_>, first: u32, step: Step) -> bool {
+    /// What this outcome of the choice at `first` lacks, as far as that can be told without a search.
+    fn lack(&mut self, run: &Finished<'_>, first: u32, step: Step) -> Lack {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         let sleepers = &self.sleepers[from as usize..to as usize];
         let (tree, path) = (&self.tree, &self.path);
-        self.choices.cover(run, first, step, || {
+        self.choices.lack(run, first, step, || {
             let around = match path.get(first as usize..) {
                 Some(&[point, current, ..]) => Some((point, current)),
                 _ => None,
             };
             let siblings = around.into_iter().flat_map(|(point, current)| {
                 let mut younger = false;
-                tree.children(point).filter(move |&id| {
+                let siblings = tree.children(point).map(move |id| {
                     younger |= id == current;
-                    id != current && (!younger || tree.node(id).awake)
-                })
+                    let covers = !younger || tree.node(id).awake;
+                    (id != current).then_some((tree.node(id).step, covers))
+                });
+                siblings.flatten()
             });
-            let asleep = sleepers.iter().map(|sleeper| sleeper.step);
-            asleep.chain(siblings.map(|id| tree.node(id).step))
+            let asleep = sleepers.iter().map(|sleeper| (sleeper.step, true));
+            let known = asleep.chain(siblings);
+            known.map(|(step, covers)| Known { step, covers })
         })
     }
 
@@ -296,7 +304,10 @@ impl Explorer for Frontier {
     fn finish(&mut self, run: &Finished<'_>) {
         self.extend(run);
         self.choices.forget();
-        pairs(run, |first, second| self.reverse(run, first, &second));
+        pairs(run, |first, second| {
+            self.reverse(run, first, &second);
+            true
+        });
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);
         self.executed = run.trace.len();

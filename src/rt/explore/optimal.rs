@@ -26,7 +26,7 @@ use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
-use super::choices::Choices;
+use super::choices::{Choices, Known, Lack};
 use super::cover::{Walk, leave_behind};
 use super::driver::Plan;
 use super::reversal::{Item, Reversal, Second, pairs};
@@ -148,10 +148,17 @@ impl Optimal {
             let level = Level::new((end, end), List::EMPTY);
             self.levels.resize(first as usize + 1, level);
         }
-        if let OpKind::Choose { .. } = second.operation.kind
-            && self.is_chosen(run, first, second.step)
-        {
-            return false;
+        if let OpKind::Choose { .. } = second.operation.kind {
+            match self.lack(run, first, second.step) {
+                Lack::Nothing => return false,
+                Lack::Step => {
+                    let pending = &mut self.levels[first as usize].pending;
+                    let label = run.trace.at(first).label;
+                    self.arena.push(pending, second.step, label);
+                    return false;
+                }
+                Lack::Sequence => {}
+            }
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
@@ -210,24 +217,24 @@ impl Optimal {
 }
 
 impl Optimal {
-    /// Whether this outcome of the choice at `first` is asleep or a branch of its own there. A choice
-    /// commutes with everything, so that covers it whatever else there is in the execution; and it stays
-    /// so until the event there is another one.
-    fn is_chosen(&mut self, run: &Finished<'_>, first: u32, step: Step) -> bool {
+    /// What this outcome of the choice at `first` lacks. Once none lacks anything, it stays so for as long as
+    /// there is the level: a choice conflicts with nothing, so only its own outcomes branch off there.
+    fn lack(&mut self, run: &Finished<'_>, first: u32, step: Step) -> Lack {
         let level = &mut self.levels[first as usize];
         if level.settled {
-            return true;
+            return Lack::Nothing;
         }
         let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
         let (arena, pending) = (&self.arena, level.pending);
-        let covered = self.choices.cover(run, first, step, || {
+        let lack = self.choices.lack(run, first, step, || {
             let children = arena.iter(pending).map(|id| arena.node(id));
-            let leaves = children.filter(|child| child.children.is_empty());
-            let asleep = sleepers.iter().map(|sleeper| sleeper.step);
-            asleep.chain(leaves.map(|leaf| leaf.step))
+            let children = children.map(|child| (child.step, child.children.is_empty()));
+            let asleep = sleepers.iter().map(|sleeper| (sleeper.step, true));
+            let known = asleep.chain(children);
+            known.map(|(step, covers)| Known { step, covers })
         });
-        level.settled = covered && self.choices.all();
-        covered
+        level.settled = self.choices.all();
+        lack
     }
 
     /// Finds out who will be asleep behind `path` in the tree at `first`: who is now, who goes to sleep
@@ -276,7 +283,6 @@ impl Explorer for Optimal {
         self.sleepers.truncate(self.levels[depth].sleep.1 as usize);
         self.sleepers.push(Sleeper { step, label });
         self.levels[depth].sleep.1 += 1;
-        self.levels[depth].settled = false;
         if self.elsewhere.is_empty() {
             plan.kept = depth;
         } else {
@@ -313,11 +319,19 @@ impl Explorer for Optimal {
             .truncate(run.clocks.races_before(run.first_new));
         self.settled.resize(run.clocks.races().len(), false);
         let mut settled = std::mem::take(&mut self.settled);
-        pairs(run, |first, second| match second.race {
-            Some(race) if settled[race] => {}
-            Some(race) => settled[race] = self.reverse(run, first, &second),
-            None => {
-                self.reverse(run, first, &second);
+        pairs(run, |first, second| {
+            match second.race {
+                Some(race) => {
+                    if !settled[race] {
+                        settled[race] = self.reverse(run, first, &second);
+                    }
+                    true
+                }
+                None => {
+                    self.reverse(run, first, &second);
+                    // A choice whose outcomes lack nothing need not be asked for the rest of them.
+                    (self.levels.get(first as usize)).is_none_or(|level| !level.settled)
+                }
             }
         });
         self.settled = settled;

@@ -86,8 +86,8 @@ pub(crate) struct Reversal {
 }
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
-/// groups.
-pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
+/// groups. Of a choice it is told no further outcomes once it says no.
+pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second) -> bool) {
     let trace = run.trace;
     let executed = |position: u32, alternative: u32| {
         let event = trace.at(position);
@@ -125,11 +125,8 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second)) {
             found(first, executed(position, 0));
         });
         // (c) Choices.
-        for alternative in 0..event.alternatives {
-            if alternative != event.alternative {
-                found(position, executed(position, alternative));
-            }
-        }
+        let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
+        others.all(|other| found(position, executed(position, other)));
     }
     for blocked in run.blocked {
         let second = Second {
@@ -247,6 +244,16 @@ fn carries_count(class: Class) -> bool {
 }
 
 impl Reversal {
+    /// Makes the sequence of this one step.
+    pub(crate) fn only(&mut self, step: Step, label: Label) {
+        self.items.clear();
+        self.items.push(Item {
+            step,
+            label,
+            position: NOWHERE,
+        });
+    }
+
     /// Makes the sequence that executes `second` without `first`; false if there is none. The label that the
     /// reversed event will have may be known.
     pub(crate) fn build(
