@@ -35,6 +35,7 @@ pub const ALL: &[Named] = &[
     ("too_many_events", too_many_events),
     ("too_many_threads", too_many_threads),
     ("published_too_early", published_too_early),
+    ("overwritten_too_early", overwritten_too_early),
     ("published_relaxed", published_relaxed),
     ("freed_too_early", freed_too_early),
     ("used_after_free", used_after_free),
@@ -335,6 +336,26 @@ fn published_too_early() -> Failure {
             |(data, ready)| {
                 if ready.load(Acquire) {
                     assert_eq!(data.get(), 7);
+                }
+            },
+        );
+    })
+}
+
+fn overwritten_too_early() -> Failure {
+    fails(|| {
+        both(
+            (Plain(UnsafeCell::new(0)), AtomicUsize::new(0)),
+            |(slot, written)| {
+                for item in 1..=2 {
+                    slot.set(item);
+                    written.store(item, Release);
+                }
+            },
+            |(slot, written)| {
+                let seen = written.load(Acquire);
+                if seen > 0 {
+                    assert!(slot.get() >= seen);
                 }
             },
         );

@@ -42,6 +42,8 @@ pub(crate) struct Detector {
 #[derive(Debug, Default)]
 struct Cell {
     write: Option<Epoch>,
+    /// Who has written it, after how many events for the first time.
+    writers: Vec<(ThreadId, u32)>,
     reads: Vec<Epoch>,
     /// The accesses that have begun and not ended.
     open: Vec<Epoch>,
@@ -215,16 +217,26 @@ impl Cell {
                 second: *access,
                 weak: None,
                 block,
+                written: self.written_by(earlier.access.thread),
             })),
         }
     }
 
+    /// After how many of its events this thread wrote it for the first time.
+    fn written_by(&self, thread: ThreadId) -> Option<u32> {
+        let mut writers = self.writers.iter();
+        writers.find_map(|&(who, after)| (who == thread).then_some(after))
+    }
+
     fn note(&mut self, epoch: Epoch) {
+        let Access { thread, after, .. } = epoch.access;
         if epoch.access.effect == Effect::Write {
             self.write = Some(epoch);
             self.reads.clear();
+            if self.written_by(thread).is_none() {
+                self.writers.push((thread, after));
+            }
         } else {
-            let thread = epoch.access.thread;
             match self.reads.iter_mut().find(|e| e.access.thread == thread) {
                 Some(read) => *read = epoch,
                 None => self.reads.push(epoch),

@@ -317,6 +317,7 @@ impl Knowledge {
                 second: *access,
                 weak: None,
                 block,
+                written: None,
             })),
         }
     }

@@ -16,7 +16,7 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let told = Told { view, names };
     match view.end {
         End::Deadlock(_) => told.lost_wake_up(),
-        End::DataRace(race) => told.published_too_early(race),
+        End::DataRace(race) => told.told_too_early(race),
         End::Panicked { .. } => told
             .back_again()
             .or_else(|| told.lost_update())
@@ -110,14 +110,15 @@ impl Told<'_> {
         ))
     }
 
-    /// The reader was told that the data is there before it was written.
-    fn published_too_early(&self, race: &DataRace) -> Option<String> {
+    /// The reader was told that the data is there before it was written, or it was written again while the
+    /// reader could still be at it.
+    fn told_too_early(&self, race: &DataRace) -> Option<String> {
         let DataRace { first, second, .. } = race;
         if first.effect != Effect::Write {
             return None;
         }
         let events = self.events();
-        let read = events.iter().enumerate().rev().find_map(|(at, event)| {
+        let told = events.iter().enumerate().rev().find_map(|(at, event)| {
             let reads = event.thread == second.thread
                 && matches!(
                     event.operation.kind,
@@ -126,14 +127,21 @@ impl Told<'_> {
             let from = self.changes(event.operation.object, 0..at).next_back();
             from.filter(|&from| reads && events[from].thread == first.thread)
         })?;
-        // It said so before the write, and nothing after it.
-        (events[read].index < first.after).then(|| {
-            format!(
-                "published before it was written: {} told by \"{}\" (event {}) what it wrote only after that",
-                self.who(read),
-                self.names.happened(&events[read]),
-                read + 1
-            )
+        let published = events[told].index;
+        if published >= first.after {
+            return None;
+        }
+        let (writer, reader) = (self.who(told), self.names.thread(second.thread));
+        let (what, number) = (self.names.happened(&events[told]), told + 1);
+        let again = race.written.is_some_and(|written| written <= published);
+        Some(match again {
+            // It said so before the write, and nothing after it.
+            false => format!(
+                "published before it was written: {writer} told by \"{what}\" (event {number}) what it wrote only after that"
+            ),
+            true => format!(
+                "written again too early: {writer} had published this by \"{what}\" (event {number}), and nothing told it that {reader} was done with it"
+            ),
         })
     }
 

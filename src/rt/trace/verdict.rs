@@ -111,6 +111,8 @@ pub(crate) struct DataRace {
     pub(crate) weak: Option<Weak>,
     /// What is freed, if the second access does that.
     pub(crate) block: Option<Block>,
+    /// After how many of its events the first thread wrote plain memory there for the first time.
+    pub(crate) written: Option<u32>,
 }
 
 /// A heap block, by what is the same in each execution with the same history.
