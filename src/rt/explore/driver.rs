@@ -20,21 +20,19 @@
 //! The prefix that an execution shares with the one before it is replayed from the trace itself:
 //! one array read, one comparison and the operation per step.
 
-use std::mem::discriminant;
-
-use crate::rt::object::machine::{Executed, Limits, Machine, Pending};
+use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
-use crate::rt::trace::verdict::{Blocked, Divergence, End, Pruned};
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::{Outcome, Step};
+use crate::rt::trace::verdict::{Blocked, End, Pruned};
 use crate::rt::trace::{Event, Site, Trace};
 
 use super::checkpoint::{self, Progress, Statics};
 use super::estimate::Estimator;
 use super::hotspots::Hotspots;
 use super::regions::Regions;
-use super::{Choice, Coverage, Explorer, Finished, Point};
+use super::{Coverage, Explorer, Finished};
 
 /// How the next execution begins.
 #[derive(Default, Debug)]
@@ -59,16 +57,6 @@ pub(crate) enum Next {
     Ran(ThreadId, Outcome),
     /// The execution is over.
     Ended(End),
-}
-
-/// What came of a step, or how the execution has ended with it.
-pub(crate) type Made<T> = Result<T, Box<End>>;
-
-fn next(thread: ThreadId, made: Made<Outcome>) -> Next {
-    match made {
-        Ok(outcome) => Next::Ran(thread, outcome),
-        Err(end) => Next::Ended(*end),
-    }
 }
 
 /// The limits of one execution.
@@ -238,154 +226,6 @@ impl Driver {
         true
     }
 
-    /// [`Driver::at_once`] for an operation on an atomic or a reference count of this kind, whose memory
-    /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
-    /// Gives how many events the thread has performed, too.
-    #[inline(always)]
-    pub(crate) fn shortly(
-        &mut self,
-        thread: ThreadId,
-        (object, kind, site): (ObjectId, &OpKind, Site),
-        known: (ObjectKind, u64),
-    ) -> Option<(Outcome, u32)> {
-        // The operation is in pieces, because it was written just now: a copy of the whole would have to wait
-        // for that, and is made only for the trace.
-        let whole = || Operation {
-            object,
-            kind: *kind,
-        };
-        let position = self.position;
-        let mut step = Step::of(thread);
-        if position < self.plan.kept {
-            let event = self.trace.at(position as u32);
-            if event.thread != thread || !alike(&event.operation, object, kind) {
-                return None;
-            }
-            step.alternative = event.alternative;
-            let fits = |label| same(label, event.label);
-            let executed = (self.machine).perform_known(step, (object, kind, site), known, fits)?;
-            let index = event.index;
-            (self.trace).refresh(position, &whole(), executed.outcome, executed.before);
-            self.advance(thread);
-            return Some((executed.outcome, index + 1));
-        }
-        if !self.is_free(position) {
-            return None;
-        }
-        let any = |_| true;
-        let executed = (self.machine).perform_known(step, (object, kind, site), known, any)?;
-        let index = self.trace.push(executed.event(step, &whole(), site));
-        self.advance(thread);
-        Some((executed.outcome, index + 1))
-    }
-
-    /// Whether nothing speaks against that the thread that made the last step makes the one at this
-    /// position too.
-    #[inline]
-    fn is_free(&self, position: usize) -> bool {
-        self.last_goes_on
-            && position >= self.plan.kept + self.plan.steps.len()
-            && position < self.bounds.events_max
-    }
-
-    /// Makes the step that the thread that made the last one is about to announce, if it is the next
-    /// one anyhow. Nothing has to be announced then, and nobody to be asked; most steps are such steps.
-    /// `None` if nothing was done.
-    #[inline(always)]
-    pub(crate) fn at_once(
-        &mut self,
-        thread: ThreadId,
-        operation: &Operation,
-        site: Site,
-    ) -> Made<Option<Outcome>> {
-        let position = self.position;
-        if position < self.plan.kept {
-            let event = self.trace.at(position as u32);
-            let fits = event.thread == thread
-                && alike(&event.operation, operation.object, &operation.kind)
-                && event.outcome != Outcome::LetGo
-                && self.machine.can_perform(thread, operation);
-            if !fits {
-                return Ok(None);
-            }
-            let expected = event.label;
-            let step = event.step();
-            let executed = self.machine.perform(step, operation, site);
-            let outcome = self.repeated(step, expected, (operation, site), &executed)?;
-            return Ok(Some(outcome));
-        }
-        if !self.is_free(position) || !self.machine.can_perform(thread, operation) {
-            return Ok(None);
-        }
-        let step = Step::of(thread);
-        let executed = self.machine.perform(step, operation, site);
-        self.trace.push(executed.event(step, operation, site));
-        self.after(step, &operation.kind)?;
-        Ok(Some(executed.outcome))
-    }
-
-    /// Makes the next step: picks a thread whose announced operation can happen, and executes it.
-    /// Every live thread must have announced its operation.
-    #[inline]
-    pub(crate) fn next(&mut self) -> Next {
-        if self.position < self.plan.kept {
-            return self.replay();
-        }
-        let planned = self.position - self.plan.kept;
-        if planned < self.plan.steps.len() {
-            let (step, label) = self.plan.steps[planned];
-            return self.follow(step, label);
-        }
-        loop {
-            let choice = self.explorer.choose(&Point {
-                trace: &self.trace,
-                machine: &self.machine,
-                last: self.current,
-                fixed: self.regions.off(),
-            });
-            match choice {
-                Choice::Run(step) => return self.run(step),
-                Choice::Prune(reason) => return Next::Ended(End::Pruned(reason)),
-                Choice::Stale { position, expected } => {
-                    return Next::Ended(End::Stale { position, expected });
-                }
-                Choice::NothingEnabled => {
-                    if let Some(end) = self.quiescent() {
-                        return Next::Ended(end);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Nothing can run: lets waiting threads go, or says how the execution has ended.
-    #[cold]
-    fn quiescent(&mut self) -> Option<End> {
-        let stuck = self.blocked();
-        if stuck.iter().any(|b| b.operation.kind == OpKind::GiveUp) {
-            // Whatever a waiting thread would do from here on comes after everything else, so
-            // nothing is lost by not looking at it.
-            return Some(End::Pruned(Pruned::Assumed));
-        }
-        let rounds = stuck
-            .iter()
-            .filter(|b| matches!(b.operation.kind, OpKind::Wait { .. }))
-            .map(|b| self.machine.let_go_in_a_row(b.thread))
-            .min();
-        if rounds.is_some_and(|rounds| rounds >= self.machine.limits.livelock_bound) {
-            let rounds = rounds.unwrap_or_default();
-            return Some(End::Livelock { stuck, rounds });
-        }
-        if self.machine.let_go(self.position as u32) {
-            return None;
-        }
-        Some(if stuck.is_empty() {
-            End::Complete
-        } else {
-            End::Deadlock(stuck)
-        })
-    }
-
     /// The events of this execution so far.
     pub(crate) fn executed(&self) -> &[Event] {
         &self.trace.events()[..self.position]
@@ -409,137 +249,6 @@ impl Driver {
                 })
             })
             .collect()
-    }
-
-    #[inline]
-    fn run(&mut self, step: Step) -> Next {
-        if self.position >= self.bounds.events_max {
-            return Next::Ended(End::TooManyEvents {
-                limit: self.bounds.events_max,
-            });
-        }
-        let (Pending { operation, site }, executed) = self.machine.step(step);
-        self.trace.push(executed.event(step, &operation, site));
-        let made = self.after(step, &operation.kind);
-        next(step.thread, made.map(|()| executed.outcome))
-    }
-
-    /// A step of this thread has been made.
-    #[inline(always)]
-    fn advance(&mut self, thread: ThreadId) {
-        self.regions.push(self.position);
-        self.position += 1;
-        self.current = thread;
-    }
-
-    /// [`Driver::advance`], unless there are too many threads now.
-    #[inline(always)]
-    fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
-        self.advance(step.thread);
-        match kind {
-            OpKind::Spawn { .. } if self.machine.live().len() > self.bounds.threads_max => {
-                let limit = self.bounds.threads_max;
-                Err(Box::new(End::TooManyThreads { limit }))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Repeats the next event of the kept prefix.
-    #[inline]
-    fn replay(&mut self) -> Next {
-        let event = self.trace.at(self.position as u32);
-        let (step, label) = (event.step(), event.label);
-        if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
-            self.machine.let_go(event.quiet_at);
-        }
-        let fits = (self.machine.pending(step.thread)).is_some_and(|found| {
-            alike(
-                &event.operation,
-                found.operation.object,
-                &found.operation.kind,
-            )
-        });
-        if !fits || !self.machine.enabled(step.thread) {
-            let expected = (event.operation, event.site);
-            return Next::Ended(self.unexpected(step.thread, Some(expected)));
-        }
-        let (Pending { operation, site }, executed) = self.machine.step(step);
-        let made = self.repeated(step, label, (&operation, site), &executed);
-        next(step.thread, made)
-    }
-
-    /// Compares a step of the kept prefix with the event that it was before.
-    #[inline(always)]
-    fn repeated(
-        &mut self,
-        step: Step,
-        expected: Label,
-        announced: (&Operation, Site),
-        executed: &Executed,
-    ) -> Made<Outcome> {
-        if !same(executed.label, expected) {
-            return Err(self.diverged(step.thread, announced));
-        }
-        let (operation, _) = announced;
-        let (outcome, before) = (executed.outcome, executed.before);
-        (self.trace).refresh(self.position, operation, outcome, before);
-        self.after(step, &operation.kind)?;
-        Ok(outcome)
-    }
-
-    /// Makes a step of a wakeup sequence.
-    fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
-        // The step may be one of several waits that were let go at this point.
-        let live = self.machine.live();
-        if !self.machine.enabled(step.thread) && live.iter().all(|&t| !self.machine.enabled(t)) {
-            self.machine.let_go(self.position as u32);
-        }
-        if !self.machine.enabled(step.thread) {
-            return Next::Ended(self.unexpected(step.thread, None));
-        }
-        match self.run(step) {
-            Next::Ran(thread, outcome) => {
-                let event = self.trace.at(self.position as u32 - 1);
-                if label.is_some_and(|label| !same(event.label, label)) {
-                    return Next::Ended(End::NotDeterministic(Box::new(Divergence {
-                        thread,
-                        position: self.position - 1,
-                        expected: None,
-                        found: Some((event.operation, event.site)),
-                        outcome_differs: true,
-                    })));
-                }
-                Next::Ran(thread, outcome)
-            }
-            ended => ended,
-        }
-    }
-
-    /// Says how the thread's announced operation differs from the one that is expected (if it is
-    /// known) or cannot be performed.
-    #[cold]
-    fn unexpected(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> End {
-        let found = self.machine.pending(thread);
-        End::NotDeterministic(Box::new(Divergence {
-            thread,
-            position: self.position,
-            expected,
-            found: found.map(|pending| (pending.operation, pending.site)),
-            outcome_differs: false,
-        }))
-    }
-
-    #[cold]
-    fn diverged(&self, thread: ThreadId, (operation, site): (&Operation, Site)) -> Box<End> {
-        let event = self.trace.at(self.position as u32);
-        Box::new(End::NotDeterministic(Box::new(Divergence {
-            thread,
-            position: self.position,
-            expected: Some((event.operation, event.site)),
-            found: Some((*operation, site)),
-            outcome_differs: true,
-        })))
     }
 
     /// Lets the explorer learn from an execution that has ended.
@@ -611,16 +320,4 @@ impl Driver {
     }
 }
 
-/// Whether an operation of this kind on `object` may be the repetition of the other: operands may be
-/// addresses, which differ.
-#[inline]
-fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
-    a.object == object && discriminant(&a.kind) == discriminant(kind)
-}
-
-/// Whether two labels name the same event, as far as two executions can agree: the number of a
-/// wait's set and a count belong to the label, values do not.
-#[inline]
-fn same(a: Label, b: Label) -> bool {
-    a == b || a.canonical() == b.canonical()
-}
+mod steps;
