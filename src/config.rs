@@ -216,8 +216,9 @@ pub struct Builder {
     /// [`may_leak`](crate::alloc::may_leak) for a single one.
     pub check_leaks: bool,
     /// How many more executions may be run after a failure to find a simpler one that fails in the same
-    /// place, with the same words if not the same numbers (`DPOR_SIMPLIFY`). It is shown and raised. With 0
-    /// the execution that failed is shown as it was, and no pair of operations is tried the other way round.
+    /// place, with the same words if not the same numbers (`DPOR_SIMPLIFY`). It is shown and raised. If none is
+    /// found that has few preemptions, as many again may be run with a switch less each. With 0 the execution
+    /// that failed is shown as it was, and no pair of operations is tried the other way round.
     pub simplify: u64,
     /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`).
     pub stack_size: usize,

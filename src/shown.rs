@@ -3,7 +3,8 @@
 //! The execution that failed is one of many with the same failure, and seldom the simplest. What is
 //! shown has been executed: first only what the failure depends on, in the order with the fewest
 //! switches; then whatever a short search over executions with few preemptions finds that is simpler
-//! still. Then pairs of operations are tried the other way round, until the test passes.
+//! still; and if that finds nothing, whatever fails with two turns of a thread made one. Then pairs of operations
+//! are tried the other way round, until the test passes.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -22,6 +23,7 @@ use crate::rt::explore::critical::candidates;
 use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
+use crate::rt::explore::turns::{Turns, preemptions};
 use crate::rt::report::places::{self, Life};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
@@ -76,7 +78,8 @@ impl Body<'_> {
         let mut simpler = None;
         if !repeat {
             simpler = self.reordered(found);
-            if let Some(better) = self.searched(simpler.as_deref_mut().unwrap_or(found)) {
+            let best = simpler.as_deref_mut().unwrap_or(found);
+            if let Some(better) = self.searched(best).or_else(|| self.smoothed(best)) {
                 simpler = Some(better);
             }
         }
@@ -174,6 +177,43 @@ impl Body<'_> {
             other = better;
         }
         simpler(&other, found).then_some(other)
+    }
+
+    /// The same failure with fewer switches, of which it has more than are searched for: as long as one is
+    /// found, two turns of a thread are made one.
+    fn smoothed(&mut self, found: &mut Found) -> Option<Box<Found>> {
+        let mut best: Option<Box<Found>> = None;
+        let mut left = self.settings.simplify;
+        loop {
+            let now = best.as_deref_mut().unwrap_or(found);
+            now.driver.measure();
+            let (trace, clocks) = (&now.driver.trace, &now.driver.clocks);
+            if preemptions(trace, clocks) <= PREEMPTIONS_MAX {
+                return best;
+            }
+            let turns = Turns::of(trace, &now.driver.machine.names);
+            let mut smoother = None;
+            for order in turns.merged().take(left as usize) {
+                left -= 1;
+                let Some(mut other) = self.fails(Box::new(order), 1, None) else {
+                    continue;
+                };
+                if !same(now, &other) {
+                    continue;
+                }
+                if let Some(better) = self.reordered(&mut other) {
+                    other = better;
+                }
+                if simpler(&other, now) {
+                    smoother = Some(other);
+                    break;
+                }
+            }
+            match smoother {
+                Some(smoother) => best = Some(smoother),
+                None => return best,
+            }
+        }
     }
 
     /// The pair of operations that the failure hangs on.

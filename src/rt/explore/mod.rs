@@ -39,6 +39,7 @@ pub(crate) mod rng;
 pub(crate) mod sample;
 pub(crate) mod sleep;
 mod slots;
+pub(crate) mod turns;
 pub(crate) mod wakeup_tree;
 
 #[cfg(test)]
