@@ -189,31 +189,21 @@ impl Body<'_> {
             now.driver.measure();
             let (trace, clocks) = (&now.driver.trace, &now.driver.clocks);
             if preemptions(trace, clocks) <= PREEMPTIONS_MAX {
-                return best;
+                break;
             }
             let turns = Turns::of(trace, &now.driver.machine.names);
-            let mut smoother = None;
-            for order in turns.merged().take(left as usize) {
+            let smoother = turns.merged().take(left as usize).find_map(|order| {
                 left -= 1;
-                let Some(mut other) = self.fails(Box::new(order), 1, None) else {
-                    continue;
-                };
-                if !same(now, &other) {
-                    continue;
-                }
-                if let Some(better) = self.reordered(&mut other) {
-                    other = better;
-                }
-                if simpler(&other, now) {
-                    smoother = Some(other);
-                    break;
-                }
-            }
+                let other = self.fails(Box::new(order), 1, None)?;
+                (same(now, &other) && simpler(&other, now)).then_some(other)
+            });
             match smoother {
                 Some(smoother) => best = Some(smoother),
-                None => return best,
+                None => break,
             }
         }
+        let mut best = best?;
+        Some(self.reordered(&mut best).unwrap_or(best))
     }
 
     /// The pair of operations that the failure hangs on.
