@@ -27,6 +27,17 @@ pub(crate) struct Measured {
     pub(crate) end: End,
 }
 
+impl Measured {
+    /// Whether this one was faster. Of what comes to a limit, the rate counts; of the rest, the time.
+    pub(crate) fn beats(&self, other: &Measured) -> bool {
+        let time = |m: &Measured| m.seconds / m.executions.max(1) as f64;
+        match self.end {
+            End::Limit => time(self) < time(other),
+            _ => self.seconds < other.seconds,
+        }
+    }
+}
+
 /// How an exploration ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -62,15 +73,7 @@ pub(crate) fn measure(mut explore: impl FnMut() -> bool) -> Measured {
                 Err(_) => End::Bug,
             },
         };
-        // Of what comes to a limit, the rate counts; of the rest, the time.
-        let better = |old: &Measured| {
-            let time = |m: &Measured| m.seconds / m.executions.max(1) as f64;
-            match measured.end {
-                End::Limit => time(&measured) < time(old),
-                _ => measured.seconds < old.seconds,
-            }
-        };
-        if best.as_ref().is_none_or(better) {
+        if best.as_ref().is_none_or(|best| measured.beats(best)) {
             best = Some(measured);
         }
         if begin.elapsed() > REPEAT
