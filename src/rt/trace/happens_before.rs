@@ -18,7 +18,7 @@ use super::dependency::{
     ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, ReadSets, SLOTS, changes_value, ordered,
 };
 use super::id::{ObjectId, ThreadId};
-use super::{Event, NOWHERE, Trace};
+use super::{NOWHERE, Trace};
 
 /// Two events of different threads, ordered, with nothing between them in happens-before. Both are
 /// positions in the trace.
@@ -241,9 +241,6 @@ impl HappensBefore {
             races: self.races.len() as u32,
             clocks: self.clocks.len() as u32,
         });
-        if event.previous != NOWHERE && self.is_own(event) {
-            return;
-        }
         if let Some(p) = predecessor
             && event.previous == NOWHERE
         {
@@ -251,9 +248,8 @@ impl HappensBefore {
             self.join(p);
         }
         let label = event.label;
-        self.candidates.clear();
         match label.class() {
-            Class::Local | Class::Spawn => {}
+            Class::Local | Class::Spawn => return,
             Class::LetGo => {
                 // Behind everything that had happened when nothing else could run. The latest event of
                 // each thread before that moment carries the thread's earlier ones.
@@ -265,17 +261,20 @@ impl HappensBefore {
                         self.join(earlier);
                     }
                 }
+                return;
             }
             Class::Wait => {
+                self.candidates.clear();
                 for &object in sets.get(label.object().0) {
-                    self.collect(object, CHANGING_SLOTS, event.thread);
-                    self.record(event.thread, object, Class::Wait);
+                    self.touch(object, Class::Wait, CHANGING_SLOTS, event.thread);
                 }
             }
             class => {
-                let object = label.object();
-                self.collect(object, CONFLICTING_SLOTS[class as usize], event.thread);
-                self.record(event.thread, object, class);
+                self.candidates.clear();
+                let slots = CONFLICTING_SLOTS[class as usize];
+                if self.touch(label.object(), class, slots, event.thread) {
+                    return;
+                }
             }
         }
         if self.candidates.len() > 1 {
@@ -292,27 +291,6 @@ impl HappensBefore {
                 });
             }
         }
-    }
-
-    /// Whether the event is on an object that no other thread has touched, so that it is ordered behind
-    /// nothing but the thread's event before. Then its access is recorded.
-    #[inline]
-    fn is_own(&mut self, event: &Event) -> bool {
-        let (object, class) = (event.label.object(), event.label.class());
-        let Some(record) = self.objects.get_mut(object.index()) else {
-            return false;
-        };
-        let is_own = record.owner == Some(event.thread);
-        if !is_own
-            || matches!(
-                class,
-                Class::Local | Class::Spawn | Class::LetGo | Class::Wait
-            )
-        {
-            return false;
-        }
-        record.note(object, class, &mut self.rows, &mut self.accesses);
-        true
     }
 
     /// Joins the clock of the event at `position` into that of the last one, which has to be behind all others
@@ -342,28 +320,60 @@ impl HappensBefore {
         mine[own as usize] = before.max(theirs.index + 1);
     }
 
-    /// Collects the accesses to `object` that an event of `thread` may be ordered behind.
-    #[inline]
-    fn collect(&mut self, object: ObjectId, slots: u32, thread: ThreadId) {
-        let Some(record) = self.objects.get(object.index()) else {
-            return;
-        };
-        if record.owner == Some(thread) {
-            return;
+    /// Notes that the last event, which is of `thread`, touches the object, and collects the accesses in these
+    /// slots that it may be ordered behind. True if no other thread has touched it, so that it comes behind nothing
+    /// but the thread's event before.
+    #[inline(always)]
+    fn touch(&mut self, object: ObjectId, class: Class, slots: u32, thread: ThreadId) -> bool {
+        if self.objects.len() <= object.index() {
+            self.make_room(object);
         }
-        let total_at = match record.heads[0] {
+        let record = &mut self.objects[object.index()];
+        let is_own = record.owner == Some(thread);
+        if !is_own {
+            record.collect(slots, thread, &self.accesses, &mut self.candidates);
+            record.owner = record.events.is_empty().then_some(thread);
+        }
+        record.note(object, class, &mut self.rows, &mut self.accesses);
+        is_own
+    }
+
+    #[cold]
+    fn make_room(&mut self, object: ObjectId) {
+        let empty = Record {
+            heads: [NOWHERE; SLOTS],
+            used: 0,
+            classes: Classes::NONE,
+            owner: None,
+            events: Vec::new(),
+        };
+        self.objects.resize(object.index() + 1, empty);
+    }
+}
+
+impl Record {
+    /// Collects the accesses in these slots that an event of `thread` may be ordered behind.
+    #[inline]
+    fn collect(
+        &self,
+        slots: u32,
+        thread: ThreadId,
+        accesses: &[Access],
+        candidates: &mut Vec<u32>,
+    ) {
+        let total_at = match self.heads[0] {
             NOWHERE => 0,
             access => {
-                let access = self.accesses[access as usize];
+                let access = accesses[access as usize];
                 if access.thread != thread {
-                    self.candidates.push(access.event);
+                    candidates.push(access.event);
                 }
                 access.event
             }
         };
-        let mut slots = slots & record.used & !1;
+        let mut slots = slots & self.used & !1;
         while slots != 0 {
-            let mut access = record.heads[slots.trailing_zeros() as usize];
+            let mut access = self.heads[slots.trailing_zeros() as usize];
             slots &= slots - 1;
             while access != NOWHERE {
                 let Access {
@@ -371,37 +381,18 @@ impl HappensBefore {
                     thread: other,
                     previous,
                     ..
-                } = self.accesses[access as usize];
+                } = accesses[access as usize];
                 if event < total_at {
                     break;
                 }
                 if other != thread {
-                    self.candidates.push(event);
+                    candidates.push(event);
                 }
                 access = previous;
             }
         }
     }
 
-    #[inline]
-    fn record(&mut self, thread: ThreadId, object: ObjectId, class: Class) {
-        if self.objects.len() <= object.index() {
-            let empty = Record {
-                heads: [NOWHERE; SLOTS],
-                used: 0,
-                classes: Classes::NONE,
-                owner: None,
-                events: Vec::new(),
-            };
-            self.objects.resize(object.index() + 1, empty);
-        }
-        let record = &mut self.objects[object.index()];
-        record.owner = (record.events.is_empty() || record.owner == Some(thread)).then_some(thread);
-        record.note(object, class, &mut self.rows, &mut self.accesses);
-    }
-}
-
-impl Record {
     /// Notes an access by the event of the last row.
     #[inline(always)]
     fn note(
