@@ -194,7 +194,7 @@ impl Body<'_> {
             let turns = Turns::of(trace, &now.driver.machine.names);
             let smoother = turns.merged().take(left as usize).find_map(|order| {
                 left -= 1;
-                let other = self.fails(Box::new(order), 1, None)?;
+                let other = self.fails(Box::new(Replay::along(order)), 1, None)?;
                 (same(now, &other) && simpler(&other, now)).then_some(other)
             });
             match smoother {

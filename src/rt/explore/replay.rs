@@ -6,28 +6,43 @@ use crate::rt::trace::schedule::Schedule;
 use super::driver::Plan;
 use super::{Choice, Coverage, Explorer, Finished, Point};
 
-/// Follows one schedule, and beyond its end lets the thread that ran last go on.
-pub(crate) struct Replay {
-    schedule: Schedule,
-    position: usize,
+/// The explorer of one execution, whose steps this way gives.
+pub(crate) struct Replay<W> {
+    way: W,
     started: bool,
 }
 
-impl Replay {
-    pub(crate) fn new(schedule: Schedule) -> Replay {
-        Replay {
+/// Who goes on in an execution that is run once.
+pub(crate) trait Way {
+    fn choose(&mut self, at: &Point<'_>) -> Choice;
+}
+
+/// One schedule, step by step; beyond its end threads go on as they like.
+pub(crate) struct Steps {
+    schedule: Schedule,
+    position: usize,
+}
+
+impl Replay<Steps> {
+    /// Follows this schedule.
+    pub(crate) fn new(schedule: Schedule) -> Replay<Steps> {
+        Replay::along(Steps {
             schedule,
             position: 0,
+        })
+    }
+}
+
+impl<W: Way> Replay<W> {
+    pub(crate) fn along(way: W) -> Replay<W> {
+        Replay {
+            way,
             started: false,
         }
     }
 }
 
-impl Explorer for Replay {
-    fn begin(&mut self, _plan: &mut Plan) -> bool {
-        !std::mem::replace(&mut self.started, true)
-    }
-
+impl Way for Steps {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         if at.enabled().next().is_none() {
             return Choice::NothingEnabled;
@@ -38,7 +53,6 @@ impl Explorer for Replay {
                 None => Choice::NothingEnabled,
             };
         };
-        let enabled: Vec<String> = at.enabled().map(|t| at.machine.names.path(t)).collect();
         let thread = at.machine.names.find(path);
         match thread.filter(|&thread| at.machine.enabled(thread)) {
             Some(thread) if *alternative < at.machine.alternatives(thread) => {
@@ -55,14 +69,25 @@ impl Explorer for Replay {
                     at.machine.alternatives(thread)
                 ),
             },
-            None => Choice::Stale {
-                position: self.position,
-                expected: format!(
-                    "a step of {path}, but only {} can go on here",
-                    enabled.join(", ")
-                ),
-            },
+            None => {
+                let enabled = at.enabled().map(|t| at.machine.names.path(t));
+                let enabled = enabled.collect::<Vec<String>>().join(", ");
+                Choice::Stale {
+                    position: self.position,
+                    expected: format!("a step of {path}, but only {enabled} can go on here"),
+                }
+            }
         }
+    }
+}
+
+impl<W: Way> Explorer for Replay<W> {
+    fn begin(&mut self, _plan: &mut Plan) -> bool {
+        !std::mem::replace(&mut self.started, true)
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.way.choose(at)
     }
 
     fn asks_for_clocks(&self) -> bool {

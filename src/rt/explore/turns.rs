@@ -13,10 +13,10 @@ use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{Names, ThreadId};
 use crate::rt::trace::operation::Step;
 
-use super::driver::Plan;
-use super::{Choice, Coverage, Explorer, Finished, Point};
+use super::replay::Way;
+use super::{Choice, Point};
 
-/// The explorer that follows an order of turns, once.
+/// An order of turns.
 #[derive(Clone)]
 pub(crate) struct Turns {
     /// Threads by their paths, and how many steps each turn has.
@@ -26,7 +26,6 @@ pub(crate) struct Turns {
     /// The turn that is on, and how many of its steps were made.
     at: usize,
     made: usize,
-    started: bool,
 }
 
 impl Turns {
@@ -45,7 +44,6 @@ impl Turns {
             outcomes,
             at: 0,
             made: 0,
-            started: false,
         }
     }
 
@@ -103,11 +101,7 @@ pub(crate) fn preemptions(trace: &Trace, clocks: &HappensBefore) -> usize {
     preemptions
 }
 
-impl Explorer for Turns {
-    fn begin(&mut self, _plan: &mut Plan) -> bool {
-        !std::mem::replace(&mut self.started, true)
-    }
-
+impl Way for Turns {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         while let Some((path, steps)) = self.turns.get(self.at) {
             let thread = at.machine.names.find(path);
@@ -134,20 +128,6 @@ impl Explorer for Turns {
             None => Choice::NothingEnabled,
         }
     }
-
-    fn asks_for_clocks(&self) -> bool {
-        false
-    }
-
-    fn finish(&mut self, _execution: &Finished<'_>) {}
-
-    fn more(&self) -> bool {
-        !self.started
-    }
-
-    fn coverage(&self) -> Coverage {
-        Coverage::Replayed
-    }
 }
 
 #[cfg(test)]
@@ -162,7 +142,6 @@ mod tests {
             outcomes: HashMap::new(),
             at: 0,
             made: 0,
-            started: false,
         }
     }
 
