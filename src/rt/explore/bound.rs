@@ -23,7 +23,9 @@
 //! 3. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
 //!    that two of a million traces collide has a chance below 10^-26.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashSet;
 
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
@@ -50,7 +52,7 @@ pub(crate) struct Bounded {
     shadow: Trace,
     clocks: HappensBefore,
     hashes: Hashes,
-    seen: HashSet<Visit>,
+    seen: FxHashSet<Visit>,
     /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2, ...
     /// more.
     now: Vec<Branch>,
@@ -114,7 +116,7 @@ impl Bounded {
             shadow: Trace::default(),
             clocks: HappensBefore::default(),
             hashes: Hashes::default(),
-            seen: HashSet::new(),
+            seen: FxHashSet::default(),
             now: Vec::new(),
             later: VecDeque::new(),
             nodes: vec![Node {
@@ -258,7 +260,7 @@ impl Bounded {
 }
 
 /// Whether all that can follow the step has been explored, or is being.
-fn visited(seen: &HashSet<Visit>, candidate: Candidate) -> bool {
+fn visited(seen: &FxHashSet<Visit>, candidate: Candidate) -> bool {
     candidate.to.is_some_and(|key| {
         let last = candidate.step.thread;
         [(None, true), (None, false), (Some(last), true)]

@@ -7,7 +7,9 @@
 //! until its next event has to wait for another thread's. Running on as far as possible is never worse
 //! than stopping before: events that come earlier than they might do not hold anybody up.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
 
 use crate::rt::trace::Trace;
 use crate::rt::trace::happens_before::HappensBefore;
@@ -48,7 +50,7 @@ pub(crate) fn fewest_switches(
     }
     let total: u32 = counts.iter().sum();
     // For each set that was reached: from which one, and by which thread.
-    let mut reached: HashMap<Vec<u32>, Option<(Vec<u32>, usize)>> = HashMap::new();
+    let mut reached: FxHashMap<Vec<u32>, Option<(Vec<u32>, usize)>> = FxHashMap::default();
     let mut queue = VecDeque::new();
     let start = vec![0; counts.len()];
     reached.insert(start.clone(), None);
@@ -84,7 +86,7 @@ pub(crate) fn fewest_switches(
 
 /// The events on the way to a set, in order.
 fn unwind(
-    reached: &HashMap<Vec<u32>, Option<(Vec<u32>, usize)>>,
+    reached: &FxHashMap<Vec<u32>, Option<(Vec<u32>, usize)>>,
     mut done: Vec<u32>,
     events: &[Vec<u32>],
 ) -> Vec<u32> {
