@@ -151,6 +151,14 @@ impl Point<'_> {
             .or_else(|| Some(ThreadId::MAIN).filter(able))
     }
 
+    /// Lets the default thread go on with its ordinary outcome.
+    pub(crate) fn go_on(&self) -> Choice {
+        let thread = self.default_thread(|_| true);
+        thread.map_or(Choice::NothingEnabled, |thread| {
+            Choice::Run(Step::of(thread))
+        })
+    }
+
     /// Every enabled thread.
     pub(crate) fn enabled(&self) -> impl Iterator<Item = ThreadId> {
         let live = self.machine.live().iter().copied();

@@ -48,10 +48,7 @@ impl Way for Steps {
             return Choice::NothingEnabled;
         }
         let Some((path, alternative)) = self.schedule.steps.get(self.position) else {
-            return match at.default_thread(|_| true) {
-                Some(thread) => Choice::Run(Step::of(thread)),
-                None => Choice::NothingEnabled,
-            };
+            return at.go_on();
         };
         let thread = at.machine.names.find(path);
         match thread.filter(|&thread| at.machine.enabled(thread)) {

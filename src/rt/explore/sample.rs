@@ -69,8 +69,7 @@ impl Explorer for Sampler {
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         if at.fixed {
-            let step = at.default_thread(|_| true).map(Step::of);
-            return step.map_or(Choice::NothingEnabled, Choice::Run);
+            return at.go_on();
         }
         let picked = match &mut self.strategy {
             Strategy::Walk => walk(at, &mut self.rng),

@@ -17,7 +17,6 @@ use super::replay::Way;
 use super::{Choice, Point};
 
 /// An order of turns.
-#[derive(Clone)]
 pub(crate) struct Turns {
     /// Threads by their paths, and how many steps each turn has.
     turns: Vec<(String, usize)>,
@@ -70,7 +69,9 @@ impl Turns {
         }
         Turns {
             turns,
-            ..self.clone()
+            outcomes: self.outcomes.clone(),
+            at: 0,
+            made: 0,
         }
     }
 }
@@ -123,10 +124,7 @@ impl Way for Turns {
             self.at += 1;
             self.made = 0;
         }
-        match at.default_thread(|_| true) {
-            Some(thread) => Choice::Run(Step::of(thread)),
-            None => Choice::NothingEnabled,
-        }
+        at.go_on()
     }
 }
 
