@@ -248,6 +248,10 @@ fn main() {
     }
     bench("independent(2, 10000)", Box::new(|| independent(2, 10_000)));
     bench("switch(2, 20000)", Box::new(|| switch(2, 20_000)));
+    for options in [1_000, 10_000] {
+        let choose = move || _ = dpor::choose(options);
+        bench(&format!("choose({options})"), Box::new(choose));
+    }
     let plain = bench("cells, not watched", Box::new(unwatched));
     let seen = bench("cells, watched", Box::new(watched));
     if plain > 0.0 {

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml [filter]` runs each program on each
 //! checker, in a process of its own with a limit of two seconds, the checkers three times in turns, and prints
-//! one line for the fastest of each: how many executions, nanoseconds per step, executions per second, the time to a verdict and the most memory
-//! that was resident. The ratios are to `dpor`'s own line: how many times as long a step takes, how many
+//! one line for the fastest of each: how many executions, nanoseconds per step, executions per second, the time
+//! to a verdict and the most memory that was resident. The ratios are to `dpor`'s own line: how many times as long a step takes, how many
 //! times as fast `dpor` runs executions, and how many times as long it is to the verdict.
 //!
 //! A verdict with a `!` is that something fails: the assertion, or what a checker takes for a deadlock.
@@ -185,6 +185,22 @@ fn measured(peer: &str, name: &str) -> Option<Line> {
     })
 }
 
+/// For each checker the fastest of its measurements.
+fn in_turns(name: &str) -> [Option<Line>; PEERS.len()] {
+    let mut fastest = PEERS.map(|_| None);
+    for _ in 0..TURNS {
+        for ((peer, _), fastest) in PEERS.iter().zip(&mut fastest) {
+            let beats = |a: &Line, b: &Line| a.measured.beats(&b.measured);
+            if let Some(line) = measured(peer, name)
+                && fastest.as_ref().is_none_or(|old| beats(&line, old))
+            {
+                *fastest = Some(line);
+            }
+        }
+    }
+    fastest
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [first, peer, name] = &arguments[..]
@@ -212,20 +228,8 @@ fn main() {
         {
             continue;
         }
-        let mut fastest = PEERS.map(|_| None);
-        for _ in 0..TURNS {
-            for ((peer, _), fastest) in PEERS.iter().zip(&mut fastest) {
-                let line = measured(peer, name);
-                let beats = |a: &Line, b: &Line| a.measured.beats(&b.measured);
-                if let Some(line) = line
-                    && fastest.as_ref().is_none_or(|fastest| beats(&line, fastest))
-                {
-                    *fastest = Some(line);
-                }
-            }
-        }
         let mut own: Option<Measured> = None;
-        for ((peer, _), fastest) in PEERS.iter().zip(fastest) {
+        for ((peer, _), fastest) in PEERS.iter().zip(in_turns(name)) {
             let Some(Line {
                 measured: m,
                 memory,
