@@ -3,6 +3,7 @@
 //! Every setting is a field of [`Builder`]; the environment sets its first value. A variable that
 //! does not parse is an error that names it, its value and what was expected.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -342,7 +343,11 @@ impl Environment<'_> {
         (self.get)(name)
     }
 
-    fn parse<T: std::str::FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, String> {
+    fn parse<T: std::str::FromStr>(
+        &self,
+        name: &str,
+        what: impl Display,
+    ) -> Result<Option<T>, String> {
         match self.text(name)? {
             None => Ok(None),
             Some(text) => match text.trim().parse() {
@@ -353,11 +358,11 @@ impl Environment<'_> {
     }
 
     fn number(&self, name: &str, unit: &str) -> Result<Option<u64>, String> {
-        self.parse(name, &format!("a number of {unit}"))
+        self.parse(name, format_args!("a number of {unit}"))
     }
 
     fn size(&self, name: &str, unit: &str) -> Result<Option<usize>, String> {
-        self.parse(name, &format!("a number of {unit}"))
+        self.parse(name, format_args!("a number of {unit}"))
     }
 
     fn switch(&self, name: &str) -> Result<Option<bool>, String> {
