@@ -3,11 +3,14 @@
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml [filter]` runs each program on each
 //! checker, in a process of its own with a limit of two seconds, the checkers three times in turns, and prints
 //! one line for the fastest of each: how many executions, nanoseconds per step, executions per second, the time
-//! to a verdict and the most memory that was resident. The ratios are to `dpor`'s own line: how many times as long a step takes, how many
-//! times as fast `dpor` runs executions, and how many times as long it is to the verdict.
+//! to a verdict, the time until the checker has come back with it, and the most memory that was resident. The
+//! ratios are to `dpor`'s own line: how many times as long a step takes, how many times as fast `dpor` runs
+//! executions, and how many times as long it is to the verdict.
 //!
 //! A verdict with a `!` is that something fails: the assertion, or what a checker takes for a deadlock.
-//! (Shuttle lets `park` return for no reason, which `handoff` does not expect.)
+//! (Shuttle lets `park` return for no reason, which `handoff` does not expect.) An assertion's is known when it
+//! fails for the first time; until it is *told*, `dpor` looks for the simplest execution that fails, and writes
+//! its report.
 //!
 //! A checker that samples has no verdict on a program without a bug; `random` is `dpor`'s own sampler.
 //! Loom explores what weak memory orderings allow, so it has more executions, and no more than four
@@ -139,10 +142,11 @@ fn child(peer: &str, name: &str) {
         End::Limit => "limit",
     };
     println!(
-        "\nmeasured {} {} {} {end} {}",
+        "\nmeasured {} {} {} {} {end} {}",
         m.executions,
         m.steps,
         m.seconds,
+        m.known,
         memory()
     );
 }
@@ -167,7 +171,7 @@ fn measured(peer: &str, name: &str) -> Option<Line> {
     child.stdout.take()?.read_to_string(&mut text).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("measured "))?;
     let words: Vec<&str> = line.split(' ').collect();
-    let [executions, steps, seconds, end, memory] = words[..] else {
+    let [executions, steps, seconds, known, end, memory] = words[..] else {
         return None;
     };
     Some(Line {
@@ -175,6 +179,7 @@ fn measured(peer: &str, name: &str) -> Option<Line> {
             executions: executions.parse().ok()?,
             steps: steps.parse().ok()?,
             seconds: seconds.parse().ok()?,
+            known: known.parse().ok()?,
             end: match end {
                 "verdict" => End::Verdict,
                 "bug" => End::Bug,
@@ -209,13 +214,14 @@ fn main() {
         return child(peer, name);
     }
     println!(
-        "{:<26}{:<12}{:>11}{:>9}{:>11}{:>12}{:>7}  {:>7}{:>8}{:>9}",
+        "{:<26}{:<12}{:>11}{:>9}{:>11}{:>12}{:>11}{:>7}  {:>7}{:>8}{:>9}",
         "program",
         "checker",
         "executions",
         "ns/step",
         "exec/s",
         "verdict (s)",
+        "told (s)",
         "MB",
         "step",
         "rate",
@@ -240,13 +246,13 @@ fn main() {
             };
             let step = |m: &Measured| m.seconds * 1e9 / m.steps as f64;
             let rate = |m: &Measured| m.executions as f64 / m.seconds;
-            let verdict = match m.end {
-                End::Limit => "-".to_owned(),
-                End::Verdict => format!("{:.6}", m.seconds),
-                End::Bug => format!("{:.6}!", m.seconds),
+            let (verdict, told) = match m.end {
+                End::Limit => ("-".to_owned(), "-".to_owned()),
+                End::Verdict => (format!("{:.6}", m.known), format!("{:.6}", m.seconds)),
+                End::Bug => (format!("{:.6}!", m.known), format!("{:.6}", m.seconds)),
             };
             print!(
-                "{name:<26}{peer:<12}{:>11}{:>9.1}{:>11.0}{verdict:>12}{memory:>7.1}",
+                "{name:<26}{peer:<12}{:>11}{:>9.1}{:>11.0}{verdict:>12}{told:>11}{memory:>7.1}",
                 m.executions,
                 step(&m),
                 rate(&m),
@@ -256,7 +262,7 @@ fn main() {
                 Some(own) => {
                     let slower = match m.end {
                         End::Limit => "-".to_owned(),
-                        _ => format!("{:.1}", m.seconds / own.seconds),
+                        _ => format!("{:.1}", m.known / own.known),
                     };
                     println!(
                         "  {:>7.1}{:>8.1}{slower:>9}",

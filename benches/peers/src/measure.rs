@@ -2,10 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
+static KNOWN: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// The program has made `n` steps. Every checker here runs one execution at a time, so this needs no
 /// read-modify-write, and costs next to nothing.
@@ -19,11 +21,27 @@ pub(crate) fn execution() {
     EXECUTIONS.store(EXECUTIONS.load(Relaxed) + 1, Relaxed);
 }
 
+/// When the program failed first in this exploration.
+fn known() -> MutexGuard<'static, Option<Instant>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Fails if this is false, which is noted: from here on a checker knows that the program has a bug, and the
+/// rest of its time it looks for a good way to tell.
+pub(crate) fn check(holds: bool) {
+    if !holds {
+        known().get_or_insert_with(Instant::now);
+        panic!("the program has failed");
+    }
+}
+
 /// What one exploration of a program came to, the fastest of several.
 pub(crate) struct Measured {
     pub(crate) executions: u64,
     pub(crate) steps: u64,
     pub(crate) seconds: f64,
+    /// The seconds until a bug was known; all of them if it is not one of the program's own.
+    pub(crate) known: f64,
     pub(crate) end: End,
 }
 
@@ -61,10 +79,13 @@ pub(crate) fn measure(mut explore: impl FnMut() -> bool) -> Measured {
     loop {
         STEPS.store(0, Relaxed);
         EXECUTIONS.store(0, Relaxed);
+        *known() = None;
         let start = Instant::now();
         let all = catch_unwind(AssertUnwindSafe(&mut explore));
+        let seconds = start.elapsed().as_secs_f64();
         let measured = Measured {
-            seconds: start.elapsed().as_secs_f64(),
+            seconds,
+            known: known().map_or(seconds, |at| (at - start).as_secs_f64()),
             executions: EXECUTIONS.load(Relaxed),
             steps: STEPS.load(Relaxed),
             end: match all {

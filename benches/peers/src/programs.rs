@@ -11,7 +11,7 @@ macro_rules! programs {
         use $krate::sync::{Arc, Mutex};
         use $krate::thread;
 
-        use crate::measure::step;
+        use crate::measure::{check, step};
 
         /// Runs `threads` copies of `body`, which get their number from 0, and joins them.
         fn run(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
@@ -83,7 +83,7 @@ macro_rules! programs {
                 y.store(y.load(SeqCst) + 1, SeqCst);
                 step(2);
             });
-            assert!(!asserted || x.load(SeqCst) == threads);
+            check(!asserted || x.load(SeqCst) == threads);
         }
 
         fn spsc(items: usize) {
