@@ -16,12 +16,12 @@
 //! itself and has the same label whatever comes before it.
 
 use crate::rt::trace::NOWHERE;
-use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
+use crate::rt::trace::dependency::{CONFLICTING_SLOTS, COUNTED, Class, Label, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
 
 use super::Finished;
-use super::reversal::{COUNTED, Reversal, Second, relabel, state_before, state_without};
+use super::reversal::{Reversal, Second, relabel, state_before, state_without};
 
 /// A way through the sequence that executes `second` without `first`.
 pub(super) struct Walk<'a> {

@@ -18,7 +18,7 @@
 
 use crate::rt::object::State;
 use crate::rt::trace::dependency::{
-    Class, Classes, Label, Nature, changes_value, classify, commutes, ordered,
+    COUNTED, Class, Label, Nature, changes_value, classify, commutes, ordered,
 };
 use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -235,9 +235,6 @@ fn shut_out(
         _ => {}
     }
 }
-
-/// The classes whose labels have a count that depends on what happened to the object before.
-pub(super) const COUNTED: Classes = Classes::of(&[Class::Drop, Class::Arrive]);
 
 fn carries_count(class: Class) -> bool {
     COUNTED.contains(class)

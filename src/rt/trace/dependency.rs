@@ -92,6 +92,13 @@ impl Label {
         (self.0 >> 48) as u16
     }
 
+    /// Whether this is a release or an arrival that is not the last one. Two of them are not ordered
+    /// ([`ordered`]), however many there are.
+    #[inline]
+    pub(crate) fn is_not_last(&self) -> bool {
+        COUNTED.has(self.number()) && self.count() != 1
+    }
+
     /// Whether every later event on `object` happens after this one.
     #[inline]
     pub(crate) fn is_total_on(&self, object: ObjectId) -> bool {
@@ -394,6 +401,9 @@ const NUMBERED: Classes = Classes::of(&[
     Class::Received,
     Class::Taken,
 ]);
+
+/// The classes whose labels have a count that depends on what happened to the object before.
+pub(crate) const COUNTED: Classes = Classes::of(&[Class::Drop, Class::Arrive]);
 
 /// Whether two events of different threads, which happened in this order, are ordered by what they
 /// do to objects.

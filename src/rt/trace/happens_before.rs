@@ -15,7 +15,8 @@
 //! component, which is its index.
 
 use super::dependency::{
-    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, ReadSets, SLOTS, changes_value, ordered,
+    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, Label, ReadSets, SLOTS, changes_value,
+    ordered,
 };
 use super::id::{ObjectId, ThreadId};
 use super::{NOWHERE, Trace};
@@ -266,13 +267,14 @@ impl HappensBefore {
             Class::Wait => {
                 self.candidates.clear();
                 for &object in sets.get(label.object().0) {
-                    self.touch(object, Class::Wait, CHANGING_SLOTS, event.thread);
+                    self.touch(object, Class::Wait, CHANGING_SLOTS, event.thread, |_| true);
                 }
             }
+            Class::Drop | Class::Arrive => self.count(trace, label, event.thread),
             class => {
                 self.candidates.clear();
                 let slots = CONFLICTING_SLOTS[class as usize];
-                if self.touch(label.object(), class, slots, event.thread) {
+                if self.touch(label.object(), class, slots, event.thread, |_| true) {
                     return;
                 }
             }
@@ -320,18 +322,39 @@ impl HappensBefore {
         mine[own as usize] = before.max(theirs.index + 1);
     }
 
+    /// [`HappensBefore::touch`] for a release or an arrival. Of those before it that are not the last there are
+    /// as many as threads, and one that is not the last either is behind none of them.
+    #[inline(never)]
+    fn count(&mut self, trace: &Trace, label: Label, thread: ThreadId) {
+        self.candidates.clear();
+        let class = label.class();
+        let slots = CONFLICTING_SLOTS[class as usize];
+        let may_be_last = !label.is_not_last();
+        self.touch(label.object(), class, slots, thread, |earlier| {
+            may_be_last || !trace.at(earlier).label.is_not_last()
+        });
+    }
+
     /// Notes that the last event, which is of `thread`, touches the object, and collects the accesses in these
-    /// slots that it may be ordered behind. True if no other thread has touched it, so that it comes behind nothing
-    /// but the thread's event before.
+    /// slots that it may be ordered behind, unless `ordered` says no. True if no other thread has touched it, so that it
+    /// comes behind nothing but the thread's event before.
     #[inline(always)]
-    fn touch(&mut self, object: ObjectId, class: Class, slots: u32, thread: ThreadId) -> bool {
+    fn touch(
+        &mut self,
+        object: ObjectId,
+        class: Class,
+        slots: u32,
+        thread: ThreadId,
+        ordered: impl Fn(u32) -> bool,
+    ) -> bool {
         if self.objects.len() <= object.index() {
             self.make_room(object);
         }
         let record = &mut self.objects[object.index()];
         let is_own = record.owner == Some(thread);
         if !is_own {
-            record.collect(slots, thread, &self.accesses, &mut self.candidates);
+            let candidates = &mut self.candidates;
+            record.collect(slots, thread, &self.accesses, candidates, ordered);
             record.owner = record.events.is_empty().then_some(thread);
         }
         record.note(object, class, &mut self.rows, &mut self.accesses);
@@ -360,6 +383,7 @@ impl Record {
         thread: ThreadId,
         accesses: &[Access],
         candidates: &mut Vec<u32>,
+        ordered: impl Fn(u32) -> bool,
     ) {
         let total_at = match self.heads[0] {
             NOWHERE => 0,
@@ -385,7 +409,7 @@ impl Record {
                 if event < total_at {
                     break;
                 }
-                if other != thread {
+                if other != thread && ordered(event) {
                     candidates.push(event);
                 }
                 access = previous;
