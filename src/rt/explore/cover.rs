@@ -192,12 +192,18 @@ impl<'a> Walk<'a> {
     }
 
     /// The position of the thread's first event in the rest of the sequence, or [`NOWHERE`].
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, thread: ThreadId) -> u32 {
-        let head = self.heads.get(thread.index()).copied().unwrap_or(NOWHERE);
-        if head != UNKNOWN {
-            return head;
+        match self.heads.get(thread.index()) {
+            Some(&UNKNOWN) => self.look_up(thread),
+            Some(&head) => head,
+            None => NOWHERE,
         }
+    }
+
+    /// [`Walk::event`] for the first time.
+    #[inline(never)]
+    fn look_up(&mut self, thread: ThreadId) -> u32 {
         let head = self.item(self.run.trace.next_of(thread, self.first));
         self.heads[thread.index()] = head;
         head
@@ -233,7 +239,7 @@ impl<'a> Walk<'a> {
 
     /// Whether the way has come by the event at `position`, or the sequence begins behind it. The event
     /// must not happen after the first one.
-    #[inline]
+    #[inline(always)]
     fn is_gone(&mut self, position: u32) -> bool {
         position < self.first || position < self.event(self.run.trace.at(position).thread)
     }
@@ -245,6 +251,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether nothing in the rest of the sequence comes before the reversed event.
+    #[inline(never)]
     fn second_is_initial(&mut self) -> bool {
         let Finished { trace, clocks, .. } = *self.run;
         if let Some(predecessor) = self.second.predecessor
@@ -274,6 +281,7 @@ impl<'a> Walk<'a> {
         self.all_related(label, end, |other| !ordered(sets, other, label))
     }
 
+    #[inline(never)]
     fn commutes_with_all(&mut self, label: Label) -> bool {
         let run = self.run;
         let sets = &run.machine.sets;
