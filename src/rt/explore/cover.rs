@@ -254,16 +254,12 @@ impl<'a> Walk<'a> {
     #[inline(never)]
     fn second_is_initial(&mut self) -> bool {
         let Finished { trace, clocks, .. } = *self.run;
+        // The way comes by nothing before what precedes it, so if it has come by the event directly before, it
+        // has come by all that happens before that.
         if let Some(predecessor) = self.second.predecessor
-            && predecessor > self.first
+            && !self.is_gone(predecessor)
         {
-            let threads = (0..trace.threads() as u32).map(ThreadId);
-            for thread in threads {
-                let head = self.event(thread);
-                if head != NOWHERE && clocks.before(head, predecessor) {
-                    return false;
-                }
-            }
+            return false;
         }
         let Operation { object, kind } = self.second.operation;
         if self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {

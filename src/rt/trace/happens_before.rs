@@ -227,10 +227,13 @@ impl HappensBefore {
 
     fn add(&mut self, trace: &Trace, sets: &ReadSets, position: u32) {
         let event = trace.at(position);
-        let predecessor = trace.predecessor(position);
-        let (start, len) = match predecessor {
-            Some(p) => (self.rows[p as usize].start, self.rows[p as usize].len),
-            None => (0, 0),
+        // The clock of the event before, unless more comes to it.
+        let (start, len) = match event.previous {
+            NOWHERE => (0, 0),
+            before => (
+                self.rows[before as usize].start,
+                self.rows[before as usize].len,
+            ),
         };
         self.rows.push(Row {
             thread: event.thread,
@@ -242,13 +245,14 @@ impl HappensBefore {
             races: self.races.len() as u32,
             clocks: self.clocks.len() as u32,
         });
-        if let Some(p) = predecessor
-            && event.previous == NOWHERE
+        if event.previous == NOWHERE
+            && let Some(spawn) = trace.predecessor(position)
         {
             // A first event comes after its spawn, which is another thread's event.
-            self.join(p);
+            self.join(spawn);
         }
         let label = event.label;
+        self.candidates.clear();
         match label.class() {
             Class::Local | Class::Spawn => return,
             Class::LetGo => {
@@ -265,16 +269,14 @@ impl HappensBefore {
                 return;
             }
             Class::Wait => {
-                self.candidates.clear();
                 for &object in sets.get(label.object().0) {
-                    self.touch(object, Class::Wait, CHANGING_SLOTS, event.thread, |_| true);
+                    self.touch(object, label, CHANGING_SLOTS, event.thread, |_| true);
                 }
             }
             Class::Drop | Class::Arrive => self.count(trace, label, event.thread),
             class => {
-                self.candidates.clear();
                 let slots = CONFLICTING_SLOTS[class as usize];
-                if self.touch(label.object(), class, slots, event.thread, |_| true) {
+                if self.touch(label.object(), label, slots, event.thread, |_| true) {
                     return;
                 }
             }
@@ -326,23 +328,21 @@ impl HappensBefore {
     /// as many as threads, and one that is not the last either is behind none of them.
     #[inline(never)]
     fn count(&mut self, trace: &Trace, label: Label, thread: ThreadId) {
-        self.candidates.clear();
-        let class = label.class();
-        let slots = CONFLICTING_SLOTS[class as usize];
+        let slots = CONFLICTING_SLOTS[label.class() as usize];
         let may_be_last = !label.is_not_last();
-        self.touch(label.object(), class, slots, thread, |earlier| {
+        self.touch(label.object(), label, slots, thread, |earlier| {
             may_be_last || !trace.at(earlier).label.is_not_last()
         });
     }
 
-    /// Notes that the last event, which is of `thread`, touches the object, and collects the accesses in these
-    /// slots that it may be ordered behind, unless `ordered` says no. True if no other thread has touched it, so that it
-    /// comes behind nothing but the thread's event before.
+    /// Notes that the last event, which is of `thread` and has this label, touches the object, and collects the
+    /// accesses in these slots that it may be ordered behind, unless `ordered` says no. True if no other thread
+    /// has touched it, so that it comes behind nothing but the thread's event before.
     #[inline(always)]
     fn touch(
         &mut self,
         object: ObjectId,
-        class: Class,
+        label: Label,
         slots: u32,
         thread: ThreadId,
         ordered: impl Fn(u32) -> bool,
@@ -357,7 +357,9 @@ impl HappensBefore {
             record.collect(slots, thread, &self.accesses, candidates, ordered);
             record.owner = record.events.is_empty().then_some(thread);
         }
-        record.note(object, class, &mut self.rows, &mut self.accesses);
+        let at = self.rows.len() - 1;
+        let class = label.class();
+        self.rows[at].rank = record.note(at as u32, thread, (object, class), &mut self.accesses);
         is_own
     }
 
@@ -417,28 +419,27 @@ impl Record {
         }
     }
 
-    /// Notes an access by the event of the last row.
+    /// Notes an access by an event of this thread. Gives how many there were before it.
     #[inline(always)]
     fn note(
         &mut self,
-        object: ObjectId,
-        class: Class,
-        rows: &mut [Row],
+        event: u32,
+        thread: ThreadId,
+        (object, class): (ObjectId, Class),
         accesses: &mut Vec<Access>,
-    ) {
-        let event = rows.len() as u32 - 1;
-        let row = &mut rows[event as usize];
-        row.rank = self.events.len() as u32;
+    ) -> u32 {
+        let rank = self.events.len() as u32;
         let slot = class.slot();
         self.used |= 1 << slot;
         self.classes.add(class);
         self.events.push(event);
         accesses.push(Access {
             event,
-            thread: row.thread,
+            thread,
             object,
             slot: slot as u32,
             previous: std::mem::replace(&mut self.heads[slot], accesses.len() as u32),
         });
+        rank
     }
 }
