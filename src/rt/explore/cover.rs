@@ -250,17 +250,11 @@ impl<'a> Walk<'a> {
             && trace.predecessor(position).is_none_or(|p| self.is_gone(p))
     }
 
-    /// Whether nothing in the rest of the sequence comes before the reversed event.
+    /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has no more items
+    /// before it, so the way has come by the event directly before it, and by all that happens before that one.
     #[inline(never)]
     fn second_is_initial(&mut self) -> bool {
-        let Finished { trace, clocks, .. } = *self.run;
-        // The way comes by nothing before what precedes it, so if it has come by the event directly before, it
-        // has come by all that happens before that.
-        if let Some(predecessor) = self.second.predecessor
-            && !self.is_gone(predecessor)
-        {
-            return false;
-        }
+        let trace = self.run.trace;
         let Operation { object, kind } = self.second.operation;
         if self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
             return true;
