@@ -35,8 +35,8 @@ pub(crate) fn apply(counts: u64, kind: &OpKind) -> (u64, Outcome) {
         OpKind::ReadCount { .. } => (counts, Outcome::Value(counts)),
         OpKind::TakeUnique if strong == 1 => (counts - 1, Outcome::Success(1)),
         OpKind::TakeUnique => (counts, Outcome::Failure(counts)),
-        OpKind::Upgrade if strong > 0 => (counts + 1, Outcome::Success(strong)),
-        OpKind::Upgrade => (counts, Outcome::Failure(counts)),
+        OpKind::Upgrade | OpKind::RetainRaw if strong > 0 => (counts + 1, Outcome::Success(strong)),
+        OpKind::Upgrade | OpKind::RetainRaw => (counts, Outcome::Failure(counts)),
         other => super::misplaced(other),
     }
 }

@@ -96,6 +96,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             OpKind::ReadCount { unique: false },
             OpKind::TakeUnique,
             OpKind::Upgrade,
+            OpKind::RetainRaw,
         ],
         owns: |_, _, _| true,
     };
@@ -110,6 +111,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             .collect(),
         operations: vec![
             OpKind::Upgrade,
+            OpKind::RetainRaw,
             OpKind::ReadCount { unique: true },
             OpKind::ReadCount { unique: false },
             OpKind::RetainWeak,

@@ -180,6 +180,7 @@ impl<'a> Names<'a> {
             OpKind::ReadCount { .. } => format!("count of {}", self.object(object)),
             OpKind::TakeUnique => format!("take {} if unique", self.object(object)),
             OpKind::Upgrade => format!("upgrade {}", self.object(object)),
+            OpKind::RetainRaw => format!("increment the count of {}", self.object(object)),
             OpKind::Spawn { child } => format!("spawn {}", self.thread(child)),
             OpKind::Exit => "end".to_owned(),
             OpKind::Join => format!("join {}", self.whose(object)),
@@ -269,7 +270,7 @@ impl<'a> Names<'a> {
             OpKind::TakeUnique if !event.outcome.succeeded() => {
                 format!("{}: {}", self.announced(&event.operation), counts(found))
             }
-            OpKind::Upgrade if !event.outcome.succeeded() => {
+            OpKind::Upgrade | OpKind::RetainRaw if !event.outcome.succeeded() => {
                 format!("{}: nothing left", self.announced(&event.operation))
             }
             OpKind::Release { .. } if found == 1 => {

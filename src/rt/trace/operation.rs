@@ -229,6 +229,9 @@ pub(crate) enum OpKind {
     TakeUnique,
     /// Adds a reference unless there is none left (`Weak::upgrade`).
     Upgrade,
+    /// Adds a reference for who has a pointer and not a reference (`Arc::increment_strong_count`), so that nothing
+    /// keeps the last one from being dropped before.
+    RetainRaw,
 
     // Threads. The object of the first four is the thread's own one.
     Spawn {
@@ -440,6 +443,7 @@ impl OpKind {
                 | OpKind::RetainWeak
                 | OpKind::ReleaseWeak
                 | OpKind::Upgrade
+                | OpKind::RetainRaw
         )
     }
 }

@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize, fence};
 
-use crate::rt::{self, ObjectKind, OpKind, Target};
+use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// What stands in front of the value.
 pub(super) struct Header {
@@ -119,8 +119,26 @@ pub(super) unsafe fn header<'a, T: ?Sized>(value: NonNull<T>) -> &'a Header {
 impl Header {
     /// Announces an operation on the counts.
     #[track_caller]
-    pub(super) fn perform(&self, kind: OpKind) {
-        rt::perform(self.target(), kind);
+    pub(super) fn perform(&self, kind: OpKind) -> Answer {
+        rt::perform(self.target(), kind)
+    }
+
+    /// Announces a reference that is added, by one or to a pointer.
+    ///
+    /// # Panics
+    ///
+    /// If there is none: the value is gone, or about to be.
+    #[track_caller]
+    pub(super) fn announce_another(&self, kind: OpKind) {
+        let found = match self.perform(kind) {
+            Answer::Done(Outcome::Value(found)) => found,
+            Answer::Done(Outcome::Failure(_)) => 0,
+            _ => return,
+        };
+        assert!(
+            found > 0,
+            "use after free: a reference was added to an `Arc` whose last reference had been dropped"
+        );
     }
 
     /// Announces the end of a reference. It shows the place where the block was made.

@@ -334,11 +334,18 @@ impl<T: ?Sized> Arc<T> {
     /// # Safety
     ///
     /// The pointer is from `into_raw`, and there is a reference while this runs.
+    ///
+    /// # Panics
+    ///
+    /// Inside a model, if the last reference has been dropped before. That another thread may drop it is explored
+    /// here, and not where an `Arc` is cloned that was made from the pointer: a clone is taken for the right of
+    /// who has a reference.
     #[track_caller]
     pub unsafe fn increment_strong_count(pointer: *const T) {
         // SAFETY: the caller's promise; the borrowed reference is not given up.
         let this = ManuallyDrop::new(unsafe { Arc::from_raw(pointer) });
-        mem::forget((*this).clone());
+        this.header().announce_another(OpKind::RetainRaw);
+        this.header().retain();
     }
 
     /// Drops a reference to what [`Arc::into_raw`] gave.
@@ -449,7 +456,7 @@ impl<T: ?Sized> Clone for Arc<T> {
     /// Another reference to the same value.
     #[track_caller]
     fn clone(&self) -> Arc<T> {
-        self.header().perform(OpKind::Retain);
+        self.header().announce_another(OpKind::Retain);
         self.header().retain();
         // SAFETY: it has just been counted.
         unsafe { Arc::own(self.value) }

@@ -23,9 +23,9 @@ pub(crate) enum Class {
     DropQuiet,
     CountRead,
     CountTake,
-    /// A successful `Weak::upgrade`.
+    /// A successful `Weak::upgrade` or `Arc::increment_strong_count`.
     Upgrade,
-    /// An upgrade that found nothing left.
+    /// One that found nothing left.
     TooLate,
     // Threads.
     Spawn,
