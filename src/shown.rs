@@ -84,7 +84,11 @@ impl Body<'_> {
             }
         }
         let shown = simpler.as_deref_mut().unwrap_or(found);
-        let pair = self.pair(shown);
+        let pair = match &shown.end {
+            // What is missing is known better.
+            End::DataRace(race) if race.weak.is_some() => None,
+            _ => self.pair(shown),
+        };
         Shown {
             life: self.life(shown),
             pair,
@@ -230,7 +234,7 @@ impl Body<'_> {
         let Some(block) = found.end.block() else {
             return Life::default();
         };
-        let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
+        let schedule = Schedule::of(found.driver.trace.events(), &found.driver.machine.names);
         let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block));
         let Some(again) = again else {
             return Life::default();

@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use dpor::cell::UnsafeCell;
-use dpor::sync::atomic::{AtomicBool, AtomicUsize, fence};
+use dpor::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, fence};
 use dpor::sync::mpsc;
 use dpor::sync::{Arc, Barrier, Condvar, Mutex, Once, RwLock};
 use dpor::{Builder, FailureKind, thread};
@@ -771,4 +771,97 @@ fn being_alone_is_known_from_get_mut_and_not_from_a_count() {
     let got = program(|shared| Arc::get_mut(shared).is_some());
     let why = "`get_mut` acquires what the last drop released";
     check("get_mut", why, false, got);
+}
+
+/// A node that one thread makes and another one finds.
+struct Node {
+    value: UnsafeCell<usize>,
+    mark: AtomicUsize,
+}
+
+/// One thread publishes a node with this ordering; another one, that sees it with this, does this to it.
+fn published(
+    write: Ordering,
+    read: Ordering,
+    look: impl Fn(&Node) + Copy + Send + Sync + 'static,
+) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let head = Arc::new(AtomicPtr::new(std::ptr::null_mut()));
+        let theirs = head.clone();
+        let other = thread::spawn(move || {
+            let node = Box::new(Node {
+                value: UnsafeCell::new(7),
+                mark: AtomicUsize::new(0),
+            });
+            theirs.store(Box::into_raw(node), write);
+        });
+        let found: *mut Node = head.load(read);
+        // SAFETY: nobody frees the node before both threads are at their ends.
+        if let Some(node) = unsafe { found.as_ref() } {
+            look(node);
+        }
+        other.join().unwrap();
+        // SAFETY: the other thread has ended, and this one does not look any more.
+        drop(unsafe { Box::from_raw(head.load(Relaxed)) });
+    }
+}
+
+#[test]
+fn what_is_in_a_new_block_may_be_used_by_who_has_learnt_of_it() {
+    // SAFETY: whether the access is ordered is what is to be found.
+    let value = |node: &Node| assert_eq!(node.value.with(|it| unsafe { *it }), 7);
+    let mark = |node: &Node| assert_eq!(node.mark.load(Acquire), 0);
+    let again = |node: &Node| {
+        node.mark.store(1, Relaxed);
+    };
+    for (write, read) in [(Release, Acquire), (SeqCst, SeqCst), (AcqRel, Acquire)] {
+        let write = if write == AcqRel { Release } else { write };
+        let why = "the pointer is published";
+        check(
+            "a cell in a node",
+            why,
+            false,
+            published(write, read, value),
+        );
+        check(
+            "an atomic in a node",
+            why,
+            false,
+            published(write, read, mark),
+        );
+    }
+    for (write, read) in [(Relaxed, Acquire), (Release, Relaxed), (Relaxed, Relaxed)] {
+        let why = "the node is made without anybody being told";
+        check("a cell in a node", why, true, published(write, read, value));
+        check(
+            "an atomic in a node",
+            why,
+            true,
+            published(write, read, mark),
+        );
+        check(
+            "a store to a node",
+            why,
+            true,
+            published(write, read, again),
+        );
+    }
+}
+
+#[test]
+fn a_report_says_what_was_made_where_and_what_would_have_told_of_it() {
+    // SAFETY: as above.
+    let value = |node: &Node| assert_eq!(node.value.with(|it| unsafe { *it }), 7);
+    let text = race(published(Relaxed, Acquire, value)).expect("a race");
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.starts_with("data race: main uses "), "{text}");
+    assert!(
+        first.contains("nothing orders that behind the making of it by main.1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  main.1     allocate at tests/data_races.rs:"),
+        "{text}"
+    );
+    assert!(text.contains("is Relaxed, and main's load"), "{text}");
 }

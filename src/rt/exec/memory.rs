@@ -185,21 +185,25 @@ impl Runtime {
                 false => Some(self.locate(&inner.stacks, &inner.ended, cell.0)),
             }
         };
-        match region {
-            Some(Err(gone)) => self.fail(self.bad_memory(Wrong::Access(effect, site), gone)),
-            Some(Ok(Region::Elsewhere { .. })) => {
-                self.inner.borrow_mut().table.keep_foreign(memory);
-                self.begin_access_to(cell, None, effect, site)
+        let region = match region {
+            Some(Err(gone)) => {
+                return self.fail(self.bad_memory(Wrong::Access(effect, site), gone));
             }
-            _ => self.begin_access_to(cell, None, effect, site),
+            Some(Ok(region)) => Some(region),
+            None => None,
+        };
+        if let Some(Region::Elsewhere { .. }) = region {
+            self.inner.borrow_mut().table.keep_foreign(memory);
         }
+        self.begin_access_to(cell, (None, region), effect, site)
     }
 
-    /// Begins an access to memory that is there, maybe that of an object.
+    /// Begins an access to memory that is there, maybe that of an object. Where it is has to be said if the cell
+    /// is not known.
     pub(super) fn begin_access_to(
         &self,
         cell: (usize, usize),
-        object: Option<ObjectId>,
+        (object, region): (Option<ObjectId>, Option<Region>),
         effect: Effect,
         site: Site,
     ) -> Option<()> {
@@ -213,7 +217,7 @@ impl Runtime {
                 site,
                 after: inner.driver.machine.events_of(thread),
             };
-            match inner.races.begin(cell, object, access) {
+            match inner.races.begin(cell, object, region, access) {
                 Ok(()) => return Some(()),
                 Err(race) => inner.explained(race),
             }
@@ -224,7 +228,7 @@ impl Runtime {
 
 impl Inner {
     /// From here on the accesses to plain memory are watched.
-    fn watch_races(&mut self) {
+    pub(super) fn watch_races(&mut self) {
         if !self.races.is_active() {
             self.races.activate(self.driver.executed());
         }

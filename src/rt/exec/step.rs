@@ -9,7 +9,7 @@ use std::cell::RefMut;
 use crate::rt::Target;
 use crate::rt::explore::driver::Next;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{Operation, Outcome};
 use crate::rt::trace::verdict::{End, Gone};
 
@@ -21,23 +21,14 @@ impl Runtime {
         self.unwinding.is(self.current.get())
     }
 
-    /// Whether the thread that runs unwinds from a panic that is a failure, so that nothing it does
-    /// matters any more.
+    /// Nobody says when the test itself catches a panic; but once the OS thread counts none, nobody unwinds.
     #[inline]
-    pub(super) fn is_lost(&self) -> bool {
-        (std::thread::panicking() || !self.unwinding.is_calm()) && self.is_lost_indeed()
-    }
-
-    #[cold]
-    fn is_lost_indeed(&self) -> bool {
-        if !std::thread::panicking() {
-            if self.unwinding.nobody() {
-                // The last panic was caught and is no failure.
-                self.message.set(None);
-            }
-            return false;
+    pub(super) fn notice_a_catch(&self) {
+        if !self.unwinding.is_calm() && !std::thread::panicking() {
+            self.unwinding.reset();
+            self.message.set(None);
+            self.failing.set(None);
         }
-        !self.catches_panics || self.current.get() == ThreadId::MAIN && self.is_unwinding()
     }
 
     /// The object behind a shim, unless its memory is gone.
@@ -50,7 +41,20 @@ impl Runtime {
             kind,
             memory,
         } = target;
-        (inner.table).object(&mut inner.driver.machine, address, kind, memory, locate)
+        let machine = &mut inner.driver.machine;
+        let began = machine.first_spawn();
+        let mut to_be_told = false;
+        let locate = |address| {
+            let region = locate(address)?;
+            to_be_told = !is_known_to_all(&region, began);
+            Ok(region)
+        };
+        let object = inner.table.object(machine, address, kind, memory, locate)?;
+        if to_be_told {
+            // Whether those that use it have learnt of it has to be watched.
+            inner.watch_races();
+        }
+        Ok(object)
     }
 
     /// Unwinds the stack that this is called on, because the execution is over. `None` if it is unwinding
@@ -177,6 +181,17 @@ impl Runtime {
     }
 }
 
+/// Whether what is there was made before there were other threads than the main one, which has spawned the
+/// first of them after so many events.
+fn is_known_to_all(region: &Region, began: Option<u32>) -> bool {
+    match *region {
+        Region::Heap { thread, events, .. } => {
+            thread == ThreadId::MAIN && began.is_none_or(|began| events <= began)
+        }
+        _ => true,
+    }
+}
+
 impl Inner {
     /// Makes the next step.
     #[inline]
@@ -208,7 +223,7 @@ impl Inner {
     fn observe(&mut self) -> Result<(), End> {
         if self.races.is_active()
             && let Some(event) = self.driver.executed().last()
-            && let Err(race) = self.races.observe(event)
+            && let Err(race) = self.races.observe(event, &self.driver.machine.names)
         {
             return Err(End::DataRace(self.explained(race)));
         }

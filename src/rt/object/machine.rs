@@ -64,6 +64,8 @@ pub(crate) struct Machine {
     live: Vec<ThreadId>,
     /// How many threads have been spawned and not joined.
     unjoined: u32,
+    /// How many events the main thread had performed when it spawned its first one.
+    first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
     seen: Vec<u64>,
 }
@@ -143,6 +145,7 @@ impl Machine {
             threads: Vec::new(),
             live: Vec::new(),
             unjoined: 0,
+            first_spawn: None,
             seen: Vec::new(),
         }
     }
@@ -156,6 +159,7 @@ impl Machine {
         self.live.clear();
         self.add_thread(ThreadId::MAIN, site);
         self.unjoined = 0;
+        self.first_spawn = None;
     }
 
     fn add_thread(&mut self, thread: ThreadId, site: Site) {
@@ -263,6 +267,11 @@ impl Machine {
     /// does next: each was joined, by it or by one that was joined later.
     pub(crate) fn is_alone(&self, thread: ThreadId) -> bool {
         self.unjoined == 0 && self.live == [thread]
+    }
+
+    /// How many events the main thread had performed when it spawned its first one, if it has.
+    pub(crate) fn first_spawn(&self) -> Option<u32> {
+        self.first_spawn
     }
 
     /// How many events `thread` has performed.
@@ -450,7 +459,10 @@ impl Machine {
 /// Whether an operation on an atomic looks at its value, so that a loop may consist of it.
 #[inline]
 fn looks(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::Load { .. } | OpKind::CompareExchange { .. })
+    matches!(
+        kind,
+        OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
+    )
 }
 
 /// Whether the operation waits only for a time.

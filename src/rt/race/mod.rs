@@ -11,6 +11,10 @@
 //! Two more things are accesses. Giving a block back to the allocator conflicts with every use of what
 //! is in it, cells and shims alike. And a shim's own memory can be read or written plainly
 //! (`get_mut`, `unsync_load`), which conflicts with its operations.
+//!
+//! What a block holds is written when it has been allocated, by the same thread, and no shim is told: `new` is
+//! a constant. So the allocation counts as a write of the whole block, and whoever has the pointer by a store
+//! that publishes nothing may not use what it leads to, be it a cell or an atomic.
 
 mod clock;
 mod sync;
@@ -21,10 +25,11 @@ use rustc_hash::FxHashMap;
 
 use super::trace::Event;
 use super::trace::Site;
-use super::trace::id::{ObjectId, ThreadId};
+use super::trace::id::{Names, ObjectId, Region, ThreadId};
 use super::trace::verdict::{Access, Block, DataRace, Effect, Weak};
 use clock::Clock;
 use sync::Knowledge;
+pub(crate) use sync::releases;
 
 /// Watches the accesses to plain memory of one exploration.
 #[derive(Debug, Default)]
@@ -47,6 +52,21 @@ struct Cell {
     reads: Vec<Epoch>,
     /// The accesses that have begun and not ended.
     open: Vec<Epoch>,
+    /// The block that it is in.
+    block: Option<Block>,
+}
+
+/// The allocation of a block, seen by who uses what is in it.
+fn making(block: &Block, used: &Access) -> Epoch {
+    Epoch {
+        access: Access {
+            thread: block.thread,
+            effect: Effect::Make,
+            site: used.site,
+            after: block.events,
+        },
+        time: block.events,
+    }
 }
 
 /// An access, and the time of its thread: whoever knows more of the thread than that knows of it.
@@ -83,11 +103,31 @@ impl Detector {
     ///
     /// # Errors
     ///
-    /// The race, if it is not ordered with an earlier plain access to the memory of its object.
+    /// The race, if it is not ordered with an earlier plain access to the memory of its object, or with the
+    /// allocation of the block that its object is in.
     #[inline]
-    pub(crate) fn observe(&mut self, event: &Event) -> Result<(), Box<DataRace>> {
+    pub(crate) fn observe(&mut self, event: &Event, names: &Names) -> Result<(), Box<DataRace>> {
         if !self.active {
             return Ok(());
+        }
+        let made = match event.operation.object {
+            ObjectId::NONE => None,
+            object => Block::around(&names.place(object).region),
+        };
+        if let Some(block) = made
+            && block.thread != event.thread
+        {
+            let access = sync::access(event);
+            let making = making(&block, &access);
+            if making.races(&access, self.knowledge.of(event.thread)) {
+                return Err(Box::new(DataRace {
+                    first: making.access,
+                    second: access,
+                    weak: None,
+                    block: Some(block),
+                    written: None,
+                }));
+            }
         }
         self.knowledge.observe(event);
         let Some(memory) = self.mixed.get(&event.operation.object) else {
@@ -157,7 +197,7 @@ impl Detector {
     }
 
     /// Begins an access to the cell at this address, of this size in bytes; it may be the memory of
-    /// `object`.
+    /// `object`. Where it is has to be said if the cell is not known.
     ///
     /// # Errors
     ///
@@ -166,6 +206,7 @@ impl Detector {
         &mut self,
         memory: (usize, usize),
         object: Option<ObjectId>,
+        region: Option<Region>,
         access: Access,
     ) -> Result<(), Box<DataRace>> {
         if let Some(object) = object {
@@ -174,7 +215,14 @@ impl Detector {
         }
         let clock = self.knowledge.of(access.thread);
         let time = clock.get(access.thread);
-        let cell = self.cells.entry(memory).or_default();
+        let cell = self.cells.entry(memory).or_insert_with(|| {
+            let block = region.as_ref().and_then(Block::around);
+            Cell {
+                write: block.as_ref().map(|block| making(block, &access)),
+                block,
+                ..Cell::default()
+            }
+        });
         cell.check(&access, clock, None)?;
         cell.note(Epoch { access, time });
         cell.open.push(Epoch { access, time });
@@ -216,7 +264,10 @@ impl Cell {
                 first: earlier.access,
                 second: *access,
                 weak: None,
-                block,
+                block: match earlier.access.effect {
+                    Effect::Make => self.block,
+                    _ => block,
+                },
                 written: self.written_by(earlier.access.thread),
             })),
         }

@@ -123,7 +123,7 @@ pub(super) fn acquires(order: Ordering) -> bool {
     )
 }
 
-pub(super) fn releases(order: Ordering) -> bool {
+pub(crate) fn releases(order: Ordering) -> bool {
     matches!(
         order,
         Ordering::Release | Ordering::AcqRel | Ordering::SeqCst
@@ -217,7 +217,7 @@ impl Knowledge {
             OpKind::UnlockRead => self.tell_some(me, object),
             // Readers may follow at once; the writer that was keeps reading.
             OpKind::Downgrade => self.tell(me, object),
-            OpKind::Retain | OpKind::RetainWeak => {}
+            OpKind::Retain | OpKind::RetainWeak | OpKind::RetainRaw => {}
             OpKind::FirstReference => self.tell(me, object),
             // Only `get_mut` asks for weak references.
             OpKind::ReleaseWeak => self.tell_some(me, object),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCs
 use super::*;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{Label, Nature};
-use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::id::{ObjectId, Place};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Rmw};
 
 const P: ThreadId = ThreadId(1);
@@ -54,6 +54,22 @@ fn fence(thread: ThreadId, order: Ordering) -> Event {
     event(thread, u32::MAX, OpKind::Fence { order }, Outcome::Done)
 }
 
+/// Names for some objects.
+fn names() -> Names {
+    let mut names = Names::new();
+    for number in 0..8 {
+        names.object(place(Region::Abstract(number)));
+    }
+    names
+}
+
+fn place(region: Region) -> Place {
+    Place {
+        region,
+        generation: 0,
+    }
+}
+
 /// Whether a write by P, these events, and a read by the thread of the last of them race.
 fn races(events: &[Event]) -> bool {
     let mut detector = Detector::default();
@@ -66,16 +82,16 @@ fn races(events: &[Event]) -> bool {
     };
     let cell = (64, 8);
     let first = access(P, Effect::Write);
-    detector.begin(cell, None, first).expect("the first");
+    detector.begin(cell, None, None, first).expect("the first");
     detector.end(cell, P, first.site);
     for event in events {
         detector
-            .observe(event)
+            .observe(event, &names())
             .expect("no plain access to its object");
     }
     let last = events.last().map_or(Q, |event| event.thread);
     detector
-        .begin(cell, None, access(last, Effect::Read))
+        .begin(cell, None, None, access(last, Effect::Read))
         .is_err()
 }
 
@@ -197,13 +213,15 @@ fn what_a_thread_does_after_it_told_is_not_known() {
         after: 0,
     };
     let observed = |result: Result<(), _>| result.expect("no plain access to its object");
-    observed(detector.observe(&store(P, Release)));
+    observed(detector.observe(&store(P, Release), &names()));
     let first = access(P, Effect::Write);
-    detector.begin((64, 8), None, first).expect("the first");
+    detector
+        .begin((64, 8), None, None, first)
+        .expect("the first");
     detector.end((64, 8), P, first.site);
-    observed(detector.observe(&load(Q, Acquire)));
+    observed(detector.observe(&load(Q, Acquire), &names()));
     let second = access(Q, Effect::Write);
-    assert!(detector.begin((64, 8), None, second).is_err());
+    assert!(detector.begin((64, 8), None, None, second).is_err());
 }
 
 #[test]
@@ -262,4 +280,46 @@ fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
         }
     }
     assert!(pairs >= 100, "{pairs}");
+}
+
+/// Whether P, which has allocated a block at its beginning, and Q race if Q reads a cell in the block after P's
+/// store and Q's load of something else, with these orderings; and if Q loads an atomic in the block.
+fn made(write: Ordering, read: Ordering) -> (bool, bool) {
+    let block = Region::Heap {
+        thread: P,
+        events: 0,
+        size: 8,
+        align: 8,
+        nth: 0,
+        offset: 0,
+    };
+    let mut names = names();
+    let inside = names.object(place(block));
+    let mut detector = Detector::default();
+    detector.activate(&[]);
+    for event in [store(P, write), load(Q, read)] {
+        let told = detector.observe(&event, &names);
+        told.expect("the pointer is nothing that was made");
+    }
+    let access = Access {
+        thread: Q,
+        effect: Effect::Read,
+        site: Location::caller(),
+        after: 1,
+    };
+    let cell = detector.begin((64, 8), None, Some(block), access);
+    if let Err(race) = &cell {
+        assert_eq!((race.first.thread, race.first.effect), (P, Effect::Make));
+        assert_eq!(race.block, Block::around(&block));
+    }
+    let kind = OpKind::Load { order: Acquire };
+    let used = event(Q, inside.0, kind, Outcome::Value(1));
+    (cell.is_err(), detector.observe(&used, &names).is_err())
+}
+
+#[test]
+fn what_is_in_a_block_is_known_to_who_has_learnt_of_its_allocation() {
+    assert_eq!(made(Release, Acquire), (false, false));
+    assert_eq!(made(Relaxed, Acquire), (true, true));
+    assert_eq!(made(Release, Relaxed), (true, true));
 }

@@ -10,7 +10,7 @@ use super::source::Sources;
 use super::text::{View, at, place};
 use super::words::Names;
 use crate::rt::trace::Event;
-use crate::rt::trace::id::{Region, ThreadId};
+use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Operation;
 use crate::rt::trace::verdict::{
     Access, BadMemory, Block, DataRace, Effect, Gone, Leaked, Weak, Wrong,
@@ -35,6 +35,13 @@ pub(super) fn data_race(
             out,
             "data race: {other} frees the block, and nothing orders {used} before that {when}"
         );
+    } else if first.effect == Effect::Make {
+        let what = Sources::default().receiver(second.site);
+        let what = what.unwrap_or_else(|| "the memory".to_owned());
+        let _ = writeln!(
+            out,
+            "data race: {other} uses {what}, and nothing orders that behind the making of it by {one} {when}"
+        );
     } else {
         let what = Sources::default().receiver(second.site);
         let what = what.unwrap_or_else(|| "the same memory".to_owned());
@@ -47,6 +54,10 @@ pub(super) fn data_race(
         let somewhere = match (access.effect, &view.life.freed) {
             (Effect::Free, Some(known)) => format!("at {known}"),
             (Effect::Free, None) => format!("after {}", place(access.site)),
+            (Effect::Make, _) => match &view.life.allocated {
+                Some(known) => format!("at {known}"),
+                None => after(view, names, access.thread, access.after),
+            },
             (Effect::Read | Effect::Write, _) => {
                 let last = access.after.checked_sub(1).map(|n| (access.thread, n));
                 let since = last.and_then(|(thread, n)| position(view, thread, n));
@@ -66,7 +77,9 @@ pub(super) fn data_race(
         let thread = names.thread(access.thread);
         let _ = writeln!(out, "  {thread:<10} {did:<6} {somewhere}");
     }
-    if let Some(block) = &race.block {
+    if let Some(block) = &race.block
+        && first.effect != Effect::Make
+    {
         let _ = writeln!(out, "  {}", born(view, names, block));
     }
     let Some(Weak { writer, reader }) = &race.weak else {
@@ -95,6 +108,7 @@ fn verb(access: &Access) -> &'static str {
         Effect::Write => "write",
         Effect::AtomicRead | Effect::AtomicWrite => "operation",
         Effect::Free => "free",
+        Effect::Make => "allocate",
     }
 }
 
@@ -228,7 +242,7 @@ pub(super) fn leaked(
         out,
         "leak: {many} still allocated when every thread has finished {when}"
     );
-    let inside = names.inside(|region| block(&region) == Some(*first));
+    let inside = names.inside(|region| Block::around(&region) == Some(*first));
     let inside = match inside.is_empty() {
         true => String::new(),
         false => format!(", with {} in it", inside.join(", ")),
@@ -243,27 +257,6 @@ pub(super) fn leaked(
         out,
         "  what is meant to stay: `dpor::alloc::may_leak(&value)`, or `Builder::check_leaks = false` for the test"
     );
-}
-
-/// The block that is meant by a region.
-fn block(region: &Region) -> Option<Block> {
-    match *region {
-        Region::Heap {
-            thread,
-            events,
-            size,
-            align,
-            nth,
-            ..
-        } => Some(Block {
-            thread,
-            events,
-            size,
-            align,
-            nth,
-        }),
-        _ => None,
-    }
 }
 
 fn bytes(count: usize) -> String {

@@ -3,12 +3,15 @@
 //! Most failures are one of a few well-known ones, and whoever hears the name knows what to do. Each is
 //! recognised by what it consists of, in the execution that is shown; where nothing fits, nothing is said.
 
+use std::sync::atomic::Ordering;
+
 use super::text::View;
 use super::words::Names;
+use crate::rt::race::releases;
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
 use crate::rt::trace::id::ObjectId;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome};
 use crate::rt::trace::verdict::{DataRace, Effect, End};
 
 /// One sentence with the name of the mistake.
@@ -125,7 +128,9 @@ impl Told<'_> {
                     OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
                 );
             let from = self.changes(event.operation.object, 0..at).next_back();
-            from.filter(|&from| reads && events[from].thread == first.thread)
+            from.filter(|&from| {
+                reads && events[from].thread == first.thread && self.publishes(&events[from])
+            })
         })?;
         let published = events[told].index;
         if published >= first.after {
@@ -143,6 +148,21 @@ impl Told<'_> {
                 "written again too early: {writer} had published this by \"{what}\" (event {number}), and nothing told it that {reader} was done with it"
             ),
         })
+    }
+
+    /// Whether the event may be meant to tell others what its thread has done. To take a lock is not, and neither
+    /// is to clear a pointer.
+    fn publishes(&self, event: &Event) -> bool {
+        match event.operation.kind {
+            OpKind::Store { order, value } => {
+                let state = self.view.machine.state(event.operation.object);
+                let is_pointer = state.kind() == ObjectKind::Atomic(AtomicType::Ptr);
+                releases(order) && !(is_pointer && value == 0)
+            }
+            OpKind::Rmw { order, .. } => order == Ordering::Release,
+            OpKind::CompareExchange { success, .. } => success == Ordering::Release,
+            _ => false,
+        }
     }
 
     /// A compare-exchange that took a value for the one it had read, though it had changed and changed back.

@@ -1,6 +1,6 @@
 //! How can an execution, or an exploration, end?
 
-use super::id::ThreadId;
+use super::id::{Region, ThreadId};
 use super::operation::Operation;
 use super::schedule::Schedule;
 use super::{Event, Site};
@@ -65,6 +65,9 @@ pub(crate) enum Effect {
     AtomicWrite,
     /// The block is given back to the allocator.
     Free,
+    /// The block was allocated. What is in it has been written since then, by the same thread as a rule, and
+    /// nothing tells when.
+    Make,
 }
 
 impl Effect {
@@ -77,6 +80,23 @@ impl Effect {
 }
 
 impl End {
+    /// What kind of failure it is, in a word or two; `None` if it is none.
+    pub(crate) fn in_a_word(&self) -> Option<&'static str> {
+        Some(match self {
+            End::Complete | End::Pruned(_) => return None,
+            End::Deadlock(_) => "deadlock",
+            End::Livelock { .. } => "livelock",
+            End::TooManyEvents { .. } | End::TooManyThreads { .. } => "limit",
+            End::Panicked { .. } => "panic",
+            End::StackOverflow { .. } => "stack overflow",
+            End::Stale { .. } => "schedule that does not fit",
+            End::NotDeterministic(_) => "closure that is not deterministic",
+            End::DataRace(_) => "data race",
+            End::BadMemory(_) => "wrong use of memory",
+            End::Leaked(_) => "leak",
+        })
+    }
+
     /// The heap block that it is about, if there is one.
     pub(crate) fn block(&self) -> Option<Block> {
         match self {
@@ -96,7 +116,8 @@ impl End {
 pub(crate) struct Access {
     pub(crate) thread: ThreadId,
     pub(crate) effect: Effect,
-    /// Of a free: where the thread performed its last event before it.
+    /// Of a free: where the thread performed its last event before it. Where a block was made is known only by
+    /// watching it; then this is the place of the other access.
     pub(crate) site: Site,
     /// How many events the thread had performed before it.
     pub(crate) after: u32,
@@ -109,7 +130,7 @@ pub(crate) struct DataRace {
     pub(crate) first: Access,
     pub(crate) second: Access,
     pub(crate) weak: Option<Weak>,
-    /// What is freed, if the second access does that.
+    /// What is freed, if the second access does that; what was made, if the first one did that.
     pub(crate) block: Option<Block>,
     /// After how many of its events the first thread wrote plain memory there for the first time.
     pub(crate) written: Option<u32>,
@@ -126,6 +147,29 @@ pub(crate) struct Block {
     pub(crate) align: usize,
     /// Which block of this layout it is since that event.
     pub(crate) nth: u32,
+}
+
+impl Block {
+    /// The block that this is a part of.
+    pub(crate) fn around(region: &Region) -> Option<Block> {
+        match *region {
+            Region::Heap {
+                thread,
+                events,
+                size,
+                align,
+                nth,
+                ..
+            } => Some(Block {
+                thread,
+                events,
+                size,
+                align,
+                nth,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// The memory that something went wrong with.

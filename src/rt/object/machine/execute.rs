@@ -232,6 +232,11 @@ impl Machine {
                 let entry = &mut self.threads[thread.index()];
                 entry.children += 1;
                 entry.spin.change();
+                if thread == ThreadId::MAIN {
+                    // This event is counted already.
+                    let before = entry.events - 1;
+                    self.first_spawn.get_or_insert(before);
+                }
                 self.add_thread(child, site);
                 Executed::plainly(Outcome::Done, label(Class::Spawn), Some(0))
             }

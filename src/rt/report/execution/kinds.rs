@@ -38,6 +38,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::ReadCount { .. } => "arc_count",
         OpKind::TakeUnique => "arc_try_unwrap",
         OpKind::Upgrade => "weak_upgrade",
+        OpKind::RetainRaw => "arc_increment",
         OpKind::Spawn { .. } => "spawn",
         OpKind::Exit => "end",
         OpKind::Join => "join",
@@ -122,5 +123,6 @@ pub(super) const fn effect(effect: Effect) -> &'static str {
         Effect::AtomicRead => "atomic_read",
         Effect::AtomicWrite => "atomic_write",
         Effect::Free => "free",
+        Effect::Make => "make",
     }
 }

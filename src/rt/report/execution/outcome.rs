@@ -239,6 +239,7 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         effect: kinds::effect(access.effect),
         words: match (access.effect, name.as_deref()) {
             (Effect::Free, _) => "frees the block".to_owned(),
+            (Effect::Make, _) => "allocates the block".to_owned(),
             (Effect::Read | Effect::AtomicRead, name) => {
                 format!("reads {}", name.unwrap_or("the memory"))
             }
@@ -248,7 +249,7 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         },
         event: match access.effect {
             Effect::AtomicRead | Effect::AtomicWrite => number(access.thread, access.after),
-            Effect::Read | Effect::Write | Effect::Free => None,
+            Effect::Read | Effect::Write | Effect::Free | Effect::Make => None,
         },
         place: data.place(access.site),
         after: (access.after.checked_sub(1)).and_then(|index| number(access.thread, index)),
