@@ -427,7 +427,7 @@ fn kind_of(end: &End) -> FailureKind {
 /// A failure in words, without its payload.
 fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
     let kind = kind_of(&found.end);
-    let mut schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
+    let mut schedule = Schedule::of(found.driver.trace.events(), &found.driver.machine.names);
     if let End::Livelock { .. } = found.end {
         // Once nothing but spinning is left, it goes on by itself.
         let let_go = |event: &trace::Event| event.outcome == Outcome::LetGo;

@@ -168,6 +168,24 @@ fn a_loop_without_a_hint_is_a_livelock_too() {
 }
 
 #[test]
+fn a_lock_that_is_spun_on_by_swapping_in_what_is_there_waits_without_a_hint() {
+    let report = Builder::new().check(|| {
+        let lock = Arc::new(AtomicBool::new(false));
+        let take = |lock: &AtomicBool| {
+            while lock.swap(true, SeqCst) {}
+            lock.store(false, SeqCst);
+        };
+        let theirs = lock.clone();
+        let other = thread::spawn(move || take(&theirs));
+        take(&lock);
+        other.join().unwrap();
+    });
+    assert!(report.complete);
+    // Each of two may find it taken up to some thousand times.
+    assert!(report.executions < 3000, "{}", report.executions);
+}
+
+#[test]
 fn too_many_events_name_the_limit_its_value_and_how_to_raise_it() {
     let mut builder = Builder::new();
     builder.max_branches = 50;

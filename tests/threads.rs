@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::sync::{Arc, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};
+use dpor::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, OnceLock, PoisonError, RwLock, mpsc};
 use dpor::{Builder, FailureKind, thread};
 
 fn count(f: impl Fn() + Send + Sync + 'static) -> u64 {
@@ -416,18 +416,26 @@ fn a_panic_that_is_caught_poisons_the_lock_that_is_held() {
 }
 
 #[test]
-fn a_panic_that_is_caught_although_it_fails_the_test_may_not_unlock() {
-    let failure = Builder::new().explore(|| {
-        let lock = Mutex::new(0);
+fn what_destructors_do_before_the_test_catches_a_panic_is_explored() {
+    let report = Builder::new().check(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let theirs = lock.clone();
+        let other = thread::spawn(move || *lock_of(&theirs) += 1);
         caught(|| {
-            let _guard = lock.lock();
+            let _guard = lock_of(&lock);
             panic!("caught");
         });
-        drop(lock.lock());
+        *lock_of(&lock) += 1;
+        other.join().unwrap();
+        assert_eq!(*lock_of(&lock), 2);
     });
-    let text = failure.unwrap_err().to_string();
-    assert!(text.contains("was caught by `catch_unwind`"), "{text}");
-    assert!(text.contains("Builder::catch_panics"), "{text}");
+    // The other thread comes before, between or after the two.
+    assert_eq!(report.executions, 3);
+}
+
+/// The guard, poisoned or not.
+fn lock_of(lock: &Mutex<usize>) -> MutexGuard<'_, usize> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[test]

@@ -122,7 +122,12 @@ pub(crate) fn perform_at(target: Target, kind: OpKind, site: trace::Site) -> Ans
 #[track_caller]
 pub(crate) fn hint() -> Answer {
     let site = context::here();
-    context::announce(site, |machine, me| machine.hint(me, site))
+    let answer = context::announce(site, |machine, me| machine.hint(me, site));
+    if let Answer::Inert = answer {
+        // A destructor waits for what another thread may do in one of its own.
+        context::yield_to_teardown();
+    }
+    answer
 }
 
 /// Announces a memory fence.
@@ -299,6 +304,11 @@ pub(crate) fn catches_panics() -> bool {
 /// Whether the thread that runs here is unwinding from a panic.
 pub(crate) fn panicking() -> bool {
     unwinding::panicking()
+}
+
+/// Whether the execution is being torn down, so that nothing that is waited for will come.
+pub(crate) fn ending() -> bool {
+    unwinding::ending()
 }
 
 /// In a torn-down execution: lets the other threads unwind first, because this one needs something

@@ -75,8 +75,14 @@ impl Condvar {
                 *guard.real() = Some(inner);
                 notified
             }
-            // The execution is over, and nobody would ever notify: as good as a spurious wake-up.
-            Answer::Inert => false,
+            // The execution is over, and nobody notifies: as good as a spurious wake-up, after which others may have
+            // changed what is waited for.
+            Answer::Inert => {
+                guard.unlock();
+                rt::yield_to_teardown();
+                guard.relock();
+                false
+            }
             Answer::Done(_) => {
                 guard.unlock();
                 let spurious = !timed && rt::may_wake_up();

@@ -37,9 +37,10 @@ impl Poison {
         self.0.store(false, Relaxed);
     }
 
-    /// `value`, marked as coming from a poisoned lock if this one is.
+    /// `value`, marked as coming from a poisoned lock if this one is. Destructors of an execution that has
+    /// ended are spared that: one that panics would end the process before the failure is told.
     pub(super) fn mark<G>(&self, value: G) -> LockResult<G> {
-        if self.get() {
+        if self.get() && !rt::ending() {
             Err(PoisonError::new(value))
         } else {
             Ok(value)

@@ -1,5 +1,6 @@
 //! What does one thread know of another?
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +13,15 @@ pub struct JoinHandle<T> {
     pub(super) thread: Thread,
     pub(super) running: Running,
     pub(super) packet: Share<T>,
+    /// What a thread has returned that was ended together with its execution, if that can be known.
+    pub(super) nothing: fn() -> Option<T>,
+}
+
+/// The value if it is `()`.
+pub(super) fn unit<T: 'static>() -> Option<T> {
+    let mut unit = Some(());
+    let unit: &mut dyn Any = &mut unit;
+    unit.downcast_mut::<Option<T>>().and_then(Option::take)
 }
 
 /// The thread itself.
@@ -38,10 +48,14 @@ impl<T> JoinHandle<T> {
             Running::Real(handle) => handle.join()?,
             Running::Never => {}
         }
-        self.packet.take().unwrap_or_else(|| {
-            let why = "the thread was ended together with its execution";
-            Err(Box::new(why))
-        })
+        // A destructor that joins would panic, and end the process, if it were told of an error.
+        self.packet
+            .take()
+            .or_else(|| (self.nothing)().map(Ok))
+            .unwrap_or_else(|| {
+                let why = "the thread was ended together with its execution";
+                Err(Box::new(why))
+            })
     }
 
     /// Whether the thread has finished.

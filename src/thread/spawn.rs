@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::handle::{JoinHandle, Running, Thread, Which};
+use super::handle::{JoinHandle, Running, Thread, Which, unit};
 use super::job::job;
 use super::scoped::{Members, Scope, ScopedJoinHandle};
 use crate::rt;
@@ -86,7 +86,9 @@ impl Builder {
         T: Send + 'static,
     {
         // SAFETY: the closure and what it returns live for ever.
-        unsafe { self.spawn_unchecked(f) }
+        let mut handle = unsafe { self.spawn_unchecked(f) }?;
+        handle.nothing = unit::<T>;
+        Ok(handle)
     }
 
     /// Spawns a thread that may use what does not live for ever.
@@ -153,6 +155,7 @@ impl Builder {
                 thread: Thread(Which::Real(handle.thread().clone())),
                 running: Running::Real(handle),
                 packet,
+                nothing: || None,
             });
         }
         let name: Option<Arc<str>> = self.name.map(Arc::from);
@@ -167,6 +170,7 @@ impl Builder {
             thread,
             running,
             packet,
+            nothing: || None,
         })
     }
 }

@@ -67,6 +67,11 @@ pub(crate) struct Runtime {
     pub(crate) pulse: Arc<Pulse>,
     /// What the panic hook kept of the last panic.
     pub(crate) message: Cell<Option<Message>>,
+    /// Another panic that was seen: the one before, or one in a destructor.
+    pub(crate) afterwards: Cell<Option<Message>>,
+    /// Whose panic fails the test, and after how many events of the execution it began. What comes after that
+    /// are destructors, and what they wait for.
+    pub(crate) failing: Cell<Option<(ThreadId, usize)>>,
 }
 
 /// What the runtime works with between two steps.
@@ -118,7 +123,8 @@ pub(super) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
 /// How much stack in bytes the runtime may need below a shim.
 pub(crate) const ROOM: usize = 16 * 1024;
 
-/// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down.
+/// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down. What a thread does
+/// while it unwinds from a panic is done like anything else.
 #[inline]
 pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
     with_step(|runtime| Some(f(runtime)))
@@ -128,9 +134,10 @@ pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
 #[inline]
 fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
     let result = with_any(|runtime| {
-        if runtime.stopping.get() || runtime.is_lost() {
+        if runtime.stopping.get() {
             return None;
         }
+        runtime.notice_a_catch();
         // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
         if !runtime.roomy.get().is_here() {
             leave_room::<ROOM>();
@@ -214,7 +221,7 @@ fn perform_slowly(target: Target, kind: OpKind, site: Site) -> Answer {
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(answer) => missed(answer),
+        Err(answer) => answer,
     }
 }
 
@@ -235,18 +242,8 @@ pub(crate) fn announce(
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(answer) => missed(answer),
+        Err(answer) => answer,
     }
-}
-
-/// An operation that was not performed; if that is because its thread unwinds, the model no longer knows
-/// the object.
-#[cold]
-fn missed(answer: Answer) -> Answer {
-    if let Answer::Inert = answer {
-        RUNTIME.with(|runtime| runtime.unwinding.miss());
-    }
-    answer
 }
 
 /// Tracks a value that is made at `site`.
@@ -292,7 +289,16 @@ pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, sit
             Err(gone) => return runtime.used_after_its_end(target, kind, gone, site),
         };
         let cell = (target.address, size);
-        runtime.begin_access_to(cell, Some(object), plainly(write), site)
+        let region = runtime
+            .inner
+            .borrow()
+            .driver
+            .machine
+            .names
+            .place(object)
+            .region;
+        let known = (Some(object), Some(region));
+        runtime.begin_access_to(cell, known, plainly(write), site)
     })
     .is_ok()
 }

@@ -5,9 +5,13 @@
 //! goes to the hook that was there before. It is never taken out again, so models in parallel tests
 //! do not get into each other's way.
 
+use std::io::Write;
 use std::sync::Once;
 
-use super::context::with_any;
+use super::context::{Runtime, with_any};
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::verdict::End;
 
 /// What the hook kept of a panic.
 #[derive(Clone, Debug)]
@@ -48,9 +52,75 @@ fn keep(message: impl FnOnce() -> Message) -> bool {
         if !runtime.running.get() {
             return false;
         }
-        runtime.message.set(Some(message()));
-        runtime.unwinding.begin(runtime.current.get());
+        let message = message();
+        if message.text.starts_with(ABORT) {
+            runtime.last_words();
+            return false;
+        }
+        runtime.begin_panic(message);
         true
     });
     kept == Some(true)
+}
+
+/// How std says that the process is about to end, because a destructor has panicked while its thread
+/// unwound already.
+const ABORT: &str = "panic in a destructor during cleanup";
+
+impl Runtime {
+    /// The thread that runs panics.
+    fn begin_panic(&self, message: Message) {
+        let me = self.current.get();
+        self.unwinding.begin(me);
+        if self.stopping.get() {
+            // The failure has been found before; only if this ends the process it matters what was said.
+            self.afterwards.set(Some(message));
+            return;
+        }
+        let fails = !self.catches_panics || me == ThreadId::MAIN;
+        match self.failing.get() {
+            // It fails because of the first one.
+            Some((first, _)) if first != me => self.afterwards.set(Some(message)),
+            _ => {
+                let before = self.message.replace(Some(message));
+                self.afterwards.set(before);
+                if fails && let Ok(inner) = self.inner.try_borrow() {
+                    let events = inner.driver.executed().len();
+                    self.failing.set(Some((me, events)));
+                }
+            }
+        }
+    }
+
+    /// Tells what there is to tell before the process ends.
+    fn last_words(&self) {
+        let mut text = String::from(
+            "dpor: a destructor has panicked while its thread unwound, which ends the process. What was found is not lost:\n",
+        );
+        for message in [self.message.take(), self.afterwards.take()]
+            .into_iter()
+            .flatten()
+        {
+            let place = message
+                .location
+                .map_or_else(String::new, |(file, line, column)| {
+                    format!(" at {file}:{line}:{column}")
+                });
+            text += &format!("  panicked{place}: {}\n", message.text);
+        }
+        if let Ok(inner) = self.inner.try_borrow() {
+            if let Some(end) = inner.end.as_ref().and_then(End::in_a_word) {
+                text += &format!("  the execution had ended with a {end}\n");
+            }
+            let events = inner.driver.executed();
+            let events = match self.failing.get() {
+                Some((_, at)) => &events[..at.min(events.len())],
+                None => events,
+            };
+            let schedule = Schedule::of(events, &inner.driver.machine.names);
+            text += &format!("  replay: DPOR_REPLAY=\"{schedule}\"\n");
+        }
+        // Not `eprint`: what a test prints like that is kept until the test has ended.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,9 +131,14 @@ pub(crate) fn explore(
         next_tracked: Cell::new(0),
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
+        afterwards: Cell::new(None),
+        failing: Cell::new(None),
     };
     let _watchdog = patience.map(|patience| {
-        let say = |text| eprintln!("{text}");
+        // Not `eprintln`: what a test prints like that is kept until the test has ended, and this one may not.
+        let say = |text: String| {
+            let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+        };
         Watchdog::watch(runtime.pulse.clone(), patience, say)
     });
     if let Some(block) = watch {
@@ -158,14 +164,21 @@ pub(crate) fn explore(
             return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
         }
         drop(inner);
-        let (end, message, payload) = enter(&runtime, || {
+        let (end, events, message, payload) = enter(&runtime, || {
             let mut panicked = None;
-            let end = execute(&runtime, &mut stacks, &main, &mut panicked);
+            let mut end = execute(&runtime, &mut stacks, &main, &mut panicked);
+            // A panic is the end of an execution where it begins; what it waited for later is of no interest.
+            let unwinds = matches!(end, End::Panicked { .. }) || std::thread::panicking();
+            let failing = runtime.failing.get().filter(|_| unwinds);
+            let (failed, events) = failing.unzip();
+            if let Some(thread) = failed {
+                end = End::Panicked { thread };
+            }
             let message = runtime.message.take();
-            let failed = match end {
-                End::Panicked { thread } => Some(thread),
-                _ => None,
-            };
+            if end.in_a_word().is_some() {
+                runtime.message.set(message.clone());
+                runtime.inner.borrow_mut().end = Some(end.clone());
+            }
             tear_down(&runtime, &mut stacks, failed, &mut panicked);
             // A static that leads to blocks would have kept them.
             let kept = !check_leaks || runtime.leads_somewhere();
@@ -176,7 +189,7 @@ pub(crate) fn explore(
             }
             .unwrap_or(end);
             runtime.tracked.borrow_mut().clear();
-            (end, message, panicked)
+            (end, events.unwrap_or(usize::MAX), message, panicked)
         });
         let mut inner = runtime.inner.borrow_mut();
         match end {
@@ -187,7 +200,7 @@ pub(crate) fn explore(
             end => {
                 drop(inner);
                 let mut inner = runtime.inner.into_inner();
-                inner.driver.cut();
+                inner.driver.cut(events);
                 return Explored::Failed(Box::new(Found {
                     end,
                     driver: inner.driver,
@@ -275,7 +288,13 @@ fn execute(
             }
             Resumed::Finished(Err(payload)) => {
                 stacks.end(runtime, thread);
-                *panicked = Some(payload);
+                if runtime
+                    .failing
+                    .get()
+                    .is_none_or(|(first, _)| first == thread)
+                {
+                    *panicked = Some(payload);
+                }
                 // What was wrong before comes first.
                 return runtime.fault().unwrap_or(End::Panicked { thread });
             }
@@ -438,6 +457,8 @@ fn tear_down(
     }
     runtime.inner.borrow_mut().stacks.clear();
     runtime.message.set(None);
+    runtime.afterwards.set(None);
+    runtime.failing.set(None);
     runtime.unwinding.reset();
     runtime.locals.borrow_mut().reset();
     runtime.stopping.set(false);

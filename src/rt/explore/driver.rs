@@ -231,10 +231,12 @@ impl Driver {
         &self.trace.events()[..self.position]
     }
 
-    /// Drops the events of the execution before that this one has not come to.
-    pub(crate) fn cut(&mut self) {
-        self.trace.truncate(self.position);
-        self.clocks.truncate(self.position);
+    /// Drops the events of the execution before that this one has not come to, and what came after its first
+    /// `most` events.
+    pub(crate) fn cut(&mut self, most: usize) {
+        let length = self.position.min(most);
+        self.trace.truncate(length);
+        self.clocks.truncate(length);
     }
 
     /// The threads that have announced an operation and cannot perform it.

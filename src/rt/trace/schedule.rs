@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::Trace;
+use super::Event;
 use super::id::Names;
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
@@ -17,10 +17,10 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// The schedule of an execution.
-    pub(crate) fn of(trace: &Trace, names: &Names) -> Schedule {
-        let step = |event: &super::Event| (names.path(event.thread), event.alternative);
+    pub(crate) fn of(events: &[Event], names: &Names) -> Schedule {
+        let step = |event: &Event| (names.path(event.thread), event.alternative);
         Schedule {
-            steps: trace.events().iter().map(step).collect(),
+            steps: events.iter().map(step).collect(),
         }
     }
 

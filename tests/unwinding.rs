@@ -1,0 +1,219 @@
+//! Can destructors do what they always do while a thread unwinds, or an execution is given up?
+//!
+//! A pool that joins its threads when it is dropped, or a guard that takes a lock, does so when a test fails,
+//! too. A destructor that panicked then, because it was told something that is not true, would end the
+//! process before the failure is told.
+
+use dpor::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use dpor::sync::{Arc, Condvar, Mutex, mpsc};
+use dpor::thread::{self, JoinHandle};
+use dpor::{Builder, FailureKind, hint};
+use pretty_assertions::assert_eq;
+
+/// Does something when it is dropped.
+struct Finally<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// A destructor that joins a thread.
+fn joins(handle: JoinHandle<()>) -> Finally<impl FnMut()> {
+    let mut handle = Some(handle);
+    Finally(move || handle.take().unwrap().join().unwrap())
+}
+
+/// The first lines of a failure.
+fn fails(kind: FailureKind, f: impl Fn() + Send + Sync + 'static) -> String {
+    let failure = Builder::new().explore(f).expect_err("it fails");
+    assert_eq!(failure.kind(), kind, "{failure}");
+    failure.to_string()
+}
+
+fn panics(f: impl Fn() + Send + Sync + 'static) {
+    let text = fails(FailureKind::Panic, f);
+    assert!(text.contains("broken"), "{text}");
+    assert!(text.contains("panic: main panicked"), "{text}");
+}
+
+#[test]
+fn a_destructor_that_joins_hears_how_the_thread_has_ended() {
+    panics(|| {
+        let _joins = joins(thread::spawn(|| ()));
+        panic!("broken");
+    });
+}
+
+#[test]
+fn a_destructor_gets_the_lock_that_another_thread_gives_up() {
+    panics(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let (mine, theirs) = (lock.clone(), lock);
+        let _locks = Finally(move || *mine.lock().unwrap() += 1);
+        thread::spawn(move || {
+            let mut guard = theirs.lock().unwrap();
+            thread::yield_now();
+            *guard += 1;
+        });
+        panic!("broken");
+    });
+}
+
+#[test]
+fn a_destructor_receives_what_another_thread_sends() {
+    panics(|| {
+        let (send, receive) = mpsc::channel();
+        let _receives = Finally(move || assert_eq!(receive.recv().unwrap(), 7));
+        thread::spawn(move || send.send(7).unwrap());
+        panic!("broken");
+    });
+}
+
+#[test]
+fn a_destructor_is_notified() {
+    panics(|| {
+        let done = Arc::new((Mutex::new(false), Condvar::new()));
+        let (mine, theirs) = (done.clone(), done);
+        let _waits = Finally(move || {
+            let mut guard = mine.0.lock().unwrap();
+            while !*guard {
+                guard = mine.1.wait(guard).unwrap();
+            }
+        });
+        thread::spawn(move || {
+            *theirs.0.lock().unwrap() = true;
+            theirs.1.notify_all();
+        });
+        panic!("broken");
+    });
+}
+
+#[test]
+fn a_destructor_that_spins_sees_what_it_waits_for() {
+    panics(|| {
+        let done = Arc::new(AtomicBool::new(false));
+        let (mine, theirs) = (done.clone(), done);
+        let _spins = Finally(move || {
+            while !mine.load(SeqCst) {
+                hint::spin_loop();
+            }
+        });
+        thread::spawn(move || theirs.store(true, SeqCst));
+        panic!("broken");
+    });
+}
+
+#[test]
+fn what_destructors_do_after_a_panic_is_no_part_of_the_report() {
+    let text = fails(FailureKind::Panic, || {
+        let after = Arc::new(AtomicUsize::new(0));
+        let theirs = after.clone();
+        let _joins = joins(thread::spawn(move || theirs.store(9, SeqCst)));
+        let _stores = Finally(move || after.store(8, SeqCst));
+        panic!("broken");
+    });
+    assert!(!text.contains(":= "), "{text}");
+    assert!(text.contains("schedule   v1 main*3\n"), "{text}");
+}
+
+#[test]
+fn the_first_of_two_panics_is_the_failure() {
+    let text = fails(FailureKind::Panic, || {
+        let _joins = joins(thread::spawn(|| panic!("a worker, too")));
+        panic!("broken");
+    });
+    assert!(text.contains("broken"), "{text}");
+    assert!(text.contains("panic: main panicked"), "{text}");
+}
+
+#[test]
+fn a_destructor_whose_wait_would_never_end_does_not_hide_the_panic() {
+    panics(|| {
+        let never = Arc::new((Mutex::new(()), Condvar::new(), AtomicBool::new(false)));
+        let waits = never.clone();
+        let _waits = Finally(move || drop(waits.1.wait(waits.0.lock().unwrap()).unwrap()));
+        let _spins = Finally(move || {
+            while !never.2.load(SeqCst) {
+                hint::spin_loop();
+            }
+        });
+        panic!("broken");
+    });
+}
+
+#[test]
+fn a_deadlock_is_told_although_a_destructor_takes_a_lock_that_was_held() {
+    fails(FailureKind::Deadlock, || {
+        let lock = Arc::new(Mutex::new(0));
+        let (mine, theirs) = (lock.clone(), lock);
+        let _locks = Finally(move || *mine.lock().unwrap() += 1);
+        let other = thread::spawn(move || {
+            let _guard = theirs.lock().unwrap();
+            let _again = theirs.lock().unwrap();
+        });
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_lock_that_a_failed_thread_held_is_free_for_destructors() {
+    let text = fails(FailureKind::Panic, || {
+        let lock = Arc::new(Mutex::new(0));
+        let (mine, theirs) = (lock.clone(), lock);
+        let _locks = Finally(move || *mine.lock().unwrap() += 1);
+        let other = thread::spawn(move || {
+            let _guard = theirs.lock().unwrap();
+            panic!("broken");
+        });
+        other.join().unwrap();
+    });
+    assert!(text.contains("panic: main.1 panicked"), "{text}");
+}
+
+/// A pool of two that joins when it is dropped.
+fn two() {
+    let x = Arc::new(AtomicUsize::new(0));
+    let _both: Vec<_> = (0..2)
+        .map(|_| {
+            let x = x.clone();
+            joins(thread::spawn(move || {
+                x.fetch_add(1, SeqCst);
+                x.fetch_add(1, SeqCst);
+            }))
+        })
+        .collect();
+    x.fetch_add(1, SeqCst);
+}
+
+#[test]
+fn executions_that_are_given_up_may_join_in_destructors() {
+    let all = Builder::new().check(two).executions;
+    assert_eq!(all, 30);
+    for most in 0..3 {
+        let mut builder = Builder::new();
+        builder.preemption_bound = Some(most);
+        assert!(builder.check(two).executions <= all);
+    }
+    let mut builder = Builder::new();
+    builder.algorithm = dpor::Algorithm::SleepSets;
+    let report = builder.check(two);
+    assert_eq!(report.executions, all);
+    assert!(report.pruned > 0, "or this test shows nothing");
+}
+
+#[test]
+fn an_execution_that_a_worker_gives_up_may_lock_in_a_destructor() {
+    let report = Builder::new().check(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let (mine, theirs) = (lock.clone(), lock);
+        let _locks = Finally(move || *mine.lock().unwrap() += 1);
+        let other = thread::spawn(move || {
+            let guard = theirs.lock().unwrap();
+            dpor::assume(*guard == 5);
+        });
+        other.join().unwrap();
+    });
+    assert_eq!(report.executions, 0);
+}
