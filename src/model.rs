@@ -427,13 +427,14 @@ fn kind_of(end: &End) -> FailureKind {
 /// A failure in words, without its payload.
 fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
     let kind = kind_of(&found.end);
-    let mut schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
+    let mut events = found.driver.trace.events();
     if let End::Livelock { .. } = found.end {
         // Once nothing but spinning is left, it goes on by itself.
         let let_go = |event: &trace::Event| event.outcome == Outcome::LetGo;
-        let spins = found.driver.trace.events().iter().position(let_go);
-        schedule.steps.truncate(spins.unwrap_or(usize::MAX));
+        let spins = events.iter().position(let_go);
+        events = &events[..spins.unwrap_or(events.len())];
     }
+    let schedule = Schedule::of(events, &found.driver.machine.names);
     let message = found.message.as_ref();
     let record = Record {
         trace: found.driver.trace.clone(),

@@ -170,7 +170,7 @@ impl<'a> Watch<'a> {
         self.progress.tick(driver);
         let begun = driver.stats.begun();
         if self.settings.log && begun > self.before {
-            let schedule = Schedule::of(&driver.trace, &driver.machine.names);
+            let schedule = Schedule::of(driver.trace.events(), &driver.machine.names);
             above(|| eprintln!("dpor: execution {begun}: {schedule}"));
         }
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
@@ -210,7 +210,7 @@ impl<'a> Watch<'a> {
             simplified: false,
             log: &self.log.lines(),
             executions: number,
-            schedule: &Schedule::of(&driver.trace, &driver.machine.names).to_string(),
+            schedule: &Schedule::of(driver.trace.events(), &driver.machine.names).to_string(),
             test: test.name().map(str::to_owned),
         };
         above(|| eprintln!("{}\n", passing::render(&view)));

@@ -159,9 +159,7 @@ impl Body<'_> {
             let event = trace.at(at);
             (names.path(event.thread), event.alternative)
         };
-        let schedule = Schedule {
-            steps: order.iter().map(step).collect(),
-        };
+        let schedule: Schedule = order.iter().map(step).collect();
         let again = self.fails(Box::new(Replay::new(schedule)), 1, None)?;
         (same(found, &again) && simpler(&again, found)).then_some(again)
     }
@@ -230,7 +228,7 @@ impl Body<'_> {
         let Some(block) = found.end.block() else {
             return Life::default();
         };
-        let schedule = Schedule::of(&found.driver.trace, &found.driver.machine.names);
+        let schedule = Schedule::of(found.driver.trace.events(), &found.driver.machine.names);
         let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block));
         let Some(again) = again else {
             return Life::default();

@@ -172,7 +172,7 @@ pub(crate) enum Choice {
     Prune(Pruned),
     /// The schedule that was to be followed does not fit.
     Stale {
-        position: usize,
+        position: u64,
         expected: String,
     },
     /// No thread is enabled. The driver finds out what that means.

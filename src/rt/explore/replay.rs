@@ -1,7 +1,7 @@
 //! How is one schedule followed, and what if the program has changed?
 
 use crate::rt::trace::operation::Step;
-use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::schedule::{Cursor, Schedule};
 
 use super::driver::Plan;
 use super::{Choice, Coverage, Explorer, Finished, Point};
@@ -20,7 +20,7 @@ pub(crate) trait Way {
 /// One schedule, step by step; beyond its end threads go on as they like.
 pub(crate) struct Steps {
     schedule: Schedule,
-    position: usize,
+    at: Cursor,
 }
 
 impl Replay<Steps> {
@@ -28,7 +28,7 @@ impl Replay<Steps> {
     pub(crate) fn new(schedule: Schedule) -> Replay<Steps> {
         Replay::along(Steps {
             schedule,
-            position: 0,
+            at: Cursor::default(),
         })
     }
 }
@@ -47,20 +47,20 @@ impl Way for Steps {
         if at.enabled().next().is_none() {
             return Choice::NothingEnabled;
         }
-        let Some((path, alternative)) = self.schedule.steps.get(self.position) else {
+        let Some((path, alternative)) = self.schedule.step(self.at) else {
             return at.go_on();
         };
         let thread = at.machine.names.find(path);
         match thread.filter(|&thread| at.machine.enabled(thread)) {
-            Some(thread) if *alternative < at.machine.alternatives(thread) => {
-                self.position += 1;
+            Some(thread) if alternative < at.machine.alternatives(thread) => {
+                self.at = self.schedule.behind(self.at);
                 Choice::Run(Step {
                     thread,
-                    alternative: *alternative,
+                    alternative,
                 })
             }
             Some(thread) => Choice::Stale {
-                position: self.position,
+                position: self.at.position,
                 expected: format!(
                     "outcome {alternative} of {path}, whose operation has {} outcomes here",
                     at.machine.alternatives(thread)
@@ -70,7 +70,7 @@ impl Way for Steps {
                 let enabled = at.enabled().map(|t| at.machine.names.path(t));
                 let enabled = enabled.collect::<Vec<String>>().join(", ");
                 Choice::Stale {
-                    position: self.position,
+                    position: self.at.position,
                     expected: format!("a step of {path}, but only {enabled} can go on here"),
                 }
             }

@@ -42,7 +42,7 @@ pub(crate) enum End {
     StackOverflow { thread: ThreadId },
     /// A schedule that was to be followed does not fit the program: the position in the schedule,
     /// and what was expected there.
-    Stale { position: usize, expected: String },
+    Stale { position: u64, expected: String },
     /// On replay a thread did something else than before.
     NotDeterministic(Box<Divergence>),
     /// Two accesses to plain memory are not ordered.
