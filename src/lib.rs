@@ -38,6 +38,7 @@ mod kept;
 pub mod lazy_static;
 pub mod model;
 mod outcomes;
+mod plural;
 mod progress;
 mod regions;
 mod report_dir;

@@ -73,7 +73,7 @@ fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
     assert_eq!(stale.kind(), FailureKind::Schedule);
     let text = stale.to_string();
     assert!(
-        text.contains("at step 3 it asks for a step of main.7, but only"),
+        text.contains("at step 4 it asks for a step of main.7, but only"),
         "{text}"
     );
     builder.replay = Some("v1 rain".to_owned());

@@ -84,6 +84,60 @@ fn a_replay_says_that_it_is_one() {
     assert!(!report.complete);
 }
 
+/// What following this schedule comes to, as one sentence.
+fn followed(schedule: &str, body: fn()) -> String {
+    let mut builder = Builder::new();
+    builder.replay = Some(schedule.to_owned());
+    match builder.explore(body) {
+        Ok(report) => report.verdict.to_string(),
+        Err(failure) => {
+            assert_eq!(failure.kind(), FailureKind::Schedule, "{failure}");
+            failure.to_string().lines().next().unwrap().to_owned()
+        }
+    }
+}
+
+#[test]
+fn a_schedule_that_goes_on_after_the_end_of_the_execution_does_not_fit() {
+    let fixed = || {
+        let m = Mutex::new(0);
+        *m.lock().unwrap() = 1;
+    };
+    let misfit = "the schedule does not fit the program: it goes on for";
+    assert_eq!(followed("v1", fixed), "replayed");
+    assert_eq!(followed("v1 main*4", fixed), "replayed");
+    assert_eq!(
+        followed("v1 main*5", fixed),
+        format!("{misfit} 1 step after the end of the execution")
+    );
+    assert_eq!(
+        followed("v1 main*4 main.1*5 main*3", fixed),
+        format!("{misfit} 8 steps after the end of the execution")
+    );
+    // Nobody has the memory to write these down one by one.
+    assert_eq!(
+        followed("v1 main*4294967295 main.1 main*4294967295", fixed),
+        format!("{misfit} 8589934587 steps after the end of the execution")
+    );
+    // An execution that is given up is over too.
+    assert_eq!(
+        followed("v1 main*9", || dpor::assume(false)),
+        format!("{misfit} 8 steps after the end of the execution")
+    );
+}
+
+#[test]
+fn a_failure_is_told_although_the_schedule_goes_on_after_it() {
+    let mut builder = Builder::new();
+    builder.replay = Some("v1 main*9".to_owned());
+    let deadlock = builder
+        .explore(thread::park)
+        .expect_err("nobody unparks it");
+    assert_eq!(deadlock.kind(), FailureKind::Deadlock);
+    let leak = builder.explore(|| std::mem::forget(dpor::alloc::Track::new(())));
+    assert_eq!(leak.expect_err("is forgotten").kind(), FailureKind::Leak);
+}
+
 /// Two threads of `n` steps that depend on each other, and then again; `between` runs in the middle.
 fn twice(n: usize, between: fn()) {
     let x = Arc::new(AtomicUsize::new(0));

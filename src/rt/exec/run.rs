@@ -179,8 +179,8 @@ pub(crate) fn explore(
             (end, message, panicked)
         });
         let mut inner = runtime.inner.borrow_mut();
-        match end {
-            End::Complete | End::Pruned(_) => {
+        match inner.driver.unless_more_was_asked_for(end) {
+            end @ (End::Complete | End::Pruned(_)) => {
                 inner.driver.finish(&end);
                 last = Some(end);
             }

@@ -1,5 +1,6 @@
 //! How is one schedule followed, and what if the program has changed?
 
+use crate::plural::counted;
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::schedule::{Cursor, Schedule};
 
@@ -15,6 +16,10 @@ pub(crate) struct Replay<W> {
 /// Who goes on in an execution that is run once.
 pub(crate) trait Way {
     fn choose(&mut self, at: &Point<'_>) -> Choice;
+    /// As [`Explorer::misfit_at_the_end`].
+    fn misfit_at_the_end(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One schedule, step by step; beyond its end threads go on as they like.
@@ -59,21 +64,36 @@ impl Way for Steps {
                     alternative,
                 })
             }
-            Some(thread) => Choice::Stale {
-                position: self.at.position,
-                expected: format!(
-                    "outcome {alternative} of {path}, whose operation has {} outcomes here",
-                    at.machine.alternatives(thread)
-                ),
-            },
+            Some(thread) => self.asks_for(&format!(
+                "outcome {alternative} of {path}, whose operation has {} here",
+                counted(at.machine.alternatives(thread).into(), "outcome")
+            )),
             None => {
                 let enabled = at.enabled().map(|t| at.machine.names.path(t));
                 let enabled = enabled.collect::<Vec<String>>().join(", ");
-                Choice::Stale {
-                    position: self.at.position,
-                    expected: format!("a step of {path}, but only {enabled} can go on here"),
-                }
+                self.asks_for(&format!(
+                    "a step of {path}, but only {enabled} can go on here"
+                ))
             }
+        }
+    }
+
+    fn misfit_at_the_end(&self) -> Option<String> {
+        match self.schedule.length().saturating_sub(self.at.position) {
+            0 => None,
+            left => Some(format!(
+                "it goes on for {} after the end of the execution",
+                counted(left, "step")
+            )),
+        }
+    }
+}
+
+impl Steps {
+    /// The schedule asks for what cannot happen here. Steps are counted from 1, as events are.
+    fn asks_for(&self, what: &str) -> Choice {
+        Choice::Stale {
+            misfit: format!("at step {} it asks for {what}", self.at.position + 1),
         }
     }
 }
@@ -85,6 +105,10 @@ impl<W: Way> Explorer for Replay<W> {
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         self.way.choose(at)
+    }
+
+    fn misfit_at_the_end(&self) -> Option<String> {
+        self.way.misfit_at_the_end()
     }
 
     fn asks_for_clocks(&self) -> bool {

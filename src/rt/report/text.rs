@@ -199,11 +199,8 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 names.thread(*thread)
             );
         }
-        End::Stale { position, expected } => {
-            let _ = writeln!(
-                out,
-                "the schedule does not fit the program: at step {position} it asks for {expected}"
-            );
+        End::Stale { misfit } => {
+            let _ = writeln!(out, "the schedule does not fit the program: {misfit}");
         }
         End::NotDeterministic(divergence) => divergent(out, names, divergence),
         End::Leaked(leaked) => memory::leaked(out, view, names, leaked, &when),

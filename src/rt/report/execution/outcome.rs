@@ -152,9 +152,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
             outcome.thread = Some(data.thread(*it));
             format!("{} used more stack than it has", thread(*it))
         }
-        End::Stale { position, expected } => {
-            format!("the schedule does not fit: step {position} asks for {expected}")
-        }
+        End::Stale { misfit } => format!("the schedule does not fit the program: {misfit}"),
         End::NotDeterministic(it) => {
             outcome.thread = data.threads.iter().position(|&t| t == it.thread);
             let (step, thread) = (it.position + 1, thread(it.thread));
