@@ -249,14 +249,9 @@ impl Builder {
              use the feature `allocator`, or wrap your own allocator in `dpor::alloc::Tracking`"
         );
         let seed = self.seed.unwrap_or_else(fresh_seed);
-        let explorer: Box<dyn Explorer> = match &self.replay {
-            Some(text) => {
-                let read = kept::read(text).and_then(|text| Schedule::parse(&text));
-                match read {
-                    Ok(schedule) => Box::new(Replay::new(schedule)),
-                    Err(error) => return Err(malformed(text, &error)),
-                }
-            }
+        let given = self.replay.as_deref().map(given).transpose()?;
+        let explorer: Box<dyn Explorer> = match &given {
+            Some(schedule) => Box::new(Replay::new(schedule.clone())),
             None => self.explorer(seed),
         };
         let site = Location::caller();
@@ -299,7 +294,7 @@ impl Builder {
             };
             found.log = log.lines();
             let shown = body.shown(&mut found, self.replay.is_some());
-            let (mut failure, end, rest) = failure(found, shown);
+            let (mut failure, end, rest) = failure(found, shown, given.as_ref());
             if rest.coverage() == Coverage::Sampled {
                 failure.text.push_str(&format!(
                     "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
@@ -372,6 +367,12 @@ fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
     }
 }
 
+/// The schedule that is to be followed.
+fn given(text: &str) -> Result<Schedule, Box<Failure>> {
+    let read = kept::read(text).and_then(|text| Schedule::parse(&text));
+    read.map_err(|error| malformed(text, &error))
+}
+
 fn malformed(text: &str, error: &str) -> Box<Failure> {
     Box::new(Failure {
         events: Vec::new(),
@@ -385,13 +386,14 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
     })
 }
 
-/// The failure that was found, how its execution ended, and what explores on.
-fn failure(found: Found, shown: Shown) -> (Failure, End, Driver) {
+/// The failure that was found, maybe along a `given` schedule; how its execution ended; and what explores on.
+fn failure(found: Found, shown: Shown, given: Option<&Schedule>) -> (Failure, End, Driver) {
     let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
     let mut failure = told(
         shown.simpler.as_deref().unwrap_or(&found),
         executions,
         &shown,
+        given,
     );
     // What is raised is what the report shows.
     let payload = match shown.simpler {
@@ -425,7 +427,7 @@ fn kind_of(end: &End) -> FailureKind {
 }
 
 /// A failure in words, without its payload.
-fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
+fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>) -> Failure {
     let kind = kind_of(&found.end);
     let mut events = found.driver.trace.events();
     if let End::Livelock { .. } = found.end {
@@ -434,7 +436,12 @@ fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
         let spins = events.iter().position(let_go);
         events = &events[..spins.unwrap_or(events.len())];
     }
-    let schedule = Schedule::of(events, &found.driver.machine.names);
+    let executed = || Schedule::of(events, &found.driver.machine.names);
+    let schedule = match (&found.end, given) {
+        // What was executed before something did not fit does not lead here again: it fits.
+        (End::Stale { .. }, Some(given)) => given.clone(),
+        _ => executed(),
+    };
     let message = found.message.as_ref();
     let record = Record {
         trace: found.driver.trace.clone(),

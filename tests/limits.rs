@@ -92,6 +92,9 @@ fn followed(schedule: &str, body: fn()) -> String {
         Ok(report) => report.verdict.to_string(),
         Err(failure) => {
             assert_eq!(failure.kind(), FailureKind::Schedule, "{failure}");
+            // What is told as the schedule is the one that does not fit.
+            assert_eq!(failure.schedule(), schedule);
+            assert!(!failure.to_string().contains("DPOR_REPLAY"), "{failure}");
             failure.to_string().lines().next().unwrap().to_owned()
         }
     }

@@ -76,12 +76,16 @@ pub(crate) fn render(view: &View<'_>) -> String {
         let _ = writeln!(out, "  {line}");
     }
     table::write(&mut out, view, &names);
-    let _ = writeln!(out, "schedule   {}", view.schedule);
+    let _ = write!(out, "schedule   {}", view.schedule);
+    // This is the schedule that was given, so who reads it knows how to play it, and why not to.
+    if let End::Stale { .. } = view.end {
+        return out;
+    }
     let test = match view.test.as_deref() {
         Some("main") | None => "cargo test".to_owned(),
         Some(test) => format!("cargo test {test}"),
     };
-    let _ = writeln!(out, "replay     DPOR_REPLAY=\"{}\" {test}", view.schedule);
+    let _ = writeln!(out, "\nreplay     DPOR_REPLAY=\"{}\" {test}", view.schedule);
     let name = view
         .test
         .as_deref()
