@@ -232,8 +232,9 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if
-    /// settings contradict each other, or if a checkpoint cannot be taken up.
+    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if a
+    /// setting has a value that it cannot have, if settings contradict each other, or if a checkpoint cannot
+    /// be taken up.
     #[track_caller]
     pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
     where
@@ -248,6 +249,9 @@ impl Builder {
             "dpor's allocator is not in place, so objects on the heap would have no stable names: \
              use the feature `allocator`, or wrap your own allocator in `dpor::alloc::Tracking`"
         );
+        if let Err(error) = self.check_values() {
+            panic!("{error}");
+        }
         let seed = self.seed.unwrap_or_else(fresh_seed);
         let given = self.replay.as_deref().map(given).transpose()?;
         let explorer: Box<dyn Explorer> = match &given {
@@ -322,7 +326,7 @@ impl Builder {
             return Err(Box::new(first));
         }
         // Start and end of the main thread are no visible operations of the test.
-        if driver.stats.longest <= 2 {
+        if driver.stats.begun() > 0 && driver.stats.longest <= 2 {
             above(|| {
                 eprintln!(
                     "dpor: the model at {site} did nothing that can be seen: is the crate built \

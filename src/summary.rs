@@ -87,6 +87,12 @@ impl Report {
 
     /// What one must know about an exploration that was cut short, as one or two lines.
     pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {
+        if self.executions + self.pruned == 0 {
+            return format!(
+                "dpor: no execution of the model at {site} was run: {}",
+                self.verdict
+            );
+        }
         let mut text = format!("dpor: the model at {site} was not explored in full: {self}");
         if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
             text.push_str(&format!("; about {estimate:.0} executions in all"));

@@ -242,6 +242,79 @@ fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
     }
 }
 
+/// What exploring with these settings panics with, before anything is executed.
+fn refused(set: impl FnOnce(&mut Builder)) -> String {
+    let mut builder = Builder::new();
+    set(&mut builder);
+    let explored = std::panic::catch_unwind(move || builder.explore(|| unreachable!()).is_ok());
+    let payload = explored.expect_err("the value is refused");
+    payload
+        .downcast_ref::<String>()
+        .expect("a sentence")
+        .clone()
+}
+
+#[test]
+fn a_value_that_a_setting_cannot_have_is_refused_with_its_variable() {
+    for stack_size in [99_999_999_999_999, usize::MAX, (1 << 30) + 1] {
+        let text = refused(|builder| builder.stack_size = stack_size);
+        let start = format!(
+            "stack_size = {stack_size} bytes (DPOR_STACK_SIZE): a thread's stack has at most "
+        );
+        assert!(text.starts_with(&start), "{text}");
+    }
+    assert_eq!(
+        refused(|builder| builder.pct_depth = 0),
+        "pct_depth = 0 (DPOR_PCT_DEPTH): a bug needs at least 1 ordering constraint, with which priorities \
+         never change"
+    );
+    assert_eq!(
+        refused(|builder| builder.iterations = 0),
+        "iterations = 0 (DPOR_ITERATIONS): an algorithm that samples draws at least 1 execution"
+    );
+}
+
+#[test]
+fn a_large_stack_can_be_had() {
+    let mut builder = Builder::new();
+    builder.stack_size = 64 << 20;
+    assert!(builder.check(lost_update).complete);
+}
+
+/// What a test of this file prints on standard error, in a process of its own with these variables.
+fn printed(test: &str, variables: &[(&str, &str)]) -> String {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    String::from_utf8(child.stderr).unwrap()
+}
+
+/// Not a test of its own: what [`a_limit_that_lets_nothing_run_is_all_that_is_told`] runs.
+#[test]
+fn child_that_explores() {
+    Builder::new().check(|| ());
+}
+
+#[test]
+fn a_limit_that_lets_nothing_run_is_all_that_is_told() {
+    for (variable, told) in [
+        ("DPOR_MAX_PERMUTATIONS", "max_permutations = 0"),
+        ("DPOR_MAX_DURATION", "max_duration = 0 s"),
+    ] {
+        let text = printed("child_that_explores", &[(variable, "0")]);
+        let start = "dpor: no execution of the model at tests/limits.rs:";
+        assert!(text.starts_with(start), "{text}");
+        let end = format!(" was run: stopped by {told} ({variable})\n");
+        assert!(text.ends_with(&end), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    // With an execution, it is the closure that did nothing.
+    let text = printed("child_that_explores", &[]);
+    assert!(text.contains("did nothing that can be seen"), "{text}");
+}
+
 /// Not a test of its own: what [`a_log_has_the_schedule_of_each_execution`] runs.
 #[test]
 fn child_of_the_log_test() {
