@@ -3,6 +3,8 @@
 //! Every setting is a field of [`Builder`]; the environment sets its first value. A variable that
 //! does not parse is an error that names it, its value and what was expected.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use std::time::Duration;
 use tracing_subscriber::filter::Targets;
 
 use crate::rt::exec::coroutine::largest_stack;
+use crate::unknown;
 
 /// The algorithm that decides which executions to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -247,6 +250,7 @@ impl Builder {
     /// If a variable of the environment does not parse.
     #[track_caller]
     pub fn new() -> Builder {
+        unknown::tell(Builder::variables);
         match Builder::from(&Environment { get: &variable }) {
             Ok(builder) => builder,
             Err(error) => panic!("{error}"),
@@ -257,6 +261,18 @@ impl Builder {
     pub fn checkpoint_file(&mut self, file: &str) -> &mut Self {
         self.checkpoint_file = Some(file.into());
         self
+    }
+
+    /// The names of the variables that set something: those that are asked for.
+    fn variables() -> BTreeSet<String> {
+        let asked = RefCell::new(BTreeSet::new());
+        let get = |name: &str| {
+            asked.borrow_mut().insert(name.to_owned());
+            Ok(None)
+        };
+        // Where no variable is set, none is malformed.
+        let _ = Builder::from(&Environment { get: &get });
+        asked.into_inner()
     }
 
     fn from(env: &Environment<'_>) -> Result<Builder, String> {
@@ -531,6 +547,18 @@ mod tests {
         ] {
             let error = with(name, value).expect_err(name);
             assert_eq!(error, format!("{name}=`{value}`: {expected}"));
+        }
+    }
+
+    #[test]
+    fn the_variables_that_are_read_are_the_documented_ones() {
+        let guide = include_str!("../docs/GUIDE.md");
+        let known = Builder::variables();
+        assert!(known.contains("DPOR_REPLAY") && known.contains("DPOR_SEED"));
+        for name in known {
+            // For users of loom only, and does nothing.
+            let told = guide.contains(&format!("`{name}`")) || name == "DPOR_LOCATION";
+            assert!(told, "{name} is not in the guide");
         }
     }
 

@@ -315,6 +315,25 @@ fn a_limit_that_lets_nothing_run_is_all_that_is_told() {
     assert!(text.contains("did nothing that can be seen"), "{text}");
 }
 
+#[test]
+fn an_unknown_variable_is_told_once_in_a_process_whatever_the_harness_keeps_to_itself() {
+    // Not with `--nocapture`, and both tests explore.
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "child_that_explores",
+            "a_replay_says_that_it_is_one",
+        ])
+        .env("DPOR_MAX_BRANCH", "3")
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8(child.stderr).unwrap(),
+        "dpor: the variable `DPOR_MAX_BRANCH` of the environment is unknown, and does nothing; is \
+         `DPOR_MAX_BRANCHES` meant?\n"
+    );
+}
+
 /// Not a test of its own: what [`a_log_has_the_schedule_of_each_execution`] runs.
 #[test]
 fn child_of_the_log_test() {
