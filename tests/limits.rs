@@ -42,6 +42,11 @@ fn a_limit_that_is_just_enough_is_not_hit() {
     assert_eq!((report.executions, report.verdict), (36, Verdict::Complete));
     assert!(report.complete);
     assert!(report.to_string().starts_with("complete: 36 executions"));
+    let one = Builder::new().check(|| assert_eq!(dpor::choose(1), 0));
+    assert!(
+        one.to_string().starts_with("complete: 1 execution, "),
+        "{one}"
+    );
 }
 
 #[test]

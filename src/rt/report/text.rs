@@ -12,6 +12,7 @@ use super::pattern;
 use super::places::Life;
 use super::table;
 use super::words::{Names, blocked};
+use crate::plural::counted;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
@@ -138,8 +139,8 @@ pub(super) fn short(file: &str) -> &str {
 }
 
 fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    let events = view.trace.len();
-    let when = format!("(execution {}, after {events} events)", view.executions);
+    let events = counted(view.trace.len() as u64, "event");
+    let when = format!("(execution {}, after {events})", view.executions);
     match view.end {
         End::Panicked { thread } => {
             if let Some((text, location)) = view.panic {
