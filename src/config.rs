@@ -3,11 +3,16 @@
 //! Every setting is a field of [`Builder`]; the environment sets its first value. A variable that
 //! does not parse is an error that names it, its value and what was expected.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::filter::Targets;
+
+use crate::rt::exec::coroutine::largest_stack;
+use crate::unknown;
 
 /// The algorithm that decides which executions to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -188,13 +193,13 @@ pub struct Builder {
     /// standard error with the table of a report, and in [`Builder::report_dir`] if that is set, as
     /// `<test>-execution-<number>`.
     pub trace: Option<Executions>,
-    /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`).
+    /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`), at least one.
     pub iterations: u64,
     /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
     /// another seed each time. The seed is told in the report and with a failure.
     pub seed: Option<u64>,
     /// How many ordering constraints the bugs need that [`Algorithm::Pct`] looks for
-    /// (`DPOR_PCT_DEPTH`).
+    /// (`DPOR_PCT_DEPTH`), at least one.
     pub pct_depth: usize,
     /// How many idle iterations of a spin loop are free before its hint waits for a change.
     pub spin_bound: u32,
@@ -221,7 +226,8 @@ pub struct Builder {
     /// found that has few preemptions, as many again may be run with a switch less each. With 0 the execution
     /// that failed is shown as it was, and no pair of operations is tried the other way round.
     pub simplify: u64,
-    /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`).
+    /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`), at most a GiB, and no more than the
+    /// system allows.
     pub stack_size: usize,
     /// After how long a step that does not come back is told on standard error
     /// (`DPOR_PATIENCE`, in seconds; 0 for never).
@@ -244,6 +250,7 @@ impl Builder {
     /// If a variable of the environment does not parse.
     #[track_caller]
     pub fn new() -> Builder {
+        unknown::tell(Builder::variables);
         match Builder::from(&Environment { get: &variable }) {
             Ok(builder) => builder,
             Err(error) => panic!("{error}"),
@@ -254,6 +261,18 @@ impl Builder {
     pub fn checkpoint_file(&mut self, file: &str) -> &mut Self {
         self.checkpoint_file = Some(file.into());
         self
+    }
+
+    /// The names of the variables that set something: those that are asked for.
+    fn variables() -> BTreeSet<String> {
+        let asked = RefCell::new(BTreeSet::new());
+        let get = |name: &str| {
+            asked.borrow_mut().insert(name.to_owned());
+            Ok(None)
+        };
+        // Where no variable is set, none is malformed.
+        let _ = Builder::from(&Environment { get: &get });
+        asked.into_inner()
     }
 
     fn from(env: &Environment<'_>) -> Result<Builder, String> {
@@ -306,6 +325,31 @@ impl Builder {
 }
 
 impl Builder {
+    /// Whether each setting is one that can be had; an error names it, its value, and what can.
+    pub(crate) fn check_values(&self) -> Result<(), String> {
+        let largest = largest_stack();
+        if self.stack_size > largest {
+            return Err(format!(
+                "stack_size = {} bytes (DPOR_STACK_SIZE): a thread's stack has at most {largest} bytes here",
+                self.stack_size
+            ));
+        }
+        if self.pct_depth == 0 {
+            return Err(
+                "pct_depth = 0 (DPOR_PCT_DEPTH): a bug needs at least 1 ordering constraint, with which \
+                 priorities never change"
+                    .to_owned(),
+            );
+        }
+        if self.iterations == 0 {
+            return Err(
+                "iterations = 0 (DPOR_ITERATIONS): an algorithm that samples draws at least 1 execution"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     /// What is shown of the test's log in every execution.
     pub(crate) fn targets(&self) -> Result<Option<Targets>, String> {
         let Some(text) = &self.log_filter else {
@@ -503,6 +547,18 @@ mod tests {
         ] {
             let error = with(name, value).expect_err(name);
             assert_eq!(error, format!("{name}=`{value}`: {expected}"));
+        }
+    }
+
+    #[test]
+    fn the_variables_that_are_read_are_the_documented_ones() {
+        let guide = include_str!("../docs/GUIDE.md");
+        let known = Builder::variables();
+        assert!(known.contains("DPOR_REPLAY") && known.contains("DPOR_SEED"));
+        for name in known {
+            // For users of loom only, and does nothing.
+            let told = guide.contains(&format!("`{name}`")) || name == "DPOR_LOCATION";
+            assert!(told, "{name} is not in the guide");
         }
     }
 

@@ -38,6 +38,7 @@ mod kept;
 pub mod lazy_static;
 pub mod model;
 mod outcomes;
+mod plural;
 mod progress;
 mod regions;
 mod report_dir;
@@ -47,6 +48,7 @@ mod shown;
 mod summary;
 pub mod sync;
 pub mod thread;
+mod unknown;
 
 /// How many threads loom can have in one execution, for tests that ask. Here there may be any number, and
 /// [`Builder::max_threads`] can say less.

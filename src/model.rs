@@ -232,8 +232,9 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if
-    /// settings contradict each other, or if a checkpoint cannot be taken up.
+    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if a
+    /// setting has a value that it cannot have, if settings contradict each other, or if a checkpoint cannot
+    /// be taken up.
     #[track_caller]
     pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
     where
@@ -248,15 +249,13 @@ impl Builder {
             "dpor's allocator is not in place, so objects on the heap would have no stable names: \
              use the feature `allocator`, or wrap your own allocator in `dpor::alloc::Tracking`"
         );
+        if let Err(error) = self.check_values() {
+            panic!("{error}");
+        }
         let seed = self.seed.unwrap_or_else(fresh_seed);
-        let explorer: Box<dyn Explorer> = match &self.replay {
-            Some(text) => {
-                let read = kept::read(text).and_then(|text| Schedule::parse(&text));
-                match read {
-                    Ok(schedule) => Box::new(Replay::new(schedule)),
-                    Err(error) => return Err(malformed(text, &error)),
-                }
-            }
+        let given = self.replay.as_deref().map(given).transpose()?;
+        let explorer: Box<dyn Explorer> = match &given {
+            Some(schedule) => Box::new(Replay::new(schedule.clone())),
             None => self.explorer(seed),
         };
         let site = Location::caller();
@@ -299,7 +298,7 @@ impl Builder {
             };
             found.log = log.lines();
             let shown = body.shown(&mut found, self.replay.is_some());
-            let (mut failure, end, rest) = failure(found, shown);
+            let (mut failure, end, rest) = failure(found, shown, given.as_ref());
             if rest.coverage() == Coverage::Sampled {
                 failure.text.push_str(&format!(
                     "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
@@ -327,7 +326,7 @@ impl Builder {
             return Err(Box::new(first));
         }
         // Start and end of the main thread are no visible operations of the test.
-        if driver.stats.longest <= 2 {
+        if driver.stats.begun() > 0 && driver.stats.longest <= 2 {
             above(|| {
                 eprintln!(
                     "dpor: the model at {site} did nothing that can be seen: is the crate built \
@@ -372,6 +371,12 @@ fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
     }
 }
 
+/// The schedule that is to be followed.
+fn given(text: &str) -> Result<Schedule, Box<Failure>> {
+    let read = kept::read(text).and_then(|text| Schedule::parse(&text));
+    read.map_err(|error| malformed(text, &error))
+}
+
 fn malformed(text: &str, error: &str) -> Box<Failure> {
     Box::new(Failure {
         events: Vec::new(),
@@ -385,13 +390,14 @@ fn malformed(text: &str, error: &str) -> Box<Failure> {
     })
 }
 
-/// The failure that was found, how its execution ended, and what explores on.
-fn failure(found: Found, shown: Shown) -> (Failure, End, Driver) {
+/// The failure that was found, maybe along a `given` schedule; how its execution ended; and what explores on.
+fn failure(found: Found, shown: Shown, given: Option<&Schedule>) -> (Failure, End, Driver) {
     let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
     let mut failure = told(
         shown.simpler.as_deref().unwrap_or(&found),
         executions,
         &shown,
+        given,
     );
     // What is raised is what the report shows.
     let payload = match shown.simpler {
@@ -425,15 +431,21 @@ fn kind_of(end: &End) -> FailureKind {
 }
 
 /// A failure in words, without its payload.
-fn told(found: &Found, executions: u64, shown: &Shown) -> Failure {
+fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>) -> Failure {
     let kind = kind_of(&found.end);
-    let mut schedule = Schedule::of(found.driver.trace.events(), &found.driver.machine.names);
+    let mut events = found.driver.trace.events();
     if let End::Livelock { .. } = found.end {
         // Once nothing but spinning is left, it goes on by itself.
         let let_go = |event: &trace::Event| event.outcome == Outcome::LetGo;
-        let spins = found.driver.trace.events().iter().position(let_go);
-        schedule.steps.truncate(spins.unwrap_or(usize::MAX));
+        let spins = events.iter().position(let_go);
+        events = &events[..spins.unwrap_or(events.len())];
     }
+    let executed = || Schedule::of(events, &found.driver.machine.names);
+    let schedule = match (&found.end, given) {
+        // What was executed before something did not fit does not lead here again: it fits.
+        (End::Stale { .. }, Some(given)) => given.clone(),
+        _ => executed(),
+    };
     let message = found.message.as_ref();
     let record = Record {
         trace: found.driver.trace.clone(),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::plural::counted;
 use crate::rt::explore::driver::Driver;
 
 /// The bars on the terminal: explorations that run at the same time have a line each.
@@ -178,7 +179,7 @@ fn one_at_a_time() -> bool {
 
 /// The text, at most 65 characters for any numbers below a billion.
 fn line(begun: u64, estimate: Option<f64>, elapsed: Duration) -> String {
-    let mut text = format!("{begun} executions");
+    let mut text = counted(begun, "execution");
     if let Some(total) = estimate {
         let share = 100.0 * begun as f64 / total.max(begun as f64);
         text.push_str(&format!(" ({share:.0} % of about {})", round(total)));
@@ -205,6 +206,7 @@ mod tests {
     #[test]
     fn the_line_tells_executions_estimate_and_time_and_fits_a_terminal() {
         let seconds = Duration::from_secs;
+        assert_eq!(line(1, None, seconds(5)), "1 execution, 5 s");
         assert_eq!(line(7, None, seconds(5)), "7 executions, 5 s");
         assert_eq!(
             line(12_345, Some(41_530.0), seconds(10)),

@@ -163,9 +163,7 @@ impl Body<'_> {
             let event = trace.at(at);
             (names.path(event.thread), event.alternative)
         };
-        let schedule = Schedule {
-            steps: order.iter().map(step).collect(),
-        };
+        let schedule: Schedule = order.iter().map(step).collect();
         let again = self.fails(Box::new(Replay::new(schedule)), 1, None)?;
         (same(found, &again) && simpler(&again, found)).then_some(again)
     }

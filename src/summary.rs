@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::plural::counted;
 use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::price::Price;
@@ -87,9 +88,20 @@ impl Report {
 
     /// What one must know about an exploration that was cut short, as one or two lines.
     pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {
+        if self.executions + self.pruned == 0 {
+            return format!(
+                "dpor: no execution of the model at {site} was run: {}",
+                self.verdict
+            );
+        }
         let mut text = format!("dpor: the model at {site} was not explored in full: {self}");
         if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
-            text.push_str(&format!("; about {estimate:.0} executions in all"));
+            // It may be larger than any number that can be counted.
+            let about = match estimate < 1.5 {
+                true => counted(1, "execution"),
+                false => format!("{estimate:.0} executions"),
+            };
+            text.push_str(&format!("; about {about} in all"));
         }
         if let (Verdict::Stopped(_), false) = (self.verdict, self.hotspots.is_empty()) {
             let place = |hotspot: &Hotspot| {
@@ -110,18 +122,20 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} executions", self.verdict, self.executions)?;
+        let executions = counted(self.executions, "execution");
+        write!(f, "{}: {executions}", self.verdict)?;
         if self.pruned > 0 {
             write!(f, ", {} given up", self.pruned)?;
         }
         if let (Some(bound), Verdict::Stopped(_)) = (self.within, self.verdict) {
             let (most, unit, _) = bound.parts();
-            write!(f, ", everything within {most} {unit} explored")?;
+            let most = counted(most as u64, unit);
+            write!(f, ", everything within {most} explored")?;
         }
         write!(
             f,
-            ", {} events, the longest {}, in {:.3} s",
-            self.events,
+            ", {}, the longest {}, in {:.3} s",
+            counted(self.events, "event"),
             self.longest,
             self.elapsed.as_secs_f64()
         )
@@ -216,18 +230,18 @@ impl Bound {
         }
     }
 
-    /// The number, its unit, and the setting with its variable.
+    /// The number, the unit of one, and the setting with its variable.
     fn parts(self) -> (usize, &'static str, [&'static str; 2]) {
         match self {
             Bound::Preemptions(most) => {
                 let setting = ["preemption_bound", "DPOR_MAX_PREEMPTIONS"];
-                (most, "preemptions", setting)
+                (most, "preemption", setting)
             }
             Bound::Switches(most) => {
                 let setting = ["switch_bound", "DPOR_MAX_SWITCHES"];
-                (most, "context switches", setting)
+                (most, "context switch", setting)
             }
-            Bound::Delays(most) => (most, "delays", ["delay_bound", "DPOR_MAX_DELAYS"]),
+            Bound::Delays(most) => (most, "delay", ["delay_bound", "DPOR_MAX_DELAYS"]),
         }
     }
 }

@@ -64,6 +64,15 @@ fn a_panic_is_told_with_its_text_first_and_its_schedule_replays_to_it() {
 }
 
 #[test]
+fn one_event_is_said_in_the_singular() {
+    let failure = Builder::new()
+        .explore(|| panic!("at once"))
+        .expect_err("panics");
+    let text = failure.to_string();
+    assert!(text.contains("(execution 1, after 1 event)\n"), "{text}");
+}
+
+#[test]
 fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
     let mut builder = Builder::new();
     builder.replay = Some("v1 main*3 main.7".to_owned());
@@ -73,7 +82,7 @@ fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
     assert_eq!(stale.kind(), FailureKind::Schedule);
     let text = stale.to_string();
     assert!(
-        text.contains("at step 3 it asks for a step of main.7, but only"),
+        text.contains("at step 4 it asks for a step of main.7, but only"),
         "{text}"
     );
     builder.replay = Some("v1 rain".to_owned());

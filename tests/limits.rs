@@ -42,6 +42,11 @@ fn a_limit_that_is_just_enough_is_not_hit() {
     assert_eq!((report.executions, report.verdict), (36, Verdict::Complete));
     assert!(report.complete);
     assert!(report.to_string().starts_with("complete: 36 executions"));
+    let one = Builder::new().check(|| assert_eq!(dpor::choose(1), 0));
+    assert!(
+        one.to_string().starts_with("complete: 1 execution, "),
+        "{one}"
+    );
 }
 
 #[test]
@@ -82,6 +87,63 @@ fn a_replay_says_that_it_is_one() {
     let report = builder.check(lost_update);
     assert_eq!((report.executions, report.verdict), (1, Verdict::Replayed));
     assert!(!report.complete);
+}
+
+/// What following this schedule comes to, as one sentence.
+fn followed(schedule: &str, body: fn()) -> String {
+    let mut builder = Builder::new();
+    builder.replay = Some(schedule.to_owned());
+    match builder.explore(body) {
+        Ok(report) => report.verdict.to_string(),
+        Err(failure) => {
+            assert_eq!(failure.kind(), FailureKind::Schedule, "{failure}");
+            // What is told as the schedule is the one that does not fit.
+            assert_eq!(failure.schedule(), schedule);
+            assert!(!failure.to_string().contains("DPOR_REPLAY"), "{failure}");
+            failure.to_string().lines().next().unwrap().to_owned()
+        }
+    }
+}
+
+#[test]
+fn a_schedule_that_goes_on_after_the_end_of_the_execution_does_not_fit() {
+    let fixed = || {
+        let m = Mutex::new(0);
+        *m.lock().unwrap() = 1;
+    };
+    let misfit = "the schedule does not fit the program: it goes on for";
+    assert_eq!(followed("v1", fixed), "replayed");
+    assert_eq!(followed("v1 main*4", fixed), "replayed");
+    assert_eq!(
+        followed("v1 main*5", fixed),
+        format!("{misfit} 1 step after the end of the execution")
+    );
+    assert_eq!(
+        followed("v1 main*4 main.1*5 main*3", fixed),
+        format!("{misfit} 8 steps after the end of the execution")
+    );
+    // Nobody has the memory to write these down one by one.
+    assert_eq!(
+        followed("v1 main*4294967295 main.1 main*4294967295", fixed),
+        format!("{misfit} 8589934587 steps after the end of the execution")
+    );
+    // An execution that is given up is over too.
+    assert_eq!(
+        followed("v1 main*9", || dpor::assume(false)),
+        format!("{misfit} 8 steps after the end of the execution")
+    );
+}
+
+#[test]
+fn a_failure_is_told_although_the_schedule_goes_on_after_it() {
+    let mut builder = Builder::new();
+    builder.replay = Some("v1 main*9".to_owned());
+    let deadlock = builder
+        .explore(thread::park)
+        .expect_err("nobody unparks it");
+    assert_eq!(deadlock.kind(), FailureKind::Deadlock);
+    let leak = builder.explore(|| std::mem::forget(dpor::alloc::Track::new(())));
+    assert_eq!(leak.expect_err("is forgotten").kind(), FailureKind::Leak);
 }
 
 /// Two threads of `n` steps that depend on each other, and then again; `between` runs in the middle.
@@ -183,6 +245,98 @@ fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
         assert!(hotspot.place.starts_with("tests/limits.rs:"), "{hotspot:?}");
         assert_eq!(hotspot.object().as_deref(), Some("x"), "{hotspot:?}");
     }
+}
+
+/// What exploring with these settings panics with, before anything is executed.
+fn refused(set: impl FnOnce(&mut Builder)) -> String {
+    let mut builder = Builder::new();
+    set(&mut builder);
+    let explored = std::panic::catch_unwind(move || builder.explore(|| unreachable!()).is_ok());
+    let payload = explored.expect_err("the value is refused");
+    payload
+        .downcast_ref::<String>()
+        .expect("a sentence")
+        .clone()
+}
+
+#[test]
+fn a_value_that_a_setting_cannot_have_is_refused_with_its_variable() {
+    for stack_size in [99_999_999_999_999, usize::MAX, (1 << 30) + 1] {
+        let text = refused(|builder| builder.stack_size = stack_size);
+        let start = format!(
+            "stack_size = {stack_size} bytes (DPOR_STACK_SIZE): a thread's stack has at most "
+        );
+        assert!(text.starts_with(&start), "{text}");
+    }
+    assert_eq!(
+        refused(|builder| builder.pct_depth = 0),
+        "pct_depth = 0 (DPOR_PCT_DEPTH): a bug needs at least 1 ordering constraint, with which priorities \
+         never change"
+    );
+    assert_eq!(
+        refused(|builder| builder.iterations = 0),
+        "iterations = 0 (DPOR_ITERATIONS): an algorithm that samples draws at least 1 execution"
+    );
+}
+
+#[test]
+fn a_large_stack_can_be_had() {
+    let mut builder = Builder::new();
+    builder.stack_size = 64 << 20;
+    assert!(builder.check(lost_update).complete);
+}
+
+/// What a test of this file prints on standard error, in a process of its own with these variables.
+fn printed(test: &str, variables: &[(&str, &str)]) -> String {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    String::from_utf8(child.stderr).unwrap()
+}
+
+/// Not a test of its own: what [`a_limit_that_lets_nothing_run_is_all_that_is_told`] runs.
+#[test]
+fn child_that_explores() {
+    Builder::new().check(|| ());
+}
+
+#[test]
+fn a_limit_that_lets_nothing_run_is_all_that_is_told() {
+    for (variable, told) in [
+        ("DPOR_MAX_PERMUTATIONS", "max_permutations = 0"),
+        ("DPOR_MAX_DURATION", "max_duration = 0 s"),
+    ] {
+        let text = printed("child_that_explores", &[(variable, "0")]);
+        let start = "dpor: no execution of the model at tests/limits.rs:";
+        assert!(text.starts_with(start), "{text}");
+        let end = format!(" was run: stopped by {told} ({variable})\n");
+        assert!(text.ends_with(&end), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    // With an execution, it is the closure that did nothing.
+    let text = printed("child_that_explores", &[]);
+    assert!(text.contains("did nothing that can be seen"), "{text}");
+}
+
+#[test]
+fn an_unknown_variable_is_told_once_in_a_process_whatever_the_harness_keeps_to_itself() {
+    // Not with `--nocapture`, and both tests explore.
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "child_that_explores",
+            "a_replay_says_that_it_is_one",
+        ])
+        .env("DPOR_MAX_BRANCH", "3")
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8(child.stderr).unwrap(),
+        "dpor: the variable `DPOR_MAX_BRANCH` of the environment is unknown, and does nothing; is \
+         `DPOR_MAX_BRANCHES` meant?\n"
+    );
 }
 
 /// Not a test of its own: what [`a_log_has_the_schedule_of_each_execution`] runs.

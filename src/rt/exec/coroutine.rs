@@ -152,10 +152,19 @@ impl Coroutine {
         // The size is counted in words. It is a multiple of the page size and thus even; an odd
         // number of words would make the crate write to every page of the stack.
         let words = stack_bytes / size_of::<usize>();
-        let generator = Gn::<()>::new_scoped_opt_local(words, move |mut scope: Scope<(), ()>| {
-            served.scope.set((&raw mut scope).cast());
-            served.serve();
+        let new = AssertUnwindSafe(|| {
+            Gn::<()>::new_scoped_opt_local(words, move |mut scope: Scope<(), ()>| {
+                served.scope.set((&raw mut scope).cast());
+                served.serve();
+            })
         });
+        // The crate's own words are of its inside, and have been printed.
+        let Ok(generator) = catch_unwind(new) else {
+            panic!(
+                "the system has no memory for another stack of {stack_bytes} bytes: lower \
+                 `Builder::stack_size` (DPOR_STACK_SIZE), or have fewer threads"
+            )
+        };
         // The generator keeps its registers in a record at the very top of the stack, less than
         // a page below it.
         let record = generator.into_raw();
@@ -241,6 +250,38 @@ pub(crate) fn suspend() {
     control.switch_back(State::Suspended);
 }
 
+/// The largest stack in bytes that can be asked for, with its guard page. More than a GiB is a mistake, and
+/// may be more than there are addresses; below that the system may have a limit of its own.
+pub(crate) fn largest_stack() -> usize {
+    const MOST: usize = 1 << 30;
+    MOST.min(system::largest_stack())
+}
+
+#[cfg(unix)]
+mod system {
+    /// `generator` keeps to the limit that the system has for the stacks of processes, and rounds up.
+    pub(super) fn largest_stack() -> usize {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the pointer is to a variable of this type, which is written.
+        match unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } {
+            0 => usize::try_from(limit.rlim_max).map_or(usize::MAX, |most| {
+                most.saturating_sub(super::ROUNDING) / super::PAGE * super::PAGE
+            }),
+            _ => usize::MAX,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    pub(super) fn largest_stack() -> usize {
+        usize::MAX
+    }
+}
+
 /// Makes `generator` install its panic hook and its signal handler now, once per process. A panic
 /// hook that is set afterwards comes before `generator`'s, which only keeps quiet about the panics
 /// that `generator` itself makes.
@@ -303,6 +344,9 @@ thread_local! {
     /// The coroutine that runs on this OS thread. Set only during its `resume`.
     static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
 }
+
+/// What `generator` adds to a stack, for the guard page and for rounding, on a system with the largest pages.
+const ROUNDING: usize = 2 * (64 << 10);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {

@@ -192,8 +192,8 @@ pub(crate) fn explore(
             (end, events.unwrap_or(usize::MAX), message, panicked)
         });
         let mut inner = runtime.inner.borrow_mut();
-        match end {
-            End::Complete | End::Pruned(_) => {
+        match inner.driver.unless_more_was_asked_for(end) {
+            end @ (End::Complete | End::Pruned(_)) => {
                 inner.driver.finish(&end);
                 last = Some(end);
             }

@@ -5,7 +5,6 @@
 //! threads that could go on, every operation that is still pending with each event on its object.
 
 use crate::rt::trace::operation::Step;
-use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Pair;
 
 use super::Finished;
@@ -61,10 +60,8 @@ fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) ->
             (None, Some(pending)) => Err(*pending),
             (None, None) => unreachable!("dpor bug: a pair's second operation is not there"),
         },
-        reversed: Schedule {
-            steps: steps
-                .map(|step| (names.path(step.thread), step.alternative))
-                .collect(),
-        },
+        reversed: steps
+            .map(|step| (names.path(step.thread), step.alternative))
+            .collect(),
     }
 }

@@ -278,6 +278,18 @@ impl Driver {
         });
     }
 
+    /// How an execution has ended, in all: if it did not fail but the schedule that was followed goes on, the
+    /// two do not fit. A failure is told whatever the schedule asks for after it.
+    pub(crate) fn unless_more_was_asked_for(&self, end: End) -> End {
+        match end {
+            End::Complete | End::Pruned(_) => match self.explorer.misfit_at_the_end() {
+                Some(misfit) => End::Stale { misfit },
+                None => end,
+            },
+            _ => end,
+        }
+    }
+
     /// Gives a clock to every event.
     pub(crate) fn measure(&mut self) {
         self.clocks.extend(&self.trace, &self.machine.sets);

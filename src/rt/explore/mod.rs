@@ -77,6 +77,11 @@ pub(crate) trait Explorer {
     fn asks_for_clocks(&self) -> bool {
         true
     }
+    /// What was to be executed after an execution that is over and did not fail, if that is a misfit
+    /// between the program and the schedule that is followed.
+    fn misfit_at_the_end(&self) -> Option<String> {
+        None
+    }
     /// Learns how the execution ended, and plans further ones.
     fn finish(&mut self, execution: &Finished<'_>);
     /// What has been covered once `begin` has answered false.
@@ -172,8 +177,7 @@ pub(crate) enum Choice {
     Prune(Pruned),
     /// The schedule that was to be followed does not fit.
     Stale {
-        position: usize,
-        expected: String,
+        misfit: String,
     },
     /// No thread is enabled. The driver finds out what that means.
     NothingEnabled,

@@ -1,7 +1,8 @@
 //! How is one schedule followed, and what if the program has changed?
 
+use crate::plural::counted;
 use crate::rt::trace::operation::Step;
-use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::schedule::{Cursor, Schedule};
 
 use super::driver::Plan;
 use super::{Choice, Coverage, Explorer, Finished, Point};
@@ -15,12 +16,16 @@ pub(crate) struct Replay<W> {
 /// Who goes on in an execution that is run once.
 pub(crate) trait Way {
     fn choose(&mut self, at: &Point<'_>) -> Choice;
+    /// As [`Explorer::misfit_at_the_end`].
+    fn misfit_at_the_end(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One schedule, step by step; beyond its end threads go on as they like.
 pub(crate) struct Steps {
     schedule: Schedule,
-    position: usize,
+    at: Cursor,
 }
 
 impl Replay<Steps> {
@@ -28,7 +33,7 @@ impl Replay<Steps> {
     pub(crate) fn new(schedule: Schedule) -> Replay<Steps> {
         Replay::along(Steps {
             schedule,
-            position: 0,
+            at: Cursor::default(),
         })
     }
 }
@@ -47,33 +52,48 @@ impl Way for Steps {
         if at.enabled().next().is_none() {
             return Choice::NothingEnabled;
         }
-        let Some((path, alternative)) = self.schedule.steps.get(self.position) else {
+        let Some((path, alternative)) = self.schedule.step(self.at) else {
             return at.go_on();
         };
         let thread = at.machine.names.find(path);
         match thread.filter(|&thread| at.machine.enabled(thread)) {
-            Some(thread) if *alternative < at.machine.alternatives(thread) => {
-                self.position += 1;
+            Some(thread) if alternative < at.machine.alternatives(thread) => {
+                self.at = self.schedule.behind(self.at);
                 Choice::Run(Step {
                     thread,
-                    alternative: *alternative,
+                    alternative,
                 })
             }
-            Some(thread) => Choice::Stale {
-                position: self.position,
-                expected: format!(
-                    "outcome {alternative} of {path}, whose operation has {} outcomes here",
-                    at.machine.alternatives(thread)
-                ),
-            },
+            Some(thread) => self.asks_for(&format!(
+                "outcome {alternative} of {path}, whose operation has {} here",
+                counted(at.machine.alternatives(thread).into(), "outcome")
+            )),
             None => {
                 let enabled = at.enabled().map(|t| at.machine.names.path(t));
                 let enabled = enabled.collect::<Vec<String>>().join(", ");
-                Choice::Stale {
-                    position: self.position,
-                    expected: format!("a step of {path}, but only {enabled} can go on here"),
-                }
+                self.asks_for(&format!(
+                    "a step of {path}, but only {enabled} can go on here"
+                ))
             }
+        }
+    }
+
+    fn misfit_at_the_end(&self) -> Option<String> {
+        match self.schedule.length().saturating_sub(self.at.position) {
+            0 => None,
+            left => Some(format!(
+                "it goes on for {} after the end of the execution",
+                counted(left, "step")
+            )),
+        }
+    }
+}
+
+impl Steps {
+    /// The schedule asks for what cannot happen here. Steps are counted from 1, as events are.
+    fn asks_for(&self, what: &str) -> Choice {
+        Choice::Stale {
+            misfit: format!("at step {} it asks for {what}", self.at.position + 1),
         }
     }
 }
@@ -85,6 +105,10 @@ impl<W: Way> Explorer for Replay<W> {
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         self.way.choose(at)
+    }
+
+    fn misfit_at_the_end(&self) -> Option<String> {
+        self.way.misfit_at_the_end()
     }
 
     fn asks_for_clocks(&self) -> bool {

@@ -6,6 +6,7 @@
 use super::text::View;
 use super::words::Names;
 use super::{log, table};
+use crate::plural::counted;
 use crate::rt::trace::verdict::{End, Pruned};
 
 /// The line and the table, without a line break at the end.
@@ -14,8 +15,9 @@ pub(crate) fn render(view: &View<'_>) -> String {
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`",
         _ => "passed",
     };
-    let (number, events, schedule) = (view.executions, view.trace.len(), view.schedule);
-    let mut out = format!("dpor: execution {number} ({end}, {events} events): {schedule}\n");
+    let (number, schedule) = (view.executions, view.schedule);
+    let events = counted(view.trace.len() as u64, "event");
+    let mut out = format!("dpor: execution {number} ({end}, {events}): {schedule}\n");
     let names = Names::new(view.end, view.trace, view.machine, view.given);
     table::write(&mut out, view, &names);
     out.push_str(&log::render(view));

@@ -12,6 +12,7 @@ use super::pattern;
 use super::places::Life;
 use super::table;
 use super::words::{Names, blocked};
+use crate::plural::counted;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
@@ -76,12 +77,16 @@ pub(crate) fn render(view: &View<'_>) -> String {
         let _ = writeln!(out, "  {line}");
     }
     table::write(&mut out, view, &names);
-    let _ = writeln!(out, "schedule   {}", view.schedule);
+    let _ = write!(out, "schedule   {}", view.schedule);
+    // This is the schedule that was given, so who reads it knows how to play it, and why not to.
+    if let End::Stale { .. } = view.end {
+        return out;
+    }
     let test = match view.test.as_deref() {
         Some("main") | None => "cargo test".to_owned(),
         Some(test) => format!("cargo test {test}"),
     };
-    let _ = writeln!(out, "replay     DPOR_REPLAY=\"{}\" {test}", view.schedule);
+    let _ = writeln!(out, "\nreplay     DPOR_REPLAY=\"{}\" {test}", view.schedule);
     let name = view
         .test
         .as_deref()
@@ -134,8 +139,8 @@ pub(super) fn short(file: &str) -> &str {
 }
 
 fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    let events = view.trace.len();
-    let when = format!("(execution {}, after {events} events)", view.executions);
+    let events = counted(view.trace.len() as u64, "event");
+    let when = format!("(execution {}, after {events})", view.executions);
     match view.end {
         End::Panicked { thread } => {
             if let Some((text, location)) = view.panic {
@@ -199,11 +204,8 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 names.thread(*thread)
             );
         }
-        End::Stale { position, expected } => {
-            let _ = writeln!(
-                out,
-                "the schedule does not fit the program: at step {position} it asks for {expected}"
-            );
+        End::Stale { misfit } => {
+            let _ = writeln!(out, "the schedule does not fit the program: {misfit}");
         }
         End::NotDeterministic(divergence) => divergent(out, names, divergence),
         End::Leaked(leaked) => memory::leaked(out, view, names, leaked, &when),

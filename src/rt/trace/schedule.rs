@@ -10,23 +10,88 @@ use super::Event;
 use super::id::Names;
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
+///
+/// Equal steps in a row are one run, in memory as in the text: a text of a few bytes may ask for billions of
+/// steps, and whether the program has as many is known only when it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Schedule {
-    pub(crate) steps: Vec<(String, u32)>,
+    runs: Vec<Run>,
+}
+
+/// Equal steps in a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Run {
+    path: String,
+    alternative: u32,
+    times: u64,
+}
+
+/// How far a schedule has been followed.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Cursor {
+    run: usize,
+    /// Steps of that run that have been made.
+    made: u64,
+    /// Steps of the whole schedule that have been made.
+    pub(crate) position: u64,
 }
 
 impl Schedule {
-    /// The schedule of an execution.
+    /// The schedule of an execution with these events.
     pub(crate) fn of(events: &[Event], names: &Names) -> Schedule {
         let step = |event: &Event| (names.path(event.thread), event.alternative);
-        Schedule {
-            steps: events.iter().map(step).collect(),
+        events.iter().map(step).collect()
+    }
+
+    /// The step at the cursor; `None` at the end.
+    pub(crate) fn step(&self, at: Cursor) -> Option<(&str, u32)> {
+        let run = self.runs.get(at.run)?;
+        Some((&run.path, run.alternative))
+    }
+
+    /// The cursor behind the step at this one, which there must be.
+    pub(crate) fn behind(&self, at: Cursor) -> Cursor {
+        let (made, position) = (at.made + 1, at.position + 1);
+        if made < self.runs[at.run].times {
+            return Cursor {
+                made,
+                position,
+                ..at
+            };
+        }
+        Cursor {
+            run: at.run + 1,
+            made: 0,
+            position,
+        }
+    }
+
+    /// How many steps there are.
+    pub(crate) fn length(&self) -> u64 {
+        let times = self.runs.iter().map(|run| run.times);
+        times.fold(0, u64::saturating_add)
+    }
+
+    /// Adds a step `times` times.
+    fn push(&mut self, path: String, alternative: u32, times: u64) {
+        if times == 0 {
+            return;
+        }
+        match self.runs.last_mut() {
+            Some(last) if (&last.path, last.alternative) == (&path, alternative) => {
+                last.times = last.times.saturating_add(times);
+            }
+            _ => self.runs.push(Run {
+                path,
+                alternative,
+                times,
+            }),
         }
     }
 
     /// Reads a schedule; the error says at which byte of the text what was expected.
     pub(crate) fn parse(text: &str) -> Result<Schedule, String> {
-        let mut steps = Vec::new();
+        let mut schedule = Schedule::default();
         let start = text.len() - text.trim_start().len();
         let Some(rest) = text.trim_start().strip_prefix("v1") else {
             return Err(format!(
@@ -64,25 +129,38 @@ impl Schedule {
                     "at byte {here}: expected a thread such as `main` or `main.1.2`, found `{path}`"
                 ));
             }
-            for _ in 0..count {
-                steps.push((path.to_owned(), alternative));
-            }
+            schedule.push(path.to_owned(), alternative, count.into());
         }
-        Ok(Schedule { steps })
+        Ok(schedule)
+    }
+}
+
+/// From its steps.
+impl FromIterator<(String, u32)> for Schedule {
+    fn from_iter<I: IntoIterator<Item = (String, u32)>>(steps: I) -> Schedule {
+        let mut schedule = Schedule::default();
+        for (path, alternative) in steps {
+            schedule.push(path, alternative, 1);
+        }
+        schedule
     }
 }
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("v1")?;
-        for run in self.steps.chunk_by(|a, b| a == b) {
-            let (path, alternative) = &run[0];
+        for Run {
+            path,
+            alternative,
+            times,
+        } in &self.runs
+        {
             write!(f, " {path}")?;
             if *alternative != 0 {
                 write!(f, ":{alternative}")?;
             }
-            if run.len() > 1 {
-                write!(f, "*{}", run.len())?;
+            if *times > 1 {
+                write!(f, "*{times}")?;
             }
         }
         Ok(())
@@ -97,7 +175,32 @@ mod tests {
     fn a_schedule_reads_back_as_it_was_written() {
         let text = "v1 main*4 main.1 main.2:1 main.2 main";
         let schedule = Schedule::parse(text).expect("well formed");
-        assert_eq!(schedule.steps.len(), 8);
+        assert_eq!(schedule.length(), 8);
+        assert_eq!(schedule.to_string(), text);
+    }
+
+    #[test]
+    fn a_schedule_is_followed_step_by_step() {
+        let schedule = Schedule::parse("v1 main*2 main.1:1 main*0 main.1:1").expect("well formed");
+        let mut at = Cursor::default();
+        let mut steps = Vec::new();
+        while let Some((path, alternative)) = schedule.step(at) {
+            steps.push((path.to_owned(), alternative));
+            at = schedule.behind(at);
+            assert_eq!(at.position, steps.len() as u64);
+        }
+        let expected = [("main", 0), ("main", 0), ("main.1", 1), ("main.1", 1)];
+        assert_eq!(steps, expected.map(|(path, it)| (path.to_owned(), it)));
+        assert_eq!(schedule.length(), 4);
+        assert_eq!(steps.into_iter().collect::<Schedule>(), schedule);
+    }
+
+    #[test]
+    fn a_schedule_of_billions_of_steps_takes_no_more_memory_than_its_text() {
+        let text = "v1 main*4294967295 main.1 main*4294967295";
+        let schedule = Schedule::parse(text).expect("well formed");
+        assert_eq!(schedule.runs.len(), 3);
+        assert_eq!(schedule.length(), 2 * u64::from(u32::MAX) + 1);
         assert_eq!(schedule.to_string(), text);
     }
 

@@ -40,9 +40,9 @@ pub(crate) enum End {
     Panicked { thread: ThreadId },
     /// A thread used more stack than it has.
     StackOverflow { thread: ThreadId },
-    /// A schedule that was to be followed does not fit the program: the position in the schedule,
-    /// and what was expected there.
-    Stale { position: usize, expected: String },
+    /// A schedule that was to be followed does not fit the program, for this reason: what it asks for, and
+    /// where.
+    Stale { misfit: String },
     /// On replay a thread did something else than before.
     NotDeterministic(Box<Divergence>),
     /// Two accesses to plain memory are not ordered.

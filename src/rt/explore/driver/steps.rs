@@ -136,9 +136,7 @@ impl Driver {
             match choice {
                 Choice::Run(step) => return self.run(step),
                 Choice::Prune(reason) => return Next::Ended(End::Pruned(reason)),
-                Choice::Stale { position, expected } => {
-                    return Next::Ended(End::Stale { position, expected });
-                }
+                Choice::Stale { misfit } => return Next::Ended(End::Stale { misfit }),
                 Choice::NothingEnabled => {
                     if let Some(end) = self.quiescent() {
                         return Next::Ended(end);

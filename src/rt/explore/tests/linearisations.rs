@@ -61,14 +61,12 @@ fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
             let least = fewest(&driver, &mut vec![0; counts.len()], None);
             assert_eq!(shown, least, "{}", context());
 
-            let schedule = Schedule {
-                steps: (order.iter())
-                    .map(|&at| {
-                        let event = trace.at(at);
-                        (driver.machine.names.path(event.thread), event.alternative)
-                    })
-                    .collect(),
-            };
+            let schedule: Schedule = (order.iter())
+                .map(|&at| {
+                    let event = trace.at(at);
+                    (driver.machine.names.path(event.thread), event.alternative)
+                })
+                .collect();
             let text = schedule.to_string();
             assert_eq!(Schedule::parse(&text).as_ref(), Ok(&schedule));
             let mut again =

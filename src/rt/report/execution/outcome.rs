@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::misuse::{self, Allocation, Misuse};
 use super::{Gathering, Place, kinds};
+use crate::plural::counted;
 use crate::rt::object::State;
 use crate::rt::report::memory;
 use crate::rt::report::words::blocked;
@@ -139,8 +140,10 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
                 _ => format!("nothing can go on: {threads}"),
             }
         }
-        End::TooManyEvents { limit } => format!("more than {limit} events"),
-        End::TooManyThreads { limit } => format!("more than {limit} threads are alive"),
+        End::TooManyEvents { limit } => format!("more than {}", counted(*limit as u64, "event")),
+        End::TooManyThreads { limit } => {
+            format!("more than {} alive", counted(*limit as u64, "thread"))
+        }
         End::Panicked { thread: it } => {
             outcome.thread = Some(data.thread(*it));
             match data.view.panic {
@@ -152,9 +155,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
             outcome.thread = Some(data.thread(*it));
             format!("{} used more stack than it has", thread(*it))
         }
-        End::Stale { position, expected } => {
-            format!("the schedule does not fit: step {position} asks for {expected}")
-        }
+        End::Stale { misfit } => format!("the schedule does not fit the program: {misfit}"),
         End::NotDeterministic(it) => {
             outcome.thread = data.threads.iter().position(|&t| t == it.thread);
             let (step, thread) = (it.position + 1, thread(it.thread));

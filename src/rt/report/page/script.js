@@ -13,6 +13,7 @@ function element(tag, properties, ...children) {
   it.append(...children);
   return it;
 }
+const counted = (number, unit) => `${number} ${unit}${number === 1 ? "" : "s"}`;
 const shown = (thread) => threads[thread].name ?? threads[thread].path;
 const color = (thread) => `var(--t${thread % 8})`;
 // The last part of a path is enough where it says which file it is.
@@ -296,7 +297,7 @@ function show(row) {
   if (!row) {
     panel.replaceChildren(
       element("h2", { textContent: "before the first event" }),
-      element("p", { textContent: `${events.length} events of ${threads.length} threads. Step through them with the slider or the arrow keys.` }));
+      element("p", { textContent: `${counted(events.length, "event")} of ${counted(threads.length, "thread")}. Step through them with the slider or the arrow keys.` }));
     values(step);
     return;
   }

@@ -1,0 +1,118 @@
+//! Which variables of the environment seem to be meant for this crate, but say nothing to it?
+//!
+//! A misspelt `DPOR_MAX_BRANCH=3` would change nothing, and the test would pass or fail as if it had. It is
+//! told once in a process, on standard error itself: what a test prints is shown only if it fails.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::Once;
+
+/// How all of them begin.
+const PREFIX: &str = "DPOR_";
+
+/// Those that are read by the tests of this crate and by nothing else. What begins with `DPOR_TEST_` tells one
+/// of them what to do in a process of its own.
+const OF_OUR_TESTS: [&str; 7] = [
+    "DPOR_BLESS",
+    "DPOR_FUZZ",
+    "DPOR_FUZZ_ALGORITHM",
+    "DPOR_FUZZ_SEED",
+    "DPOR_LIVE",
+    "DPOR_LIVE_FROM",
+    "DPOR_TEST_",
+];
+
+/// The most letters that are wrong, missing or too many in a name that is taken for another one.
+const TYPOS_MAX: usize = 2;
+
+/// Tells, the first time that it is called, which variables are none of the `settings`.
+pub(crate) fn tell(settings: impl FnOnce() -> BTreeSet<String>) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let ours = names.filter(|name| name.starts_with(PREFIX));
+        let lines = warnings(ours.collect(), settings);
+        // Standard error may be closed, and that is no reason to fail.
+        let _ = std::io::stderr().write_all(lines.as_bytes());
+    });
+}
+
+/// A line for each of these names that is none of the `settings`.
+fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let settings = settings();
+    let mut lines = String::new();
+    for name in names {
+        let is = |ours: &str| name == ours || ours.ends_with('_') && name.starts_with(ours);
+        if settings.contains(&name) || OF_OUR_TESTS.into_iter().any(is) {
+            continue;
+        }
+        let typos = |known: &&String| typos(&name, known);
+        let near = settings.iter().min_by_key(typos);
+        let meant = match near.filter(|near| typos(near) <= TYPOS_MAX) {
+            Some(near) => format!("; is `{near}` meant?"),
+            None => String::new(),
+        };
+        lines.push_str(&format!(
+            "dpor: the variable `{name}` of the environment is unknown, and does nothing{meant}\n"
+        ));
+    }
+    lines
+}
+
+/// How many bytes must be put in, left out or replaced to make one name of the other (Levenshtein's distance).
+fn typos(one: &str, other: &str) -> usize {
+    // The distances of the part of `one` so far from every beginning of `other`.
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(name: &str) -> String {
+        let settings = ["DPOR_LOG", "DPOR_MAX_BRANCHES", "DPOR_MAX_THREADS"];
+        let settings = || settings.map(str::to_owned).into_iter().collect();
+        warnings(vec![name.to_owned()], settings)
+    }
+
+    #[test]
+    fn an_unknown_variable_is_told_with_the_one_that_may_be_meant() {
+        assert_eq!(
+            told("DPOR_MAX_BRANCH"),
+            "dpor: the variable `DPOR_MAX_BRANCH` of the environment is unknown, and does nothing; is \
+             `DPOR_MAX_BRANCHES` meant?\n"
+        );
+        assert_eq!(
+            told("DPOR_SPEED"),
+            "dpor: the variable `DPOR_SPEED` of the environment is unknown, and does nothing\n"
+        );
+        assert_eq!(told("DPOR_MAX_THREADS"), "");
+        assert_eq!(told("DPOR_FUZZ"), "");
+        assert_eq!(told("DPOR_TEST_ANYTHING"), "");
+        assert_ne!(told("DPOR_FUZZY"), "");
+    }
+
+    #[test]
+    fn typos_are_counted() {
+        assert_eq!(typos("", ""), 0);
+        assert_eq!(typos("abc", "abc"), 0);
+        assert_eq!(typos("abc", "ac"), 1);
+        assert_eq!(typos("ac", "abc"), 1);
+        assert_eq!(typos("abc", "axc"), 1);
+        assert_eq!(typos("kitten", "sitting"), 3);
+        assert_eq!(typos("", "ab"), 2);
+    }
+}
