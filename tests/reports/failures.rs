@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// A failure, by the name of its file.
-type Named = (&'static str, fn() -> Failure);
+pub type Named = (&'static str, fn() -> Failure);
 
 /// Each of them.
 pub const ALL: &[Named] = &[
@@ -47,13 +47,13 @@ pub const ALL: &[Named] = &[
     ("malformed_schedule", malformed_schedule),
 ];
 
-fn builder() -> Builder {
+pub fn builder() -> Builder {
     let mut builder = Builder::new();
     builder.replay = REPLAY.with(|replay| replay.borrow().clone());
     builder
 }
 
-fn fails(f: impl Fn() + Send + Sync + 'static) -> Failure {
+pub fn fails(f: impl Fn() + Send + Sync + 'static) -> Failure {
     *builder().explore(f).expect_err("a failure")
 }
 

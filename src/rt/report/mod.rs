@@ -3,6 +3,7 @@
 pub(crate) mod cycle;
 pub(crate) mod dot;
 pub(crate) mod execution;
+mod fold;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod log;

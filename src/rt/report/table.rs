@@ -2,11 +2,13 @@
 //!
 //! A column per thread and a row per event. A row says where a loaded value comes from, if another
 //! thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
-//! say the same are one row. What is too wide is cut.
+//! say the same are told once, with their number. What is too wide is cut.
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::mem::discriminant;
 
+use super::fold::{self, Rounds};
 use super::text::{View, place};
 use super::words::Names;
 use crate::rt::trace::Event;
@@ -15,11 +17,9 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::End;
 
-/// The most rows; of a longer execution the last ones are shown.
+/// The most rows; of a longer execution the last ones are shown, and where it has no end the first ones
+/// as well, because they say how it got there.
 const ROWS_MAX: usize = 60;
-
-/// The most rows where a loop has no end: a few rounds of it say everything.
-const ROWS_OF_A_LOOP: usize = 16;
 
 /// The width of a row up to its place, in characters. It is the same everywhere, because reports are
 /// compared with each other and read in logs.
@@ -40,49 +40,61 @@ struct Row {
     times: usize,
 }
 
+/// What is below each other in a table.
+enum Line {
+    Row(Row),
+    /// What stands for rows that are left out.
+    Note(String),
+}
+
 /// Writes the table of the execution.
 pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    let mut rows = rows(view, names);
+    let rows = rows(view, names);
     if rows.is_empty() {
         return;
     }
-    let most = match view.end {
-        End::Livelock { .. } | End::TooManyEvents { .. } => ROWS_OF_A_LOOP,
-        _ => ROWS_MAX,
-    };
-    let skipped = rows.len().saturating_sub(most);
-    rows.drain(..skipped);
-    let mut threads: Vec<ThreadId> = Vec::new();
+    let mut order: Vec<ThreadId> = Vec::new();
     for row in &rows {
-        if !threads.contains(&row.thread) {
-            threads.push(row.thread);
+        if !order.contains(&row.thread) {
+            order.push(row.thread);
         }
     }
-    let most = column_max(&rows, threads.len());
-    for row in &mut rows {
-        row.cell = cut(&row.cell, most);
+    let mut lines = folded(view, rows);
+    shorten(&mut lines, endless(view.end));
+    let shown = |thread: &ThreadId| rows_of(&lines).any(|row| row.thread == *thread);
+    order.retain(shown);
+    let threads = order;
+    let most = column_max(&lines, threads.len());
+    for line in &mut lines {
+        if let Line::Row(row) = line {
+            row.cell = cut(&row.cell, most);
+        }
     }
     let width = |thread: ThreadId| {
-        let mine = rows.iter().filter(|row| row.thread == thread);
+        let mine = rows_of(&lines).filter(|row| row.thread == thread);
         let widest = mine.map(|row| row.cell.chars().count()).max();
         let name = names.thread(thread).chars().count();
         widest.unwrap_or(0).max(name)
     };
     let widths: Vec<usize> = threads.iter().map(|&t| width(t)).collect();
-    let where_width = rows.iter().map(|row| row.place.chars().count()).max();
+    let where_width = rows_of(&lines).map(|row| row.place.chars().count()).max();
     let where_width = where_width.unwrap_or(0).max("where".len());
     let mut line = format!("\n  {:>4}  ", "#");
     for (&thread, width) in threads.iter().zip(&widths) {
         let _ = write!(line, "{:<width$}  ", names.thread(thread));
     }
-    let switches = rows.iter().any(|row| !row.switch.is_empty());
+    let switches = rows_of(&lines).any(|row| !row.switch.is_empty());
     let title = if switches { "switch" } else { "" };
     let _ = write!(line, "{:<where_width$}  {title}", "where");
     let _ = writeln!(out, "{}", line.trim_end());
-    if skipped > 0 {
-        let _ = writeln!(out, "        ({skipped} earlier rows)");
-    }
-    for row in &rows {
+    for line in &lines {
+        let row = match line {
+            Line::Row(row) => row,
+            Line::Note(note) => {
+                let _ = writeln!(out, "        ({note})");
+                continue;
+            }
+        };
         let mark = if marked(view, row.position) { '*' } else { ' ' };
         let mut line = format!("  {:>4}{mark} ", row.position + 1);
         for (&thread, width) in threads.iter().zip(&widths) {
@@ -93,6 +105,79 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         let _ = writeln!(out, "{}", line.trim_end());
     }
     out.push('\n');
+}
+
+fn rows_of(lines: &[Line]) -> impl Iterator<Item = &Row> {
+    lines.iter().filter_map(|line| match line {
+        Line::Row(row) => Some(row),
+        Line::Note(_) => None,
+    })
+}
+
+/// Whether the execution was given up because a loop has no end.
+fn endless(end: &End) -> bool {
+    matches!(end, End::Livelock { .. } | End::TooManyEvents { .. })
+}
+
+/// The rows, with one round of each loop and how often it is repeated.
+fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
+    let equal = |a: usize, b: usize| {
+        let (a, b) = (&rows[a], &rows[b]);
+        (a.thread, &a.cell, &a.place) == (b.thread, &b.cell, &b.place) && !marked(view, b.position)
+    };
+    // A loop that counts something says something else in each round, until there are too many events.
+    let counts = matches!(view.end, End::TooManyEvents { .. });
+    let alike = |a: usize, b: usize| {
+        let (a, b) = (&rows[a], &rows[b]);
+        let did = |row: &Row| {
+            let operation = view.trace.at(row.position as u32).operation;
+            (discriminant(&operation.kind), operation.object)
+        };
+        (a.thread, &a.place, did(a)) == (b.thread, &b.place, did(b)) && !marked(view, b.position)
+    };
+    let found = fold::rounds(rows.len(), |a, b| match counts {
+        true => alike(a, b),
+        false => equal(a, b),
+    });
+    let exact = |it: &Rounds| {
+        let repeated = it.start..it.start + it.length * (it.times - 1);
+        repeated.into_iter().all(|row| equal(row, row + it.length))
+    };
+    let exact: Vec<bool> = found.iter().map(exact).collect();
+    let mut rows = rows.into_iter();
+    let mut lines = Vec::new();
+    for (it, exact) in found.into_iter().zip(exact) {
+        let Rounds { length, times, .. } = it;
+        lines.extend(rows.by_ref().take(length).map(Line::Row));
+        if times == 1 {
+            continue;
+        }
+        let left_out = if exact { times - 1 } else { times - 2 };
+        rows.by_ref().take(left_out * length).for_each(drop);
+        lines.push(Line::Note(match (exact, length) {
+            (true, 1) => format!("this row {times} times"),
+            (true, _) => format!("these {length} rows {times} times"),
+            (false, 1) => format!("{left_out} more like this one"),
+            (false, _) => format!("{left_out} more rounds like these {length} rows"),
+        }));
+        if !exact {
+            lines.extend(rows.by_ref().take(length).map(Line::Row));
+        }
+    }
+    lines
+}
+
+/// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones matter.
+fn shorten(lines: &mut Vec<Line>, both_ends: bool) {
+    let Some(many) = lines.len().checked_sub(ROWS_MAX).filter(|&many| many > 0) else {
+        return;
+    };
+    let (first, what) = match both_ends {
+        true => (ROWS_MAX / 2, "rows between"),
+        false => (0, "earlier rows"),
+    };
+    let note = Line::Note(format!("{many} {what}"));
+    lines.splice(first..first + many, [note]);
 }
 
 /// Whether the event is one of the two that the failure hangs on.
@@ -193,7 +278,7 @@ fn reason(view: &View<'_>, names: &Names<'_>, last: &Row, position: usize) -> St
         kind => may_wait(&kind) && (helped || next.is_none()),
     };
     match waits {
-        true => format!("{name} waits to {}", names.announced(&operation)),
+        true => format!("{name} {}", names.waiting(&operation)),
         false => format!("{name} is preempted"),
     }
 }
@@ -219,8 +304,8 @@ fn may_wait(kind: &OpKind) -> bool {
 }
 
 /// The widest that a thread's column may be.
-fn column_max(rows: &[Row], columns: usize) -> usize {
-    let place = rows.iter().map(|row| row.place.chars().count()).max();
+fn column_max(lines: &[Line], columns: usize) -> usize {
+    let place = rows_of(lines).map(|row| row.place.chars().count()).max();
     let left = WIDTH.saturating_sub(place.unwrap_or(0) + 10 + 2 * columns);
     (left / columns).max(COLUMN_MIN)
 }

@@ -169,8 +169,8 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         End::Livelock { rounds, .. } => {
             let _ = writeln!(
                 out,
-                "livelock: the threads below spin on values that nobody will change, {rounds} \
-                 rounds in a row (the limit `livelock_bound`) {when}"
+                "livelock: nothing has changed for {rounds} rounds in a row, and nothing else can \
+                 run {when}"
             );
         }
         End::TooManyEvents { limit } => {
@@ -211,7 +211,23 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         End::DataRace(race) => memory::data_race(out, view, names, race, &when),
         End::Complete | End::Pruned(_) => {}
     }
-    for stuck in blocked(view.end) {
+    waiting(out, view, names);
+    if let Some(cycle) = cycle::sentence(blocked(view.end), view.machine, names) {
+        let _ = writeln!(out, "  in a circle: {cycle}");
+    }
+}
+
+/// The threads that wait for ever: for what, where, and who holds it.
+fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    let stuck = blocked(view.end);
+    let told = stuck
+        .iter()
+        .map(|it| [names.thread(it.thread), names.waiting(&it.operation)]);
+    let told: Vec<[String; 2]> = told.collect();
+    let widest = |part: usize| told.iter().map(|it| it[part].chars().count()).max();
+    let name_width = widest(0).unwrap_or_default().max(10);
+    let what_width = widest(1).unwrap_or_default();
+    for (stuck, [thread, what]) in stuck.iter().zip(&told) {
         let mut holder = String::new();
         if let OpKind::Lock = stuck.operation.kind
             && let State::Mutex(mutex) = view.machine.state(stuck.operation.object)
@@ -226,16 +242,11 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 let _ = write!(holder, " since event {} ({})", at + 1, place(site));
             }
         }
+        let at = at(stuck.site);
         let _ = writeln!(
             out,
-            "  {:<10} waits to {:<24} {}{holder}",
-            names.thread(stuck.thread),
-            names.announced(&stuck.operation),
-            at(stuck.site),
+            "  {thread:<name_width$} {what:<what_width$}  {at}{holder}"
         );
-    }
-    if let Some(cycle) = cycle::sentence(blocked(view.end), view.machine, names) {
-        let _ = writeln!(out, "  in a circle: {cycle}");
     }
 }
 

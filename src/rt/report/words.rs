@@ -229,6 +229,17 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// What a thread does that cannot go on with this operation, after its name.
+    pub(super) fn waiting(&self, operation: &Operation) -> String {
+        let announced = self.announced(operation);
+        match operation.kind {
+            OpKind::Wait { .. } => announced.replacen("spin", "spins", 1),
+            OpKind::WaitOnce { .. } => announced.replacen("wait", "waits", 1),
+            OpKind::Park => "is parked".to_owned(),
+            _ => format!("waits to {announced}"),
+        }
+    }
+
     /// What an operation did, with its values.
     pub(super) fn happened(&self, event: &Event) -> String {
         let object = event.operation.object;

@@ -43,6 +43,8 @@ pub(crate) struct Waiting {
     pub(crate) thread: usize,
     pub(crate) operation: &'static str,
     pub(crate) words: String,
+    /// What the thread does meanwhile: the words after its name.
+    pub(crate) doing: String,
     pub(crate) object: Option<usize>,
     /// The thread that holds the lock it waits for.
     pub(crate) held_by: Option<usize>,
@@ -129,8 +131,8 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`".to_owned(),
         End::Deadlock(_) | End::Livelock { .. } => {
             let threads = outcome.waiting.iter();
-            let threads = threads
-                .map(|it| format!("{} waits to {}", thread(data.threads[it.thread]), it.words));
+            let threads =
+                threads.map(|it| format!("{} {}", thread(data.threads[it.thread]), it.doing));
             let threads = threads.collect::<Vec<_>>().join(", ");
             match end {
                 End::Livelock { rounds, .. } => {
@@ -219,6 +221,7 @@ fn waiting(data: &mut Gathering<'_>) -> Vec<Waiting> {
             thread: data.thread(stuck.thread),
             operation: kinds::operation(&stuck.operation.kind),
             words: data.names.announced(&stuck.operation),
+            doing: data.names.waiting(&stuck.operation),
             object,
             held_by: holder.map(|holder| data.thread(holder)),
             place: data.place(stuck.site),
