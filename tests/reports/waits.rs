@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::sync::{Arc, Mutex};
 use dpor::{Failure, hint, thread};
 
 use super::failures::{Named, builder, fails};
@@ -13,6 +13,8 @@ pub const ALL: &[Named] = &[
     ("livelock_of_one", livelock_of_one),
     ("livelock_of_three", livelock_of_three),
     ("loop_that_counts", loop_that_counts),
+    ("preempted_before_a_lock", preempted_before_a_lock),
+    ("threads_of_one_name", threads_of_one_name),
 ];
 
 /// The thread that could end the loop has seen too early that it is not there yet.
@@ -73,4 +75,39 @@ fn loop_that_counts() -> Failure {
         other.join().unwrap();
     });
     *failure.expect_err("a failure")
+}
+
+/// The lock is free when its thread stops before it.
+fn preempted_before_a_lock() -> Failure {
+    fails(|| {
+        let shared = Arc::new((AtomicUsize::new(0), Mutex::new(())));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || assert!(theirs.0.load(Acquire) == 0, "it is set"));
+        shared.0.store(1, Release);
+        drop(shared.1.lock().unwrap());
+        other.join().unwrap();
+    })
+}
+
+/// Both are built with the same name, and wait for each other's lock.
+fn threads_of_one_name() -> Failure {
+    fails(|| {
+        let locks = Arc::new((Mutex::new(()), Mutex::new(())));
+        let workers = [false, true].map(|turned| {
+            let locks = locks.clone();
+            let worker = thread::Builder::new().name("worker".to_owned());
+            let worker = worker.spawn(move || {
+                let (first, second) = match turned {
+                    false => (&locks.0, &locks.1),
+                    true => (&locks.1, &locks.0),
+                };
+                let held = first.lock().unwrap();
+                drop((second.lock().unwrap(), held));
+            });
+            worker.unwrap()
+        });
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    })
 }

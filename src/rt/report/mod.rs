@@ -13,6 +13,7 @@ mod pattern;
 pub(crate) mod places;
 pub(crate) mod record;
 pub(crate) mod source;
+mod stops;
 mod table;
 pub(crate) mod text;
 pub(crate) mod words;

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::mem::discriminant;
 
 use super::fold::{self, Rounds};
+use super::stops::{Stop, stops};
 use super::text::{View, place};
 use super::words::Names;
 use crate::rt::trace::Event;
@@ -190,8 +191,15 @@ fn marked(view: &View<'_>, position: usize) -> bool {
 fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
     let events = view.trace.events();
     let sources = sources(view);
+    let stops = stops(view);
+    let mut stopped: HashMap<ThreadId, Stop> = HashMap::new();
     let mut rows: Vec<Row> = Vec::new();
     for (position, event) in events.iter().enumerate() {
+        if let Some(before) = position.checked_sub(1)
+            && let Some(&stop) = stops.get(&before)
+        {
+            stopped.insert(events[before].thread, stop);
+        }
         if matches!(event.operation.kind, OpKind::Start | OpKind::Exit) {
             continue;
         }
@@ -200,7 +208,10 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
             None => names.happened(event),
         };
         let switch = match rows.last() {
-            Some(last) if last.thread != event.thread => reason(view, names, last, position),
+            Some(last) if last.thread != event.thread => {
+                let stop = stopped.get(&last.thread).copied();
+                reason(names, last.thread, stop.unwrap_or(Stop::Unknown))
+            }
             _ => String::new(),
         };
         let place = place(event.site);
@@ -249,58 +260,16 @@ fn sources(view: &View<'_>) -> Vec<Option<usize>> {
     events.iter().enumerate().map(source).collect()
 }
 
-/// Why the thread of the row `last` does not go on at this position.
-fn reason(view: &View<'_>, names: &Names<'_>, last: &Row, position: usize) -> String {
-    let events = view.trace.events();
-    let name = names.thread(last.thread);
-    let mut later = events[last.position + 1..].iter();
-    let next =
-        later.find(|event| event.thread == last.thread && event.operation.kind != OpKind::Exit);
-    let ended = events[last.position..position]
-        .iter()
-        .any(|e| e.thread == last.thread && e.operation.kind == OpKind::Exit);
-    if ended {
-        return format!("{name} has ended");
+/// Why this thread has stopped.
+fn reason(names: &Names<'_>, thread: ThreadId, stop: Stop) -> String {
+    let name = names.thread(thread);
+    match stop {
+        Stop::Preempted => format!("{name} is preempted"),
+        Stop::Waits(operation) => format!("{name} {}", names.waiting(&operation)),
+        Stop::GaveUp => format!("{name} has given up"),
+        Stop::Ended => format!("{name} has ended"),
+        Stop::Unknown => format!("{name} is stopped here"),
     }
-    let pending = view.machine.pending(last.thread).map(|it| it.operation);
-    let Some(operation) = next.map(|event| event.operation).or(pending) else {
-        return format!("{name} is stopped here");
-    };
-    // What a thread waits for comes to be by an event on the same object, before it goes on.
-    let until = events[position..]
-        .iter()
-        .take_while(|e| e.thread != last.thread);
-    let helped = until
-        .clone()
-        .any(|e| e.operation.object == operation.object);
-    let waits = match operation.kind {
-        OpKind::Wait { .. } => true,
-        kind => may_wait(&kind) && (helped || next.is_none()),
-    };
-    match waits {
-        true => format!("{name} {}", names.waiting(&operation)),
-        false => format!("{name} is preempted"),
-    }
-}
-
-/// Whether there are moments when a thread cannot do this.
-fn may_wait(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Lock
-            | OpKind::ReadLock
-            | OpKind::WriteLock
-            | OpKind::Join
-            | OpKind::Park
-            | OpKind::Awake { .. }
-            | OpKind::Leave { .. }
-            | OpKind::CallOnce { .. }
-            | OpKind::WaitOnce { .. }
-            | OpKind::Send
-            | OpKind::Taken { .. }
-            | OpKind::RecvWait
-            | OpKind::Recv { .. }
-    )
 }
 
 /// The widest that a thread's column may be.
