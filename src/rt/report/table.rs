@@ -203,10 +203,7 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
         if matches!(event.operation.kind, OpKind::Start | OpKind::Exit) {
             continue;
         }
-        let cell = match sources[position] {
-            Some(from) => format!("{} from {}", names.happened(event), from + 1),
-            None => names.happened(event),
-        };
+        let cell = names.happened_after(event, sources[position].map(|from| from + 1));
         let switch = match rows.last() {
             Some(last) if last.thread != event.thread => {
                 let stop = stopped.get(&last.thread).copied();

@@ -14,6 +14,10 @@ use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Out
 use crate::rt::trace::verdict::{Blocked, End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
+/// Nothing is allocated below this address, the first page: such a pointer is a number that the program
+/// uses as a mark.
+const SENTINELS: u64 = 4096;
+
 /// What threads and objects are called.
 pub(super) struct Names<'a> {
     machine: &'a Machine,
@@ -77,7 +81,7 @@ impl<'a> Names<'a> {
                 continue;
             }
             for value in values(event) {
-                if value != 0 && !pointers.contains(&value) {
+                if value >= SENTINELS && !pointers.contains(&value) {
                     pointers.push(value);
                 }
             }
@@ -237,34 +241,39 @@ impl<'a> Names<'a> {
 
     /// What an operation did, with its values.
     pub(super) fn happened(&self, event: &Event) -> String {
+        self.happened_after(event, None)
+    }
+
+    /// What an operation did, with its values, and beside the one that it found the number of the event
+    /// that wrote it.
+    pub(super) fn happened_after(&self, event: &Event, from: Option<usize>) -> String {
         let object = event.operation.object;
         let name = || self.object(object);
         let value = |bits| self.value(object, bits);
         let found = event.outcome.value().unwrap_or_default();
+        let read = || match from {
+            Some(from) => format!("{} from {from}", value(found)),
+            None => value(found),
+        };
         match event.operation.kind {
-            OpKind::Load { .. } => format!("{} = {}", name(), value(found)),
+            OpKind::Load { .. } => format!("{} = {}", name(), read()),
             OpKind::Store { value: new, .. } => match event.before {
                 Some(before) => format!("{} := {} (was {})", name(), value(new), value(before)),
                 None => format!("{} := {}", name(), value(new)),
             },
             OpKind::Rmw { rmw, .. } => match self.left(event) {
                 Some(new) => {
-                    let (found, new) = (value(found), value(new));
+                    let (found, new) = (read(), value(new));
                     format!("{} {}: {found} -> {new}", name(), rmw.name())
                 }
                 None => self.announced(&event.operation),
             },
             OpKind::CompareExchange { expected, new, .. } => match event.outcome {
                 Outcome::Success(_) => {
-                    format!("{} cas: {} -> {}", name(), value(expected), value(new))
+                    format!("{} cas: {} -> {}", name(), read(), value(new))
                 }
                 _ if found == expected => format!("{} cas failed for no reason", name()),
-                _ => format!(
-                    "{} cas failed: {}, not {}",
-                    name(),
-                    value(found),
-                    value(expected)
-                ),
+                _ => format!("{} cas failed: {}, not {}", name(), read(), value(expected)),
             },
             OpKind::TryLock if !event.outcome.succeeded() => {
                 format!("try_lock {}: held", name())
