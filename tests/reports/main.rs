@@ -4,6 +4,7 @@
 //! writes them anew; read what has changed before you keep it.
 
 mod failures;
+mod pointers;
 mod waits;
 
 use std::path::Path;
@@ -12,7 +13,8 @@ use pretty_assertions::assert_eq;
 
 /// The failures whose reports are kept.
 fn all() -> impl Iterator<Item = &'static failures::Named> {
-    failures::ALL.iter().chain(waits::ALL)
+    let more = waits::ALL.iter().chain(pointers::ALL);
+    failures::ALL.iter().chain(more)
 }
 
 /// The report of a failure, as a test of this name prints it.

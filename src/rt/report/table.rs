@@ -23,8 +23,9 @@ use crate::rt::trace::verdict::End;
 const ROWS_MAX: usize = 60;
 
 /// The width of a row up to its place, in characters. It is the same everywhere, because reports are
-/// compared with each other and read in logs.
-const WIDTH: usize = 120;
+/// compared with each other and read in logs. Lines that a terminal breaks can still be read, and what was
+/// cut away cannot.
+const WIDTH: usize = 160;
 
 /// No column is cut to less than this.
 const COLUMN_MIN: usize = 24;
@@ -65,21 +66,19 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let shown = |thread: &ThreadId| rows_of(&lines).any(|row| row.thread == *thread);
     order.retain(shown);
     let threads = order;
-    let most = column_max(&lines, threads.len());
+    let where_width = rows_of(&lines).map(|row| row.place.chars().count()).max();
+    let where_width = where_width.unwrap_or(0).max("where".len());
+    let widths = widths(&lines, &threads, names);
+    let most = cell_max(&widths, where_width);
     for line in &mut lines {
-        if let Line::Row(row) = line {
+        // What the failure hangs on is what everybody reads.
+        if let Line::Row(row) = line
+            && !marked(view, row.position)
+        {
             row.cell = cut(&row.cell, most);
         }
     }
-    let width = |thread: ThreadId| {
-        let mine = rows_of(&lines).filter(|row| row.thread == thread);
-        let widest = mine.map(|row| row.cell.chars().count()).max();
-        let name = names.thread(thread).chars().count();
-        widest.unwrap_or(0).max(name)
-    };
-    let widths: Vec<usize> = threads.iter().map(|&t| width(t)).collect();
-    let where_width = rows_of(&lines).map(|row| row.place.chars().count()).max();
-    let where_width = where_width.unwrap_or(0).max("where".len());
+    let widths = self::widths(&lines, &threads, names);
     let mut line = format!("\n  {:>4}  ", "#");
     for (&thread, width) in threads.iter().zip(&widths) {
         let _ = write!(line, "{:<width$}  ", names.thread(thread));
@@ -113,6 +112,17 @@ fn rows_of(lines: &[Line]) -> impl Iterator<Item = &Row> {
         Line::Row(row) => Some(row),
         Line::Note(_) => None,
     })
+}
+
+/// How wide the column of each thread is.
+fn widths(lines: &[Line], threads: &[ThreadId], names: &Names<'_>) -> Vec<usize> {
+    let width = |&thread: &ThreadId| {
+        let mine = rows_of(lines).filter(|row| row.thread == thread);
+        let widest = mine.map(|row| row.cell.chars().count()).max();
+        let name = names.thread(thread).chars().count();
+        widest.unwrap_or(0).max(name)
+    };
+    threads.iter().map(width).collect()
 }
 
 /// Whether the execution was given up because a loop has no end.
@@ -269,11 +279,20 @@ fn reason(names: &Names<'_>, thread: ThreadId, stop: Stop) -> String {
     }
 }
 
-/// The widest that a thread's column may be.
-fn column_max(lines: &[Line], columns: usize) -> usize {
-    let place = rows_of(lines).map(|row| row.place.chars().count()).max();
-    let left = WIDTH.saturating_sub(place.unwrap_or(0) + 10 + 2 * columns);
-    (left / columns).max(COLUMN_MIN)
+/// The widest that a cell may be if columns of these widths are beside each other, with places as wide as
+/// this: a column that needs less leaves the rest to the others.
+fn cell_max(columns: &[usize], place: usize) -> usize {
+    let mut left = WIDTH.saturating_sub(place + 10 + 2 * columns.len());
+    let mut widths = columns.to_vec();
+    widths.sort_unstable();
+    for (narrower, &width) in widths.iter().enumerate() {
+        let share = left / (widths.len() - narrower);
+        if width > share {
+            return share.max(COLUMN_MIN);
+        }
+        left -= width;
+    }
+    usize::MAX
 }
 
 /// The text, or its two ends and a sign that something is missing: what was done is said at the
@@ -293,6 +312,16 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_that_needs_little_leaves_the_rest_to_the_others() {
+        // 100 columns are left.
+        let place = WIDTH - 100 - 10 - 2 * 3;
+        assert_eq!(cell_max(&[10, 30, 60], place), usize::MAX, "all fit");
+        assert_eq!(cell_max(&[10, 60, 60], place), 45);
+        assert_eq!(cell_max(&[60, 60, 60], place), 33);
+        assert_eq!(cell_max(&[60, 60, 60], WIDTH), COLUMN_MIN);
+    }
 
     #[test]
     fn what_is_too_long_keeps_both_ends() {
