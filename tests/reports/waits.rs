@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::sync::{Arc, Mutex};
+use dpor::sync::{Arc, Mutex, OnceLock, RwLock};
 use dpor::{Failure, hint, thread};
 
 use super::failures::{Named, builder, fails};
@@ -15,6 +15,9 @@ pub const ALL: &[Named] = &[
     ("loop_that_counts", loop_that_counts),
     ("preempted_before_a_lock", preempted_before_a_lock),
     ("threads_of_one_name", threads_of_one_name),
+    ("initialised_in_a_circle", initialised_in_a_circle),
+    ("writer_among_readers", writer_among_readers),
+    ("joined_under_a_lock", joined_under_a_lock),
 ];
 
 /// The thread that could end the loop has seen too early that it is not there yet.
@@ -109,5 +112,48 @@ fn threads_of_one_name() -> Failure {
         for worker in workers {
             worker.join().unwrap();
         }
+    })
+}
+
+/// The initialisation of each of two values needs the other one.
+fn initialised_in_a_circle() -> Failure {
+    fails(|| {
+        let cells = Arc::new((OnceLock::new(), OnceLock::new()));
+        let theirs = Arc::clone(&cells);
+        let other = thread::spawn(move || *theirs.0.get_or_init(|| *theirs.1.get_or_init(|| 1)));
+        cells.1.get_or_init(|| *cells.0.get_or_init(|| 2));
+        other.join().unwrap();
+    })
+}
+
+/// Two threads read what a third one wants to write, and one of them waits for its end.
+fn writer_among_readers() -> Failure {
+    fails(|| {
+        let page = Arc::new((RwLock::new(0), Mutex::new(())));
+        let theirs = Arc::clone(&page);
+        let busy = page.1.lock().unwrap();
+        let reader = thread::spawn(move || {
+            let seen = theirs.0.read().unwrap();
+            drop(theirs.1.lock().unwrap());
+            *seen
+        });
+        let seen = page.0.read().unwrap();
+        let theirs = Arc::clone(&page);
+        let writer = thread::spawn(move || *theirs.0.write().unwrap() += 1);
+        writer.join().unwrap();
+        drop((seen, busy));
+        reader.join().unwrap();
+    })
+}
+
+/// The lock that the other thread needs is held until that has ended.
+fn joined_under_a_lock() -> Failure {
+    fails(|| {
+        let total = Arc::new(Mutex::new(0));
+        let theirs = Arc::clone(&total);
+        let held = total.lock().unwrap();
+        let adder = thread::spawn(move || *theirs.lock().unwrap() += 1);
+        adder.join().unwrap();
+        drop(held);
     })
 }

@@ -4,6 +4,7 @@ pub(crate) mod cycle;
 pub(crate) mod dot;
 pub(crate) mod execution;
 mod fold;
+mod holders;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod log;

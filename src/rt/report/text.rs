@@ -7,12 +7,12 @@
 use std::fmt::Write;
 
 use super::cycle;
+use super::holders::{Holder, Way, holders};
 use super::memory;
 use super::pattern;
 use super::places::Life;
 use super::table;
 use super::words::{Names, blocked};
-use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
@@ -212,7 +212,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         End::Complete | End::Pruned(_) => {}
     }
     waiting(out, view, names);
-    if let Some(cycle) = cycle::sentence(blocked(view.end), view.machine, names) {
+    if let Some(cycle) = cycle::sentence(blocked(view.end), view, names) {
         let _ = writeln!(out, "  in a circle: {cycle}");
     }
 }
@@ -228,26 +228,36 @@ fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let name_width = widest(0).unwrap_or_default().max(10);
     let what_width = widest(1).unwrap_or_default();
     for (stuck, [thread, what]) in stuck.iter().zip(&told) {
-        let mut holder = String::new();
-        if let OpKind::Lock = stuck.operation.kind
-            && let State::Mutex(mutex) = view.machine.state(stuck.operation.object)
-            && let Some(thread) = mutex.holder
-        {
-            let since = view.trace.events().iter().rposition(|e| {
-                e.operation.object == stuck.operation.object && e.label.class().acquires()
-            });
-            holder = format!("   held by {}", names.thread(thread));
-            if let Some(at) = since {
-                let site = view.trace.events()[at].site;
-                let _ = write!(holder, " since event {} ({})", at + 1, place(site));
-            }
-        }
+        let holder = held(view, names, &stuck.operation);
         let at = at(stuck.site);
         let _ = writeln!(
             out,
             "  {thread:<name_width$} {what:<what_width$}  {at}{holder}"
         );
     }
+}
+
+/// Who has what this operation needs, and since when.
+fn held(view: &View<'_>, names: &Names<'_>, operation: &Operation) -> String {
+    let holders = holders(view.trace, view.machine, operation);
+    let Some(Holder { way, .. }) = holders.first() else {
+        return String::new();
+    };
+    let (before, behind) = match way {
+        Way::Holds => ("held by ", ""),
+        Way::Reads => ("read-held by ", ""),
+        Way::Writes => ("write-held by ", ""),
+        Way::Initialises => ("", " has been initialising it"),
+    };
+    let told = holders.iter().map(|holder| {
+        let name = names.thread(holder.thread);
+        let since = holder.since.map_or_else(String::new, |at| {
+            let site = view.trace.events()[at].site;
+            format!(" since event {} ({})", at + 1, place(site))
+        });
+        format!("{name}{behind}{since}")
+    });
+    format!("   {before}{}", told.collect::<Vec<_>>().join(", "))
 }
 
 /// What the failure hangs on, as far as that was found out.
