@@ -207,10 +207,10 @@ mod tests {
     fn what_is_lent_to_a_function_by_its_path_is_its_object() {
         let pair = (Probe, 0);
         assert_eq!(Probe::of(&pair.0, "").as_deref(), Some("pair.0"));
-        let probe = &&pair.0;
-        assert_eq!(self::Probe::of(&**probe, "").as_deref(), Some("probe"));
+        assert_eq!(self::Probe::of(&pair.0, "").as_deref(), Some("pair.0"));
         for (call, expected) in [
             ("Arc::clone(&self.items[i]);", Some("self.items[i]")),
+            ("Arc::clone(&**inner)", Some("inner")),
             ("Arc::<u8>::downgrade(&mut a)", Some("a")),
             (
                 "Queue::push(&queues[at(1, 2)], 1)",
