@@ -158,7 +158,7 @@ fn a_loop_that_nobody_ends_is_a_livelock() {
     });
     assert_eq!(found.kind(), FailureKind::Livelock);
     assert!(
-        found.to_string().contains("spin until flag changes"),
+        found.to_string().contains("spins until flag changes"),
         "{found}"
     );
 }

@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// A failure, by the name of its file.
-type Named = (&'static str, fn() -> Failure);
+pub type Named = (&'static str, fn() -> Failure);
 
 /// Each of them.
 pub const ALL: &[Named] = &[
@@ -47,13 +47,13 @@ pub const ALL: &[Named] = &[
     ("malformed_schedule", malformed_schedule),
 ];
 
-fn builder() -> Builder {
+pub fn builder() -> Builder {
     let mut builder = Builder::new();
     builder.replay = REPLAY.with(|replay| replay.borrow().clone());
     builder
 }
 
-fn fails(f: impl Fn() + Send + Sync + 'static) -> Failure {
+pub fn fails(f: impl Fn() + Send + Sync + 'static) -> Failure {
     *builder().explore(f).expect_err("a failure")
 }
 
@@ -380,21 +380,21 @@ fn published_relaxed() -> Failure {
 }
 
 /// A node that is freed by hand.
-struct Node {
+pub struct Node {
     value: AtomicUsize,
 }
 
-fn node() -> *mut Node {
+pub fn node() -> *mut Node {
     let value = AtomicUsize::new(7);
     std::hint::black_box(Box::into_raw(Box::new(Node { value })))
 }
 
-fn free(node: *mut Node) {
+pub fn free(node: *mut Node) {
     // SAFETY: whether it may be freed is what is to be found; the model keeps the memory.
     drop(unsafe { Box::from_raw(node) });
 }
 
-fn look(node: *mut Node) -> usize {
+pub fn look(node: *mut Node) -> usize {
     // SAFETY: as above.
     unsafe { &*node }.value.load(Acquire)
 }

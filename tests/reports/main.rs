@@ -4,10 +4,18 @@
 //! writes them anew; read what has changed before you keep it.
 
 mod failures;
+mod pointers;
+mod waits;
 
 use std::path::Path;
 
 use pretty_assertions::assert_eq;
+
+/// The failures whose reports are kept.
+fn all() -> impl Iterator<Item = &'static failures::Named> {
+    let more = waits::ALL.iter().chain(pointers::ALL);
+    failures::ALL.iter().chain(more)
+}
 
 /// The report of a failure, as a test of this name prints it.
 fn report(name: &'static str, run: fn() -> dpor::Failure) -> String {
@@ -20,7 +28,7 @@ fn report(name: &'static str, run: fn() -> dpor::Failure) -> String {
 fn reports_are_what_they_were() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports");
     let bless = std::env::var_os("DPOR_BLESS").is_some();
-    for (name, run) in failures::ALL {
+    for (name, run) in all() {
         let path = folder.join(format!("{name}.txt"));
         let found = format!("{}\n", report(name, *run));
         if bless {
@@ -38,7 +46,7 @@ fn every_report_is_of_a_failure_that_exists() {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "txt") {
             let name = path.file_stem().and_then(|name| name.to_str());
-            let known = failures::ALL.iter().any(|(known, _)| Some(*known) == name);
+            let known = all().any(|(known, _)| Some(*known) == name);
             assert!(known, "{}", path.display());
         }
     }
@@ -46,7 +54,7 @@ fn every_report_is_of_a_failure_that_exists() {
 
 #[test]
 fn what_is_shown_replays_to_the_same_failure_and_is_shown_again() {
-    for (name, run) in failures::ALL {
+    for (name, run) in all() {
         let failure = run();
         if matches!(
             failure.kind(),

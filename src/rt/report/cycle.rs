@@ -1,59 +1,93 @@
 //! Which threads of a deadlock wait for each other in a circle?
 //!
-//! Each waits to lock a mutex that the next one holds. Other ways to wait have no single holder, so
-//! nothing is said of them.
+//! Each waits for what the next one holds or initialises, or for its end. Other ways to wait have nobody
+//! in particular who could end them, so nothing is said of them.
 
+use super::holders::{Way, holders};
+use super::text::View;
 use super::words::Names;
-use crate::rt::object::State;
-use crate::rt::object::machine::Machine;
-use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::Blocked;
 
+/// A thread that waits, and for whom.
+#[derive(Clone, Copy)]
+struct Link {
+    waits: ThreadId,
+    on: ThreadId,
+    /// What the other one has, and how; none if it is its end that is waited for.
+    has: Option<(ObjectId, Way)>,
+}
+
 /// One sentence about the first circle, if there is one.
-pub(super) fn sentence(stuck: &[Blocked], machine: &Machine, names: &Names<'_>) -> Option<String> {
-    let cycle = stuck
-        .iter()
-        .find_map(|it| from(it.thread, stuck, machine))?;
-    let (_, last) = *cycle.last()?;
-    if cycle.len() == 1 {
-        let (thread, lock) = (names.thread(cycle[0].0), names.object(last));
-        return Some(format!("{thread} holds {lock} and waits for it itself"));
-    }
-    // What a thread holds is what its predecessor waits for.
-    let held = std::iter::once(last).chain(cycle.iter().map(|&(_, lock)| lock));
-    let told = cycle.iter().zip(held).map(|(&(thread, waits), holds)| {
-        let (holds, waits) = (names.object(holds), names.object(waits));
-        format!(
-            "{} holds {holds} and waits for {waits}",
-            names.thread(thread)
-        )
+pub(super) fn sentence(stuck: &[Blocked], view: &View<'_>, names: &Names<'_>) -> Option<String> {
+    let links: Vec<Link> = stuck.iter().flat_map(|it| links(it, view)).collect();
+    let circle = stuck.iter().find_map(|it| circle(it.thread, &links))?;
+    // What a thread has is what its predecessor waits for.
+    let before = circle.last().into_iter().chain(&circle);
+    let alone = circle.len() == 1;
+    let told = circle.iter().zip(before).map(|(link, before)| {
+        let thread = names.thread(link.waits);
+        let has = before.has.map(|(object, way)| {
+            let has = match way {
+                Way::Initialises => "initialises",
+                Way::Holds | Way::Reads | Way::Writes => "holds",
+            };
+            format!("{has} {} and ", names.object(object))
+        });
+        let for_what = match link.has {
+            Some(_) if alone => "it itself".to_owned(),
+            Some((object, _)) => names.object(object),
+            None if alone => "its own end".to_owned(),
+            None => format!("the end of {}", names.thread(link.on)),
+        };
+        format!("{thread} {}waits for {for_what}", has.unwrap_or_default())
     });
     Some(told.collect::<Vec<_>>().join(", "))
 }
 
-/// The circle through `start`: each thread with the mutex that it waits for.
-fn from(
-    start: ThreadId,
-    stuck: &[Blocked],
-    machine: &Machine,
-) -> Option<Vec<(ThreadId, ObjectId)>> {
-    let mut cycle = Vec::new();
-    let mut thread = start;
-    // A walk that is not back after as many steps as threads wait ends in another circle.
-    for _ in stuck {
-        let it = stuck.iter().find(|it| it.thread == thread)?;
-        // A wait for several objects has none of its own, so the kind is asked first.
-        let OpKind::Lock = it.operation.kind else {
-            return None;
+/// For whom a thread waits.
+fn links(stuck: &Blocked, view: &View<'_>) -> Vec<Link> {
+    let Blocked {
+        thread: waits,
+        operation,
+        ..
+    } = *stuck;
+    if operation.kind == OpKind::Join {
+        return match view.machine.names.place(operation.object).region {
+            Region::Thread(on) => vec![Link {
+                waits,
+                on,
+                has: None,
+            }],
+            _ => Vec::new(),
         };
-        let State::Mutex(mutex) = machine.state(it.operation.object) else {
-            return None;
-        };
-        cycle.push((thread, it.operation.object));
-        thread = mutex.holder?;
-        if thread == start {
-            return Some(cycle);
+    }
+    let holders = holders(view.trace, view.machine, &operation).into_iter();
+    let link = holders.map(|holder| Link {
+        waits,
+        on: holder.thread,
+        has: Some((operation.object, holder.way)),
+    });
+    link.collect()
+}
+
+/// The circle through `start`.
+fn circle(start: ThreadId, links: &[Link]) -> Option<Vec<Link>> {
+    // Ways from the start, each by threads that no other way has come to before.
+    let mut ways: Vec<Vec<Link>> = vec![Vec::new()];
+    let mut seen = Vec::new();
+    while let Some(way) = ways.pop() {
+        let end = way.last().map_or(start, |link| link.on);
+        let next: Vec<&Link> = links.iter().filter(|link| link.waits == end).collect();
+        if let Some(last) = next.iter().find(|link| link.on == start) {
+            return Some(way.iter().copied().chain([**last]).collect());
+        }
+        for link in next {
+            if !seen.contains(&link.on) {
+                seen.push(link.on);
+                ways.push(way.iter().copied().chain([*link]).collect());
+            }
         }
     }
     None

@@ -83,8 +83,7 @@ fn last(out: &mut String, execution: &Execution, thread: usize) -> Option<String
     let mut waiting = outcome.waiting.iter();
     if let Some(waiting) = waiting.find(|it| it.thread == thread) {
         let name = format!("w{thread}");
-        let label = format!("waits to {}", waiting.words);
-        node(out, &name, &label, &waiting.place, FAILED);
+        node(out, &name, &waiting.doing, &waiting.place, FAILED);
         return Some(name);
     }
     if let Some(misuse) = outcome.misuse.as_ref().filter(|it| it.thread == thread) {

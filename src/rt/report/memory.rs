@@ -161,8 +161,8 @@ pub(super) fn bad_memory(
     };
     let again = view.life.again.as_ref().or(view.life.freed.as_ref());
     let here = match (site, again) {
-        (Some(site), _) => place(site),
-        (None, Some(known)) => known.clone(),
+        (Some(site), _) => at(site),
+        (None, Some(known)) => format!("at {known}"),
         (None, None) => after(view, names, bad.thread, bad.after),
     };
     let (block, freed) = match bad.memory {
@@ -172,7 +172,7 @@ pub(super) fn bad_memory(
             let _ = writeln!(
                 out,
                 "use after the end of a thread: {thread} uses a variable on the stack of {owner}, which has ended {when}\n  \
-                 {thread:<10} {used}   at {here}"
+                 {thread:<10} {used}   {here}"
             );
             return;
         }
@@ -203,13 +203,19 @@ pub(super) fn bad_memory(
         ),
     };
     let _ = writeln!(out, "{sentence} {when}");
-    let _ = writeln!(out, "  {thread:<10} {did}   at {here}");
+    let mut sides = vec![[thread, did, here]];
     if let Some((by, after_events)) = freed {
-        let at = match (&view.life.freed, bad.wrong) {
-            (Some(known), _) => format!("at {known}"),
-            (None, _) => after(view, names, by, after_events),
+        let at = match &view.life.freed {
+            Some(known) => format!("at {known}"),
+            None => after(view, names, by, after_events),
         };
-        let _ = writeln!(out, "  {:<10} free   {at}", names.thread(by));
+        sides.push([names.thread(by), "free".to_owned(), at]);
+    }
+    let widest = |part: usize| sides.iter().map(|side| side[part].chars().count()).max();
+    let name_width = widest(0).unwrap_or_default().max(10);
+    let did_width = widest(1).unwrap_or_default();
+    for [thread, did, at] in &sides {
+        let _ = writeln!(out, "  {thread:<name_width$} {did:<did_width$}   {at}");
     }
     let _ = writeln!(out, "  {}", born(view, names, &block));
 }
@@ -242,16 +248,21 @@ pub(super) fn leaked(
         out,
         "leak: {many} still allocated when every thread has finished {when}"
     );
-    let inside = names.inside(|region| Block::around(&region) == Some(*first));
-    let inside = match inside.is_empty() {
-        true => String::new(),
-        false => format!(", with {} in it", inside.join(", ")),
-    };
-    let _ = writeln!(out, "  {}{inside}", born(view, names, first));
-    for other in &blocks[1..] {
-        let since = after(view, names, other.thread, other.events);
-        let by = names.thread(other.thread);
-        let _ = writeln!(out, "  {}, allocated by {by} {since}", bytes(other.size));
+    for one in blocks {
+        let inside = names.inside(|region| Block::around(&region) == Some(*one));
+        let inside = match inside.is_empty() {
+            true => String::new(),
+            false => format!(", with {} in it", inside.join(", ")),
+        };
+        let by = names.thread(one.thread);
+        let at = match (&view.life.allocated, one == first) {
+            // Only the first one is watched when the execution is run again.
+            (Some(known), true) => format!("at {known}"),
+            _ => after(view, names, one.thread, one.events),
+        };
+        let what = if blocks.len() == 1 { "the block: " } else { "" };
+        let size = bytes(one.size);
+        let _ = writeln!(out, "  {what}{size}, allocated by {by} {at}{inside}");
     }
     let _ = writeln!(
         out,

@@ -3,6 +3,8 @@
 pub(crate) mod cycle;
 pub(crate) mod dot;
 pub(crate) mod execution;
+mod fold;
+mod holders;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod log;
@@ -12,6 +14,7 @@ mod pattern;
 pub(crate) mod places;
 pub(crate) mod record;
 pub(crate) mod source;
+mod stops;
 mod table;
 pub(crate) mod text;
 pub(crate) mod words;

@@ -1,7 +1,9 @@
 //! What does the program call the object that it touches here?
 //!
 //! A location points at the method's name, so the expression before the dot is what the author calls
-//! the object: `self.head` in `self.head.load(..)`. Silent where the source is missing.
+//! the object: `self.head` in `self.head.load(..)`. Where a function is called by its path it points at
+//! that, and the object is the first argument: `self.head` in `Arc::clone(&self.head)`. Silent where the
+//! source is missing.
 
 use std::collections::HashMap;
 use std::fs;
@@ -35,7 +37,11 @@ impl Sources {
     /// The expression before the method call at `site`.
     pub(crate) fn receiver(&mut self, site: &Location<'_>) -> Option<String> {
         let line = self.line(site.file(), site.line())?;
-        let before: String = line.chars().take(site.column() as usize - 1).collect();
+        let (before, call) = line.split_at(called_at(line, site.column() as usize));
+        let is_method = before.trim_end().ends_with('.');
+        if !is_method && let Some(argument) = first_argument(call) {
+            return Some(argument);
+        }
         let mut before = before.trim().to_owned();
         // A chain of calls may have a line for each link.
         let mut above = site.line();
@@ -62,6 +68,72 @@ impl Sources {
         let name = before[start..].trim().trim_start_matches('.');
         (!name.is_empty()).then(|| folded(name))
     }
+}
+
+/// Where in the line the call begins that a compiler puts into this column, in bytes. Columns are counted
+/// as the characters are shown, a tab as four and a wide one as two; other versions count characters.
+fn called_at(line: &str, column: usize) -> usize {
+    let at = |width: fn(char) -> usize| {
+        let mut left = column.saturating_sub(1);
+        let starts = line.char_indices().find(|&(_, c)| {
+            let here = left == 0;
+            left = left.saturating_sub(width(c));
+            here
+        });
+        starts.map_or(line.len(), |(start, _)| start)
+    };
+    // A call begins with a name that does not begin earlier.
+    let begins = |at: &usize| {
+        let letter = |c: char| c.is_alphanumeric() || c == '_';
+        let (before, call) = line.split_at(*at);
+        call.starts_with(letter) && !before.ends_with(letter)
+    };
+    let shown = at(shown_width);
+    [shown, at(|_| 1)].into_iter().find(begins).unwrap_or(shown)
+}
+
+/// How many columns a character takes, roughly: exactly for what is at all common in a program.
+fn shown_width(c: char) -> usize {
+    match c {
+        '\t' => 4,
+        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1f64f}'
+        | '\u{1f680}'..='\u{1f6ff}'
+        | '\u{1f900}'..='\u{1f9ff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+/// The place that is lent to a function as its first argument, if it is called by a path of several parts.
+fn first_argument(call: &str) -> Option<String> {
+    let (path, arguments) = call.split_once('(')?;
+    let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>');
+    if !path.contains("::") || !path.chars().all(of_a_path) {
+        return None;
+    }
+    let lent = arguments.trim_start().strip_prefix('&')?.trim_start();
+    let lent = lent.strip_prefix("mut ").unwrap_or(lent);
+    let mut depth = 0;
+    let end = lent.find(|c| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' if depth > 0 => depth -= 1,
+            _ => return depth == 0 && matches!(c, ')' | ']' | ','),
+        }
+        false
+    })?;
+    let name = lent[..end].trim().trim_start_matches('*');
+    let of_a_place = |c: char| c.is_alphanumeric() || "_.:,[]()* +-%".contains(c);
+    let named = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    (named && name.chars().all(of_a_place)).then(|| folded(name))
 }
 
 /// What is longer than this between brackets is left out of a name, in characters. The objects that are then
@@ -92,6 +164,90 @@ fn folded(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the source calls the object of the call that is being made.
+    #[track_caller]
+    fn named() -> Option<String> {
+        Sources::default().receiver(Location::caller())
+    }
+
+    struct Probe;
+
+    impl Probe {
+        #[track_caller]
+        fn here(&self) -> Option<String> {
+            named()
+        }
+
+        #[track_caller]
+        fn with<T>(&self, _: &T) -> Option<String> {
+            named()
+        }
+
+        #[track_caller]
+        fn of(_: &Probe, _: &str) -> Option<String> {
+            named()
+        }
+    }
+
+    #[test]
+    fn the_receiver_is_what_is_before_the_dot() {
+        let probe = [Probe];
+        assert_eq!(probe[0].here().as_deref(), Some("probe[0]"));
+        #[rustfmt::skip]
+        let chained = probe[0]
+            .here();
+        assert_eq!(chained.as_deref(), Some("probe[0]"));
+        let name = probe[0].with::<Vec<usize>>(&Vec::new());
+        assert_eq!(name.as_deref(), Some("probe[0]"));
+        assert_eq!(named(), None, "nobody is before a call of a function");
+    }
+
+    #[test]
+    fn what_is_lent_to_a_function_by_its_path_is_its_object() {
+        let pair = (Probe, 0);
+        assert_eq!(Probe::of(&pair.0, "").as_deref(), Some("pair.0"));
+        assert_eq!(self::Probe::of(&pair.0, "").as_deref(), Some("pair.0"));
+        for (call, expected) in [
+            ("Arc::clone(&self.items[i]);", Some("self.items[i]")),
+            ("Arc::clone(&**inner)", Some("inner")),
+            ("Arc::<u8>::downgrade(&mut a)", Some("a")),
+            (
+                "Queue::push(&queues[at(1, 2)], 1)",
+                Some("queues[at(1, 2)]"),
+            ),
+            ("Arc::clone(&queue.of(\"x\"))", None),
+            ("Arc::new(a)", None),
+            ("Arc::clone(a)", None),
+            ("clone(&a)", None),
+            ("Arc::clone(", None),
+        ] {
+            assert_eq!(first_argument(call).as_deref(), expected, "{call}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_wide_or_not_at_all_moves_no_receiver() {
+        let probe = Probe;
+        for (_, name) in [
+            ("äöü", probe.here()),
+            ("日本語", probe.here()),
+            ("🦀🦀", probe.here()),
+            ("	tabs	", probe.here()),
+            ("éé", probe.here()),
+        ] {
+            assert_eq!(name.as_deref(), Some("probe"));
+        }
+    }
+
+    #[test]
+    fn a_column_of_characters_is_understood_too() {
+        let line = "let x = (\"日本語\", counter.load());";
+        let start = line.find("load").expect("the call");
+        let characters = line[..start].chars().count();
+        assert_eq!(called_at(line, characters + 1), start);
+        assert_eq!(called_at(line, characters + 4), start, "as it is shown");
+    }
 
     #[test]
     fn long_indices_and_arguments_are_folded() {

@@ -2,11 +2,14 @@
 //!
 //! A column per thread and a row per event. A row says where a loaded value comes from, if another
 //! thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
-//! say the same are one row. What is too wide is cut.
+//! say the same are told once, with their number. What is too wide is cut.
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::mem::discriminant;
 
+use super::fold::{self, Rounds};
+use super::stops::{Stop, stops};
 use super::text::{View, place};
 use super::words::Names;
 use crate::rt::trace::Event;
@@ -15,15 +18,14 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::End;
 
-/// The most rows; of a longer execution the last ones are shown.
+/// The most rows; of a longer execution the last ones are shown, and where it has no end the first ones
+/// as well, because they say how it got there.
 const ROWS_MAX: usize = 60;
 
-/// The most rows where a loop has no end: a few rounds of it say everything.
-const ROWS_OF_A_LOOP: usize = 16;
-
 /// The width of a row up to its place, in characters. It is the same everywhere, because reports are
-/// compared with each other and read in logs.
-const WIDTH: usize = 120;
+/// compared with each other and read in logs. Lines that a terminal breaks can still be read, and what was
+/// cut away cannot.
+const WIDTH: usize = 160;
 
 /// No column is cut to less than this.
 const COLUMN_MIN: usize = 24;
@@ -40,49 +42,59 @@ struct Row {
     times: usize,
 }
 
+/// What is below each other in a table.
+enum Line {
+    Row(Row),
+    /// What stands for rows that are left out.
+    Note(String),
+}
+
 /// Writes the table of the execution.
 pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    let mut rows = rows(view, names);
+    let rows = rows(view, names);
     if rows.is_empty() {
         return;
     }
-    let most = match view.end {
-        End::Livelock { .. } | End::TooManyEvents { .. } => ROWS_OF_A_LOOP,
-        _ => ROWS_MAX,
-    };
-    let skipped = rows.len().saturating_sub(most);
-    rows.drain(..skipped);
-    let mut threads: Vec<ThreadId> = Vec::new();
+    let mut order: Vec<ThreadId> = Vec::new();
     for row in &rows {
-        if !threads.contains(&row.thread) {
-            threads.push(row.thread);
+        if !order.contains(&row.thread) {
+            order.push(row.thread);
         }
     }
-    let most = column_max(&rows, threads.len());
-    for row in &mut rows {
-        row.cell = cut(&row.cell, most);
-    }
-    let width = |thread: ThreadId| {
-        let mine = rows.iter().filter(|row| row.thread == thread);
-        let widest = mine.map(|row| row.cell.chars().count()).max();
-        let name = names.thread(thread).chars().count();
-        widest.unwrap_or(0).max(name)
-    };
-    let widths: Vec<usize> = threads.iter().map(|&t| width(t)).collect();
-    let where_width = rows.iter().map(|row| row.place.chars().count()).max();
+    let mut lines = folded(view, rows);
+    shorten(&mut lines, endless(view.end));
+    let shown = |thread: &ThreadId| rows_of(&lines).any(|row| row.thread == *thread);
+    order.retain(shown);
+    let threads = order;
+    let where_width = rows_of(&lines).map(|row| row.place.chars().count()).max();
     let where_width = where_width.unwrap_or(0).max("where".len());
+    let widths = widths(&lines, &threads, names);
+    let most = cell_max(&widths, where_width);
+    for line in &mut lines {
+        // What the failure hangs on is what everybody reads.
+        if let Line::Row(row) = line
+            && !marked(view, row.position)
+        {
+            row.cell = cut(&row.cell, most);
+        }
+    }
+    let widths = self::widths(&lines, &threads, names);
     let mut line = format!("\n  {:>4}  ", "#");
     for (&thread, width) in threads.iter().zip(&widths) {
         let _ = write!(line, "{:<width$}  ", names.thread(thread));
     }
-    let switches = rows.iter().any(|row| !row.switch.is_empty());
+    let switches = rows_of(&lines).any(|row| !row.switch.is_empty());
     let title = if switches { "switch" } else { "" };
     let _ = write!(line, "{:<where_width$}  {title}", "where");
     let _ = writeln!(out, "{}", line.trim_end());
-    if skipped > 0 {
-        let _ = writeln!(out, "        ({skipped} earlier rows)");
-    }
-    for row in &rows {
+    for line in &lines {
+        let row = match line {
+            Line::Row(row) => row,
+            Line::Note(note) => {
+                let _ = writeln!(out, "        ({note})");
+                continue;
+            }
+        };
         let mark = if marked(view, row.position) { '*' } else { ' ' };
         let mut line = format!("  {:>4}{mark} ", row.position + 1);
         for (&thread, width) in threads.iter().zip(&widths) {
@@ -95,6 +107,90 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     out.push('\n');
 }
 
+fn rows_of(lines: &[Line]) -> impl Iterator<Item = &Row> {
+    lines.iter().filter_map(|line| match line {
+        Line::Row(row) => Some(row),
+        Line::Note(_) => None,
+    })
+}
+
+/// How wide the column of each thread is.
+fn widths(lines: &[Line], threads: &[ThreadId], names: &Names<'_>) -> Vec<usize> {
+    let width = |&thread: &ThreadId| {
+        let mine = rows_of(lines).filter(|row| row.thread == thread);
+        let widest = mine.map(|row| row.cell.chars().count()).max();
+        let name = names.thread(thread).chars().count();
+        widest.unwrap_or(0).max(name)
+    };
+    threads.iter().map(width).collect()
+}
+
+/// Whether the execution was given up because a loop has no end.
+fn endless(end: &End) -> bool {
+    matches!(end, End::Livelock { .. } | End::TooManyEvents { .. })
+}
+
+/// The rows, with one round of each loop and how often it is repeated.
+fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
+    let equal = |a: usize, b: usize| {
+        let (a, b) = (&rows[a], &rows[b]);
+        (a.thread, &a.cell, &a.place) == (b.thread, &b.cell, &b.place) && !marked(view, b.position)
+    };
+    // A loop that counts something says something else in each round, until there are too many events.
+    let counts = matches!(view.end, End::TooManyEvents { .. });
+    let alike = |a: usize, b: usize| {
+        let (a, b) = (&rows[a], &rows[b]);
+        let did = |row: &Row| {
+            let operation = view.trace.at(row.position as u32).operation;
+            (discriminant(&operation.kind), operation.object)
+        };
+        (a.thread, &a.place, did(a)) == (b.thread, &b.place, did(b)) && !marked(view, b.position)
+    };
+    let found = fold::rounds(rows.len(), |a, b| match counts {
+        true => alike(a, b),
+        false => equal(a, b),
+    });
+    let exact = |it: &Rounds| {
+        let repeated = it.start..it.start + it.length * (it.times - 1);
+        repeated.into_iter().all(|row| equal(row, row + it.length))
+    };
+    let exact: Vec<bool> = found.iter().map(exact).collect();
+    let mut rows = rows.into_iter();
+    let mut lines = Vec::new();
+    for (it, exact) in found.into_iter().zip(exact) {
+        let Rounds { length, times, .. } = it;
+        lines.extend(rows.by_ref().take(length).map(Line::Row));
+        if times == 1 {
+            continue;
+        }
+        let left_out = if exact { times - 1 } else { times - 2 };
+        rows.by_ref().take(left_out * length).for_each(drop);
+        lines.push(Line::Note(match (exact, length) {
+            (true, 1) => format!("this row {times} times"),
+            (true, _) => format!("these {length} rows {times} times"),
+            (false, 1) => format!("{left_out} more like this one"),
+            (false, _) => format!("{left_out} more rounds like these {length} rows"),
+        }));
+        if !exact {
+            lines.extend(rows.by_ref().take(length).map(Line::Row));
+        }
+    }
+    lines
+}
+
+/// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones matter.
+fn shorten(lines: &mut Vec<Line>, both_ends: bool) {
+    let Some(many) = lines.len().checked_sub(ROWS_MAX).filter(|&many| many > 0) else {
+        return;
+    };
+    let (first, what) = match both_ends {
+        true => (ROWS_MAX / 2, "rows between"),
+        false => (0, "earlier rows"),
+    };
+    let note = Line::Note(format!("{many} {what}"));
+    lines.splice(first..first + many, [note]);
+}
+
 /// Whether the event is one of the two that the failure hangs on.
 fn marked(view: &View<'_>, position: usize) -> bool {
     view.pair.is_some_and(|pair| {
@@ -105,17 +201,24 @@ fn marked(view: &View<'_>, position: usize) -> bool {
 fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
     let events = view.trace.events();
     let sources = sources(view);
+    let stops = stops(view);
+    let mut stopped: HashMap<ThreadId, Stop> = HashMap::new();
     let mut rows: Vec<Row> = Vec::new();
     for (position, event) in events.iter().enumerate() {
+        if let Some(before) = position.checked_sub(1)
+            && let Some(&stop) = stops.get(&before)
+        {
+            stopped.insert(events[before].thread, stop);
+        }
         if matches!(event.operation.kind, OpKind::Start | OpKind::Exit) {
             continue;
         }
-        let cell = match sources[position] {
-            Some(from) => format!("{} from {}", names.happened(event), from + 1),
-            None => names.happened(event),
-        };
+        let cell = names.happened_after(event, sources[position].map(|from| from + 1));
         let switch = match rows.last() {
-            Some(last) if last.thread != event.thread => reason(view, names, last, position),
+            Some(last) if last.thread != event.thread => {
+                let stop = stopped.get(&last.thread).copied();
+                reason(names, last.thread, stop.unwrap_or(Stop::Unknown))
+            }
             _ => String::new(),
         };
         let place = place(event.site);
@@ -164,65 +267,32 @@ fn sources(view: &View<'_>) -> Vec<Option<usize>> {
     events.iter().enumerate().map(source).collect()
 }
 
-/// Why the thread of the row `last` does not go on at this position.
-fn reason(view: &View<'_>, names: &Names<'_>, last: &Row, position: usize) -> String {
-    let events = view.trace.events();
-    let name = names.thread(last.thread);
-    let mut later = events[last.position + 1..].iter();
-    let next =
-        later.find(|event| event.thread == last.thread && event.operation.kind != OpKind::Exit);
-    let ended = events[last.position..position]
-        .iter()
-        .any(|e| e.thread == last.thread && e.operation.kind == OpKind::Exit);
-    if ended {
-        return format!("{name} has ended");
-    }
-    let pending = view.machine.pending(last.thread).map(|it| it.operation);
-    let Some(operation) = next.map(|event| event.operation).or(pending) else {
-        return format!("{name} is stopped here");
-    };
-    // What a thread waits for comes to be by an event on the same object, before it goes on.
-    let until = events[position..]
-        .iter()
-        .take_while(|e| e.thread != last.thread);
-    let helped = until
-        .clone()
-        .any(|e| e.operation.object == operation.object);
-    let waits = match operation.kind {
-        OpKind::Wait { .. } => true,
-        kind => may_wait(&kind) && (helped || next.is_none()),
-    };
-    match waits {
-        true => format!("{name} waits to {}", names.announced(&operation)),
-        false => format!("{name} is preempted"),
+/// Why this thread has stopped.
+fn reason(names: &Names<'_>, thread: ThreadId, stop: Stop) -> String {
+    let name = names.thread(thread);
+    match stop {
+        Stop::Preempted => format!("{name} is preempted"),
+        Stop::Waits(operation) => format!("{name} {}", names.waiting(&operation)),
+        Stop::GaveUp => format!("{name} has given up"),
+        Stop::Ended => format!("{name} has ended"),
+        Stop::Unknown => format!("{name} is stopped here"),
     }
 }
 
-/// Whether there are moments when a thread cannot do this.
-fn may_wait(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Lock
-            | OpKind::ReadLock
-            | OpKind::WriteLock
-            | OpKind::Join
-            | OpKind::Park
-            | OpKind::Awake { .. }
-            | OpKind::Leave { .. }
-            | OpKind::CallOnce { .. }
-            | OpKind::WaitOnce { .. }
-            | OpKind::Send
-            | OpKind::Taken { .. }
-            | OpKind::RecvWait
-            | OpKind::Recv { .. }
-    )
-}
-
-/// The widest that a thread's column may be.
-fn column_max(rows: &[Row], columns: usize) -> usize {
-    let place = rows.iter().map(|row| row.place.chars().count()).max();
-    let left = WIDTH.saturating_sub(place.unwrap_or(0) + 10 + 2 * columns);
-    (left / columns).max(COLUMN_MIN)
+/// The widest that a cell may be if columns of these widths are beside each other, with places as wide as
+/// this: a column that needs less leaves the rest to the others.
+fn cell_max(columns: &[usize], place: usize) -> usize {
+    let mut left = WIDTH.saturating_sub(place + 10 + 2 * columns.len());
+    let mut widths = columns.to_vec();
+    widths.sort_unstable();
+    for (narrower, &width) in widths.iter().enumerate() {
+        let share = left / (widths.len() - narrower);
+        if width > share {
+            return share.max(COLUMN_MIN);
+        }
+        left -= width;
+    }
+    usize::MAX
 }
 
 /// The text, or its two ends and a sign that something is missing: what was done is said at the
@@ -242,6 +312,16 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_that_needs_little_leaves_the_rest_to_the_others() {
+        // 100 columns are left.
+        let place = WIDTH - 100 - 10 - 2 * 3;
+        assert_eq!(cell_max(&[10, 30, 60], place), usize::MAX, "all fit");
+        assert_eq!(cell_max(&[10, 60, 60], place), 45);
+        assert_eq!(cell_max(&[60, 60, 60], place), 33);
+        assert_eq!(cell_max(&[60, 60, 60], WIDTH), COLUMN_MIN);
+    }
 
     #[test]
     fn what_is_too_long_keeps_both_ends() {

@@ -7,13 +7,13 @@
 use std::fmt::Write;
 
 use super::cycle;
+use super::holders::{Holder, Way, holders};
 use super::memory;
 use super::pattern;
 use super::places::Life;
 use super::table;
 use super::words::{Names, blocked};
 use crate::plural::counted;
-use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
@@ -174,8 +174,8 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         End::Livelock { rounds, .. } => {
             let _ = writeln!(
                 out,
-                "livelock: the threads below spin on values that nobody will change, {rounds} \
-                 rounds in a row (the limit `livelock_bound`) {when}"
+                "livelock: nothing has changed for {rounds} rounds in a row, and nothing else can \
+                 run {when}"
             );
         }
         End::TooManyEvents { limit } => {
@@ -213,32 +213,53 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         End::DataRace(race) => memory::data_race(out, view, names, race, &when),
         End::Complete | End::Pruned(_) => {}
     }
-    for stuck in blocked(view.end) {
-        let mut holder = String::new();
-        if let OpKind::Lock = stuck.operation.kind
-            && let State::Mutex(mutex) = view.machine.state(stuck.operation.object)
-            && let Some(thread) = mutex.holder
-        {
-            let since = view.trace.events().iter().rposition(|e| {
-                e.operation.object == stuck.operation.object && e.label.class().acquires()
-            });
-            holder = format!("   held by {}", names.thread(thread));
-            if let Some(at) = since {
-                let site = view.trace.events()[at].site;
-                let _ = write!(holder, " since event {} ({})", at + 1, place(site));
-            }
-        }
-        let _ = writeln!(
-            out,
-            "  {:<10} waits to {:<24} {}{holder}",
-            names.thread(stuck.thread),
-            names.announced(&stuck.operation),
-            at(stuck.site),
-        );
-    }
-    if let Some(cycle) = cycle::sentence(blocked(view.end), view.machine, names) {
+    waiting(out, view, names);
+    if let Some(cycle) = cycle::sentence(blocked(view.end), view, names) {
         let _ = writeln!(out, "  in a circle: {cycle}");
     }
+}
+
+/// The threads that wait for ever: for what, where, and who holds it.
+fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    let stuck = blocked(view.end);
+    let told = stuck
+        .iter()
+        .map(|it| [names.thread(it.thread), names.waiting(&it.operation)]);
+    let told: Vec<[String; 2]> = told.collect();
+    let widest = |part: usize| told.iter().map(|it| it[part].chars().count()).max();
+    let name_width = widest(0).unwrap_or_default().max(10);
+    let what_width = widest(1).unwrap_or_default();
+    for (stuck, [thread, what]) in stuck.iter().zip(&told) {
+        let holder = held(view, names, &stuck.operation);
+        let at = at(stuck.site);
+        let _ = writeln!(
+            out,
+            "  {thread:<name_width$} {what:<what_width$}  {at}{holder}"
+        );
+    }
+}
+
+/// Who has what this operation needs, and since when.
+fn held(view: &View<'_>, names: &Names<'_>, operation: &Operation) -> String {
+    let holders = holders(view.trace, view.machine, operation);
+    let Some(Holder { way, .. }) = holders.first() else {
+        return String::new();
+    };
+    let (before, behind) = match way {
+        Way::Holds => ("held by ", ""),
+        Way::Reads => ("read-held by ", ""),
+        Way::Writes => ("write-held by ", ""),
+        Way::Initialises => ("", " has been initialising it"),
+    };
+    let told = holders.iter().map(|holder| {
+        let name = names.thread(holder.thread);
+        let since = holder.since.map_or_else(String::new, |at| {
+            let site = view.trace.events()[at].site;
+            format!(" since event {} ({})", at + 1, place(site))
+        });
+        format!("{name}{behind}{since}")
+    });
+    format!("   {before}{}", told.collect::<Vec<_>>().join(", "))
 }
 
 /// What the failure hangs on, as far as that was found out.

@@ -14,11 +14,14 @@ use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Out
 use crate::rt::trace::verdict::{Blocked, End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
+/// Nothing is allocated below this address, the first page: such a pointer is a number that the program
+/// uses as a mark.
+const SENTINELS: u64 = 4096;
+
 /// What threads and objects are called.
 pub(super) struct Names<'a> {
     machine: &'a Machine,
-    /// Names that the program gave to threads.
-    given: &'a [(ThreadId, String)],
+    threads: BTreeMap<ThreadId, String>,
     objects: BTreeMap<ObjectId, String>,
     /// The pointers that the events speak of, in their order: an address says nothing, and is another
     /// one each time.
@@ -45,7 +48,11 @@ impl<'a> Names<'a> {
             },
             _ => Vec::new(),
         };
-        for (operation, site) in events.chain(stuck).chain(differing) {
+        // The table says what a thread was about to do that had to stop.
+        let live = machine.live().iter();
+        let pending = live.filter_map(|&thread| machine.pending(thread));
+        let pending = pending.map(|it| (it.operation, it.site));
+        for (operation, site) in events.chain(stuck).chain(differing).chain(pending) {
             let object = operation.object;
             if object == ObjectId::NONE || objects.contains_key(&object) {
                 continue;
@@ -62,14 +69,7 @@ impl<'a> Names<'a> {
                 (Some(name), _) => name,
                 (None, kind) => kind.name().to_lowercase(),
             };
-            let alike = objects.values().filter(|name| {
-                name.as_str() == base
-                    || name.strip_prefix(&base).is_some_and(|s| s.starts_with('#'))
-            });
-            let name = match alike.count() {
-                0 => base,
-                others => format!("{base}#{}", others + 1),
-            };
+            let name = unlike(base, objects.values());
             objects.insert(object, name);
         }
         let mut pointers = Vec::new();
@@ -81,14 +81,14 @@ impl<'a> Names<'a> {
                 continue;
             }
             for value in values(event) {
-                if value != 0 && !pointers.contains(&value) {
+                if value >= SENTINELS && !pointers.contains(&value) {
                     pointers.push(value);
                 }
             }
         }
         Names {
             machine,
-            given,
+            threads: called(trace, machine, given),
             objects,
             pointers,
         }
@@ -96,9 +96,8 @@ impl<'a> Names<'a> {
 
     /// The name that the program gave to a thread, otherwise its path.
     pub(super) fn thread(&self, thread: ThreadId) -> String {
-        let given = self.given.iter().rev().find(|(t, _)| *t == thread);
-        match given {
-            Some((_, name)) => name.clone(),
+        match self.threads.get(&thread) {
+            Some(name) => name.clone(),
             None => self.machine.names.path(thread),
         }
     }
@@ -230,36 +229,52 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// What a thread does that cannot go on with this operation, after its name.
+    pub(super) fn waiting(&self, operation: &Operation) -> String {
+        let announced = self.announced(operation);
+        match operation.kind {
+            OpKind::Wait { .. } => announced.replacen("spin", "spins", 1),
+            OpKind::WaitOnce { .. } => announced.replacen("wait", "waits", 1),
+            OpKind::Park => "is parked".to_owned(),
+            _ => format!("waits to {announced}"),
+        }
+    }
+
     /// What an operation did, with its values.
     pub(super) fn happened(&self, event: &Event) -> String {
+        self.happened_after(event, None)
+    }
+
+    /// What an operation did, with its values, and beside the one that it found the number of the event
+    /// that wrote it.
+    pub(super) fn happened_after(&self, event: &Event, from: Option<usize>) -> String {
         let object = event.operation.object;
         let name = || self.object(object);
         let value = |bits| self.value(object, bits);
         let found = event.outcome.value().unwrap_or_default();
+        let read = || match from {
+            Some(from) => format!("{} from {from}", value(found)),
+            None => value(found),
+        };
         match event.operation.kind {
-            OpKind::Load { .. } => format!("{} = {}", name(), value(found)),
+            OpKind::Load { .. } => format!("{} = {}", name(), read()),
             OpKind::Store { value: new, .. } => match event.before {
                 Some(before) => format!("{} := {} (was {})", name(), value(new), value(before)),
                 None => format!("{} := {}", name(), value(new)),
             },
             OpKind::Rmw { rmw, .. } => match self.left(event) {
                 Some(new) => {
-                    let (found, new) = (value(found), value(new));
+                    let (found, new) = (read(), value(new));
                     format!("{} {}: {found} -> {new}", name(), rmw.name())
                 }
                 None => self.announced(&event.operation),
             },
             OpKind::CompareExchange { expected, new, .. } => match event.outcome {
                 Outcome::Success(_) => {
-                    format!("{} cas: {} -> {}", name(), value(expected), value(new))
+                    format!("{} cas: {} -> {}", name(), read(), value(new))
                 }
                 _ if found == expected => format!("{} cas failed for no reason", name()),
-                _ => format!(
-                    "{} cas failed: {}, not {}",
-                    name(),
-                    value(found),
-                    value(expected)
-                ),
+                _ => format!("{} cas failed: {}, not {}", name(), read(), value(expected)),
             },
             OpKind::TryLock if !event.outcome.succeeded() => {
                 format!("try_lock {}: held", name())
@@ -326,6 +341,63 @@ impl<'a> Names<'a> {
             }
             _ => self.announced(&event.operation),
         }
+    }
+}
+
+/// What the threads of an execution are called, where that is not their path: as the program calls them,
+/// with numbers in the order of their births if several are called the same.
+fn called(
+    trace: &Trace,
+    machine: &Machine,
+    given: &[(ThreadId, String)],
+) -> BTreeMap<ThreadId, String> {
+    let mut births: BTreeMap<Vec<u32>, ThreadId> = BTreeMap::new();
+    let spawned = trace
+        .events()
+        .iter()
+        .filter_map(|event| match event.operation.kind {
+            OpKind::Spawn { child } => Some(child),
+            _ => None,
+        });
+    for thread in spawned.chain([ThreadId::MAIN]) {
+        births.insert(path(machine, thread), thread);
+    }
+    let named = |thread| given.iter().rev().find(|(it, _)| *it == thread);
+    let nameless = births.values().filter(|&&thread| named(thread).is_none());
+    let mut taken: Vec<String> = nameless.map(|&it| machine.names.path(it)).collect();
+    let mut called = BTreeMap::new();
+    for &thread in births.values() {
+        if let Some((_, name)) = named(thread) {
+            let name = unlike(name.clone(), taken.iter());
+            taken.push(name.clone());
+            called.insert(thread, name);
+        }
+    }
+    called
+}
+
+/// A thread's path of births, from the main thread on.
+fn path(machine: &Machine, thread: ThreadId) -> Vec<u32> {
+    let mut path = Vec::new();
+    let mut thread = thread;
+    while let Some((creator, nth)) = machine.names.creator(thread) {
+        path.push(nth);
+        thread = creator;
+    }
+    path.reverse();
+    path
+}
+
+/// The name, with a number if others have it.
+fn unlike<'a>(name: String, others: impl Iterator<Item = &'a String>) -> String {
+    let alike = others.filter(|other| {
+        other
+            .strip_prefix(&name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    });
+    match alike.count() {
+        0 => name,
+        others => format!("{name}#{}", others + 1),
     }
 }
 

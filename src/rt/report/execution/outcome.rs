@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::misuse::{self, Allocation, Misuse};
 use super::{Gathering, Place, kinds};
 use crate::plural::counted;
-use crate::rt::object::State;
+use crate::rt::report::holders::holders;
 use crate::rt::report::memory;
 use crate::rt::report::words::blocked;
 use crate::rt::trace::Site;
@@ -44,8 +44,10 @@ pub(crate) struct Waiting {
     pub(crate) thread: usize,
     pub(crate) operation: &'static str,
     pub(crate) words: String,
+    /// What the thread does meanwhile: the words after its name.
+    pub(crate) doing: String,
     pub(crate) object: Option<usize>,
-    /// The thread that holds the lock it waits for.
+    /// The thread that holds the lock it waits for, or is at the initialisation; the first of several readers.
     pub(crate) held_by: Option<usize>,
     pub(crate) place: Place,
 }
@@ -130,8 +132,8 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`".to_owned(),
         End::Deadlock(_) | End::Livelock { .. } => {
             let threads = outcome.waiting.iter();
-            let threads = threads
-                .map(|it| format!("{} waits to {}", thread(data.threads[it.thread]), it.words));
+            let threads =
+                threads.map(|it| format!("{} {}", thread(data.threads[it.thread]), it.doing));
             let threads = threads.collect::<Vec<_>>().join(", ");
             match end {
                 End::Livelock { rounds, .. } => {
@@ -211,17 +213,14 @@ fn waiting(data: &mut Gathering<'_>) -> Vec<Waiting> {
     let mut list = Vec::new();
     for stuck in blocked(data.view.end) {
         let object = data.object(stuck.operation.object);
-        let holder = object.and_then(|_| match data.view.machine.state(stuck.operation.object) {
-            State::Mutex(mutex) => mutex.holder,
-            State::RwLock(lock) => lock.writer,
-            _ => None,
-        });
+        let holders = holders(data.view.trace, data.view.machine, &stuck.operation);
         list.push(Waiting {
             thread: data.thread(stuck.thread),
             operation: kinds::operation(&stuck.operation.kind),
             words: data.names.announced(&stuck.operation),
+            doing: data.names.waiting(&stuck.operation),
             object,
-            held_by: holder.map(|holder| data.thread(holder)),
+            held_by: holders.first().map(|holder| data.thread(holder.thread)),
             place: data.place(stuck.site),
         });
     }

@@ -40,7 +40,7 @@ const rows = [];
     add(after, { failed: end, thread: touch.thread, words: touch.words, place: touch.place });
   }
   for (const it of outcome.waiting) {
-    add(events.length, { failed: "waits", thread: it.thread, words: `waits to ${it.words}`, place: it.place, waiting: it });
+    add(events.length, { failed: "waits", thread: it.thread, words: it.doing, place: it.place, waiting: it });
   }
   const { misuse } = outcome;
   if (misuse) {

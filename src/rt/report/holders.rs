@@ -1,0 +1,101 @@
+//! Who has what a thread waits for?
+//!
+//! A mutex and a writer are known to the machine. Readers are only counted there, so who they are is read
+//! off the events: a guard stays with the thread that took it.
+
+use crate::rt::object::State;
+use crate::rt::object::machine::Machine;
+use crate::rt::object::once::Once;
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::{Event, Trace};
+
+/// A thread that others wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Holder {
+    pub(super) thread: ThreadId,
+    pub(super) way: Way,
+    /// The position of the event by which it began.
+    pub(super) since: Option<usize>,
+}
+
+/// What the thread does with the object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Holds,
+    Reads,
+    Writes,
+    Initialises,
+}
+
+/// The threads without which the operation could happen, in the order in which they began.
+pub(super) fn holders(trace: &Trace, machine: &Machine, operation: &Operation) -> Vec<Holder> {
+    let object = operation.object;
+    let locks = matches!(
+        operation.kind,
+        OpKind::Lock
+            | OpKind::ReadLock
+            | OpKind::WriteLock
+            | OpKind::CallOnce { .. }
+            | OpKind::WaitOnce { .. }
+    );
+    // A wait for several objects has none of its own.
+    if !locks || object == ObjectId::NONE {
+        return Vec::new();
+    }
+    let (thread, way) = match machine.state(object) {
+        State::Mutex(mutex) => (mutex.holder, Way::Holds),
+        State::RwLock(lock) => match lock.writer {
+            Some(writer) => (Some(writer), Way::Writes),
+            None => return readers(trace, object, lock.readers),
+        },
+        State::Once(Once::Running(thread)) => (Some(*thread), Way::Initialises),
+        _ => (None, Way::Holds),
+    };
+    let holder = thread.map(|thread| Holder {
+        thread,
+        way,
+        since: trace.events().iter().rposition(|event| {
+            event.thread == thread && event.operation.object == object && takes(event)
+        }),
+    });
+    holder.into_iter().collect()
+}
+
+/// Whether the event takes the object for its thread alone.
+fn takes(event: &Event) -> bool {
+    matches!(
+        event.operation.kind,
+        OpKind::Lock
+            | OpKind::TryLock
+            | OpKind::WriteLock
+            | OpKind::TryWrite
+            | OpKind::CallOnce { .. }
+    ) && event.outcome.succeeded()
+}
+
+/// Who reads now. Nobody, if the events do not say who all of them are.
+fn readers(trace: &Trace, lock: ObjectId, count: u32) -> Vec<Holder> {
+    let mut reading: Vec<Holder> = Vec::new();
+    let events = trace.events().iter().enumerate();
+    for (position, event) in events.filter(|(_, event)| event.operation.object == lock) {
+        match event.operation.kind {
+            OpKind::ReadLock | OpKind::TryRead | OpKind::Downgrade if event.outcome.succeeded() => {
+                reading.push(Holder {
+                    thread: event.thread,
+                    way: Way::Reads,
+                    since: Some(position),
+                });
+            }
+            OpKind::UnlockRead => {
+                let last = reading.iter().rposition(|it| it.thread == event.thread);
+                last.map(|last| reading.remove(last));
+            }
+            _ => {}
+        }
+    }
+    match reading.len() == count as usize {
+        true => reading,
+        false => Vec::new(),
+    }
+}

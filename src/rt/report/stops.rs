@@ -1,0 +1,76 @@
+//! Could a thread have gone on where another one went on instead?
+//!
+//! The events are played again on the states of their objects, so what a thread was about to do is asked
+//! of the state that it would have found. One pass over the events.
+
+use std::collections::HashMap;
+
+use super::text::View;
+use crate::rt::object::State;
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation};
+
+/// Why a thread has stopped.
+#[derive(Clone, Copy)]
+pub(super) enum Stop {
+    /// It could have gone on.
+    Preempted,
+    /// It could not do this yet.
+    Waits(Operation),
+    /// It wanted to say that this execution is of no interest.
+    GaveUp,
+    /// It has done all that it had to.
+    Ended,
+    /// It was not asked what it does next.
+    Unknown,
+}
+
+/// For each event after which another thread went on, or none did, why its thread stopped there.
+pub(super) fn stops(view: &View<'_>) -> HashMap<usize, Stop> {
+    let events = view.trace.events();
+    let mut states: HashMap<ObjectId, State> = HashMap::new();
+    let mut stops = HashMap::new();
+    for (position, event) in events.iter().enumerate() {
+        let object = event.operation.object;
+        if object != ObjectId::NONE {
+            let state = states.entry(object);
+            let state = state.or_insert_with(|| view.machine.initial(object));
+            state.apply(event.thread, &event.operation.kind, event.alternative);
+        }
+        let next = events.get(position + 1);
+        if next.is_none_or(|next| next.thread != event.thread) {
+            let stop = match event.operation.kind {
+                OpKind::Exit => Stop::Ended,
+                _ => stop(view, &states, event.thread, event.index),
+            };
+            stops.insert(position, stop);
+        }
+    }
+    stops
+}
+
+/// Why the thread does not go on behind its event with this index.
+fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, index: u32) -> Stop {
+    let later = view.trace.positions_of(thread).get(index as usize + 1);
+    let next = match later {
+        Some(&position) => Some(view.trace.at(position).operation),
+        None => view.machine.pending(thread).map(|it| it.operation),
+    };
+    let Some(next) = next else {
+        return Stop::Unknown;
+    };
+    let can_happen = match next.kind {
+        // It spins, whatever may have changed while it was not running.
+        OpKind::Wait { .. } => false,
+        OpKind::GiveUp => return Stop::GaveUp,
+        _ if next.object == ObjectId::NONE => true,
+        ref kind => match states.get(&next.object) {
+            Some(state) => state.enabled(thread, kind),
+            None => view.machine.initial(next.object).enabled(thread, kind),
+        },
+    };
+    match can_happen {
+        true => Stop::Preempted,
+        false => Stop::Waits(next),
+    }
+}
