@@ -127,7 +127,8 @@ impl Failure {
         &self.others
     }
 
-    /// The schedule that leads to it, for [`replay`] or `DPOR_REPLAY`.
+    /// The schedule that leads to it, for [`replay`] or `DPOR_REPLAY`; the one that was given if it does not
+    /// fit.
     pub fn schedule(&self) -> &str {
         &self.schedule
     }
