@@ -116,7 +116,8 @@ fn a_shim_that_is_used_after_its_block_was_freed() {
             "use after free: main uses what is in a block that has been freed",
             "main       load ",
             "at tests/memory.rs:",
-            "main.1     free   at tests/memory.rs:",
+            "main.1     free ",
+            "at tests/memory.rs:",
             "the block: 16 bytes, allocated by main at tests/memory.rs:",
         ],
     );
@@ -172,7 +173,7 @@ fn a_block_that_two_threads_free() {
         &[
             "double free: ",
             "free again   at tests/memory.rs:",
-            "free   at tests/memory.rs:",
+            "free         at tests/memory.rs:",
         ],
     );
     assert_eq!(passes(beside(take_and_free, take_and_free)), 2);
