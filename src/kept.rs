@@ -1,6 +1,6 @@
 //! Where is the last failure of each test kept, and how is a kept schedule read?
 //!
-//! A file per test under the target directory of the program that runs, so that the failure can be played
+//! A file per test, in a folder per program, under the target directory of the program that runs, so that the failure can be played
 //! again although its output has gone. Nothing depends on it: where there is no target directory, nothing
 //! is kept.
 
@@ -11,11 +11,23 @@ use crate::rt::trace::Site;
 
 /// Keeps the schedule of a failure; the line for the report says where, and is missing if it is not kept.
 pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<String> {
-    let directory = target()?.join("dpor");
+    let directory = target()?.join("dpor").join(program()?);
     let path = directory.join(format!("{}.schedule", stem(test, site)));
     std::fs::create_dir_all(&directory).ok()?;
     std::fs::write(&path, format!("{schedule}\n")).ok()?;
     Some(format!("in {0} (DPOR_REPLAY=@{0})", path.display()))
+}
+
+/// What the program that runs is called: two of them may have tests of one name. Cargo adds a number to the
+/// name, which changes with what it was built for.
+fn program() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let name = program.file_stem()?.to_str()?;
+    let number = |tail: &str| tail.len() == 16 && tail.bytes().all(|b| b.is_ascii_hexdigit());
+    match name.rsplit_once('-') {
+        Some((before, tail)) if number(tail) => Some(before.to_owned()),
+        _ => Some(name.to_owned()),
+    }
 }
 
 /// The target directory that the program was built in: cargo marks it.
@@ -48,7 +60,10 @@ mod tests {
         let line = keep("v1 main*2", Some("kept::tests::one"), site).expect("a target directory");
         let (_, path) = line.split_once("DPOR_REPLAY=").expect("a path");
         let path = path.trim_end_matches(')');
-        assert!(path.ends_with("dpor/kept.tests.one.schedule"), "{path}");
+        assert!(
+            path.ends_with("dpor/dpor/kept.tests.one.schedule"),
+            "{path}"
+        );
         assert_eq!(read(path), Ok("v1 main*2".to_owned()));
         assert_eq!(read("v1 main"), Ok("v1 main".to_owned()));
         let error = read("@no/such/file").expect_err("there is no such file");

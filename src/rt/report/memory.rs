@@ -50,6 +50,7 @@ pub(super) fn data_race(
             "data race: {one} and {other} access {what}, and nothing orders the two {when}"
         );
     }
+    let mut lines = Vec::new();
     for access in [first, second] {
         let somewhere = match (access.effect, &view.life.freed) {
             (Effect::Free, Some(known)) => format!("at {known}"),
@@ -74,8 +75,17 @@ pub(super) fn data_race(
             },
             None => verb(access).to_owned(),
         };
-        let thread = names.thread(access.thread);
-        let _ = writeln!(out, "  {thread:<10} {did:<6} {somewhere}");
+        lines.push((names.thread(access.thread), did, somewhere));
+    }
+    let longest = |width: usize, text: &str| width.max(text.chars().count());
+    let name = lines
+        .iter()
+        .fold(10, |width, (name, ..)| longest(width, name));
+    let act = lines
+        .iter()
+        .fold(6, |width, (_, did, _)| longest(width, did));
+    for (thread, did, somewhere) in lines {
+        let _ = writeln!(out, "  {thread:<name$} {did:<act$} {somewhere}");
     }
     if let Some(block) = &race.block
         && first.effect != Effect::Make
