@@ -217,3 +217,32 @@ fn an_execution_that_a_worker_gives_up_may_lock_in_a_destructor() {
     });
     assert_eq!(report.executions, 0);
 }
+
+/// Not a test of its own: what [`what_was_found_is_told_before_a_second_panic_ends_the_process`] runs.
+#[test]
+fn child_that_ends_the_process() {
+    if std::env::var_os("DPOR_TEST_ABORTS").is_some() {
+        Builder::new().check(|| {
+            let _panics = Finally(|| panic!("a second time"));
+            thread::spawn(|| ());
+            panic!("broken");
+        });
+    }
+}
+
+#[test]
+fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "child_that_ends_the_process"]);
+    let output = child.env("DPOR_TEST_ABORTS", "1").output().unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    for expected in [
+        "a destructor has panicked while its thread unwound",
+        ": broken\n",
+        ": a second time\n",
+        "DPOR_REPLAY=\"v1 main*2\"",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
