@@ -246,3 +246,33 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }
+
+#[test]
+fn exploration_goes_on_behind_a_panic_whose_destructors_wait_for_others() {
+    let explore = |most| {
+        let mut builder = Builder::new();
+        builder.max_failures = most;
+        let failure = builder.explore(|| {
+            let x = Arc::new(AtomicUsize::new(0));
+            let theirs = x.clone();
+            let _joins = joins(thread::spawn(move || {
+                theirs.store(1, SeqCst);
+                theirs.store(2, SeqCst);
+            }));
+            match x.load(SeqCst) {
+                0 => panic!("too early"),
+                1 => panic!("in between"),
+                _ => (),
+            }
+        });
+        let failure = failure.expect_err("two of three orders fail");
+        let others = failure.others().iter().map(ToString::to_string);
+        let texts: Vec<String> = [failure.to_string()].into_iter().chain(others).collect();
+        let mut words: Vec<&str> = (texts.iter())
+            .map(|text| text.lines().nth(1).unwrap_or_default())
+            .collect();
+        words.sort_unstable();
+        words.join(", ")
+    };
+    assert_eq!(explore(9), "in between, too early");
+}

@@ -120,6 +120,8 @@ pub(crate) struct Driver {
     position: usize,
     /// The thread that made the last step.
     current: ThreadId,
+    /// The events and clocks of an execution of which a part is hidden.
+    whole: Option<Box<(Trace, HappensBefore)>>,
 }
 
 impl Driver {
@@ -139,6 +141,7 @@ impl Driver {
             plan: Plan::default(),
             position: 0,
             current: ThreadId::MAIN,
+            whole: None,
         }
     }
 
@@ -228,15 +231,20 @@ impl Driver {
 
     /// The events of this execution so far.
     pub(crate) fn executed(&self) -> &[Event] {
-        &self.trace.events()[..self.position]
+        let events = self.trace.events();
+        &events[..self.position.min(events.len())]
     }
 
-    /// Drops the events of the execution before that this one has not come to, and what came after its first
-    /// `most` events.
+    /// Drops the events of the execution before that this one has not come to, and hides what came after its first
+    /// `most` events. Who explores on has to look at all of them.
     pub(crate) fn cut(&mut self, most: usize) {
-        let length = self.position.min(most);
-        self.trace.truncate(length);
-        self.clocks.truncate(length);
+        self.trace.truncate(self.position);
+        self.clocks.truncate(self.position);
+        if most < self.position {
+            self.whole = Some(Box::new((self.trace.clone(), self.clocks.clone())));
+            self.trace.truncate(most);
+            self.clocks.truncate(most);
+        }
     }
 
     /// The threads that have announced an operation and cannot perform it.
@@ -255,6 +263,9 @@ impl Driver {
 
     /// Lets the explorer learn from an execution that has ended.
     pub(crate) fn finish(&mut self, end: &End) {
+        if let Some(whole) = self.whole.take() {
+            (self.trace, self.clocks) = *whole;
+        }
         self.stats.events += self.position as u64;
         self.estimator.leaf();
         self.stats.longest = self.stats.longest.max(self.position);
