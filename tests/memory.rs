@@ -152,7 +152,8 @@ fn a_use_that_nothing_orders_before_the_free() {
         &[
             "data race: main.1 frees the block, and nothing orders main's load value before that",
             "main       value = 7 (Acquire) at tests/memory.rs:",
-            "main.1     free   at tests/memory.rs:",
+            "main.1     free ",
+            " at tests/memory.rs:",
             "the block: 16 bytes, allocated by main at tests/memory.rs:",
         ],
     );
