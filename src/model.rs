@@ -297,7 +297,7 @@ impl Builder {
                 log: &log,
                 site,
             };
-            found.log = log.lines();
+            found.hear(log.lines());
             let shown = body.shown(&mut found, self.replay.is_some());
             let (mut failure, end, rest) = failure(found, shown, given.as_ref());
             if rest.coverage() == Coverage::Sampled {

@@ -123,7 +123,7 @@ impl Body<'_> {
         });
         match explored {
             Explored::Failed(mut found) => {
-                found.log = log.lines();
+                found.hear(log.lines());
                 Some(found)
             }
             Explored::Passed(_) => None,

@@ -119,6 +119,25 @@ fn what_destructors_do_after_a_panic_is_no_part_of_the_report() {
 }
 
 #[test]
+fn a_failure_whose_destructors_did_more_is_whole_as_data() {
+    let failure = Builder::new().explore(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let _joins = joins(thread::spawn(move || theirs.store(9, SeqCst)));
+        let _stores = Finally(|| x.store(8, SeqCst));
+        x.store(1, SeqCst);
+        panic!("broken");
+    });
+    let failure = failure.expect_err("it fails");
+    assert!(
+        failure.json().contains("\"x := 1 (was 0)\""),
+        "{}",
+        failure.json()
+    );
+    assert!(!failure.json().contains("x := 8"), "{}", failure.json());
+}
+
+#[test]
 fn the_first_of_two_panics_is_the_failure() {
     let text = fails(FailureKind::Panic, || {
         let _joins = joins(thread::spawn(|| panic!("a worker, too")));

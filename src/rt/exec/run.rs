@@ -41,6 +41,15 @@ pub(crate) struct Found {
     pub(crate) payload: Option<Box<dyn Any + Send>>,
 }
 
+impl Found {
+    /// This is what the program said, up to where the execution was cut.
+    pub(crate) fn hear(&mut self, mut said: Vec<Said>) {
+        let events = self.driver.trace.len();
+        said.retain(|line| line.after <= events);
+        self.log = said;
+    }
+}
+
 /// How an exploration ended.
 pub(crate) enum Explored {
     /// Nothing failed. Whether `go_on` left something out is the caller's to know; the driver knows

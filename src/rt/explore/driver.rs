@@ -120,8 +120,8 @@ pub(crate) struct Driver {
     position: usize,
     /// The thread that made the last step.
     current: ThreadId,
-    /// The events and clocks of an execution of which a part is hidden.
-    whole: Option<Box<(Trace, HappensBefore)>>,
+    /// All of an execution of which a part is hidden.
+    whole: Option<Box<(Trace, HappensBefore, Machine)>>,
 }
 
 impl Driver {
@@ -241,9 +241,11 @@ impl Driver {
         self.trace.truncate(self.position);
         self.clocks.truncate(self.position);
         if most < self.position {
-            self.whole = Some(Box::new((self.trace.clone(), self.clocks.clone())));
+            let (trace, clocks) = (self.trace.clone(), self.clocks.clone());
+            self.whole = Some(Box::new((trace, clocks, self.machine.clone())));
             self.trace.truncate(most);
             self.clocks.truncate(most);
+            self.machine.rewind(self.trace.events());
         }
     }
 
@@ -264,7 +266,7 @@ impl Driver {
     /// Lets the explorer learn from an execution that has ended.
     pub(crate) fn finish(&mut self, end: &End) {
         if let Some(whole) = self.whole.take() {
-            (self.trace, self.clocks) = *whole;
+            (self.trace, self.clocks, self.machine) = *whole;
         }
         self.stats.events += self.position as u64;
         self.estimator.leaf();

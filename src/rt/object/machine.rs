@@ -5,10 +5,10 @@
 //! next operation of each thread, the machine says who can go on, executes one step and hands the
 //! outcome back. It knows nothing of schedules.
 
-use crate::rt::trace::Site;
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{Names, ObjectId, Place, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
+use crate::rt::trace::{Event, Site};
 
 mod execute;
 
@@ -247,6 +247,25 @@ impl Machine {
                 ..
             }) => State::new(*kind, *value),
             None => unmet(object),
+        }
+    }
+
+    /// Takes the objects back to their states behind these events of the execution. What threads have announced
+    /// stays what it is.
+    pub(crate) fn rewind(&mut self, events: &[Event]) {
+        for object in &self.touched {
+            if let Some(object) = &mut self.objects[object.index()] {
+                let (kind, value) = object.made;
+                object.state = State::new(kind, value);
+            }
+        }
+        for event in events {
+            let operation = &event.operation;
+            if operation.object != ObjectId::NONE
+                && let Some(object) = &mut self.objects[operation.object.index()]
+            {
+                (object.state).apply(event.thread, &operation.kind, event.alternative);
+            }
         }
     }
 
