@@ -1,8 +1,8 @@
 //! Where is the last failure of each test kept, and how is a kept schedule read?
 //!
-//! A file per test, in a folder per program, under the target directory of the program that runs, so that the failure can be played
-//! again although its output has gone. Nothing depends on it: where there is no target directory, nothing
-//! is kept.
+//! A file per test, in a folder per program, under the target directory of the program that runs, so that
+//! the failure can be played again although its output has gone. Nothing depends on it: where there is no
+//! target directory, nothing is kept.
 
 use std::path::{Path, PathBuf};
 
