@@ -857,4 +857,27 @@ fn a_report_says_what_was_made_where_and_what_would_have_told_of_it() {
         "{text}"
     );
     assert!(text.contains("is Relaxed, and main's load"), "{text}");
+    // That both have used it is no answer to how the one should have learnt of it.
+    let text = race(|| {
+        let head = Arc::new(AtomicPtr::new(std::ptr::null_mut()));
+        let theirs = head.clone();
+        let other = thread::spawn(move || {
+            let mark = Box::new(AtomicUsize::new(0));
+            mark.fetch_add(1, Relaxed);
+            theirs.store(Box::into_raw(mark), Relaxed);
+        });
+        let found: *mut AtomicUsize = head.load(Acquire);
+        // SAFETY: it is not freed before both threads are at their ends.
+        if let Some(mark) = unsafe { found.as_ref() } {
+            mark.fetch_add(1, Relaxed);
+        }
+        other.join().unwrap();
+        // SAFETY: the other thread has ended, and this one does not look any more.
+        drop(unsafe { Box::from_raw(head.load(Relaxed)) });
+    });
+    let text = text.expect("a race");
+    assert!(
+        text.contains("is Relaxed, and main's load theirs"),
+        "{text}"
+    );
 }

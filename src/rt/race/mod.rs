@@ -300,7 +300,9 @@ impl Cell {
 /// them would have ordered the two accesses with a stronger ordering.
 pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
     for (at, reader) in events.iter().enumerate().rev() {
-        if reader.thread != race.second.thread {
+        // Who uses what is in a block has to have learnt of it before, and not by that.
+        let is_the_use = race.first.effect == Effect::Make && reader.index >= race.second.after;
+        if reader.thread != race.second.thread || is_the_use {
             continue;
         }
         let writers = events[..at].iter().rev();
