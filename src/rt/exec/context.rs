@@ -158,7 +158,6 @@ fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
 #[inline(always)]
 fn shortly(runtime: &Runtime, target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
     if runtime.stopping.get()
-        || std::thread::panicking()
         || !runtime.unwinding.is_calm()
         || runtime.heap.has_news()
         || !runtime.roomy.get().is_here()

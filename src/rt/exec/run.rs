@@ -367,7 +367,7 @@ impl Stacks<'_> {
         };
         let (_, body) = inner.spawned.swap_remove(at);
         let coroutine = self.pool.start(body);
-        if inner.stacks.len() <= thread.index() {
+        if self.coroutines.len() <= thread.index() {
             inner.stacks.resize(thread.index() + 1, None);
             self.coroutines.resize_with(thread.index() + 1, || None);
         }
@@ -461,10 +461,12 @@ fn tear_down(
         }
     }
     // What still waits will wait for ever; its stack is lost, which is better than hanging.
-    for coroutine in stacks.coroutines.drain(..).flatten() {
-        coroutine.abandon();
+    for (index, coroutine) in stacks.coroutines.iter_mut().enumerate() {
+        if let Some(coroutine) = coroutine.take() {
+            coroutine.abandon();
+            runtime.inner.borrow_mut().stacks[index] = None;
+        }
     }
-    runtime.inner.borrow_mut().stacks.clear();
     runtime.message.set(None);
     runtime.afterwards.set(None);
     runtime.failing.set(None);

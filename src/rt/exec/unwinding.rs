@@ -6,7 +6,7 @@
 //! soon as the OS thread counts none, nobody unwinds. (While another thread is in the middle of its
 //! unwinding, a thread that has caught its own panic is still taken for one that unwinds.)
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::rt::trace::id::ThreadId;
 
@@ -16,6 +16,8 @@ use super::context::{Runtime, Stop, with_any};
 #[derive(Default)]
 pub(crate) struct Unwinding {
     threads: RefCell<Vec<ThreadId>>,
+    /// Whether there are any, which each step asks.
+    any: Cell<bool>,
 }
 
 impl Unwinding {
@@ -23,17 +25,21 @@ impl Unwinding {
     pub(crate) fn begin(&self, thread: ThreadId) {
         if let Ok(mut threads) = self.threads.try_borrow_mut() {
             threads.push(thread);
+            self.any.set(true);
         }
     }
 
     /// The panic of this thread has been caught by the runtime.
     pub(crate) fn end(&self, thread: ThreadId) {
-        self.threads.borrow_mut().retain(|&t| t != thread);
+        let mut threads = self.threads.borrow_mut();
+        threads.retain(|&t| t != thread);
+        self.any.set(!threads.is_empty());
     }
 
     /// Nobody unwinds.
     pub(crate) fn reset(&self) {
         self.threads.borrow_mut().clear();
+        self.any.set(false);
     }
 
     /// Whether this thread unwinds.
@@ -44,7 +50,7 @@ impl Unwinding {
     /// Whether nobody has begun to unwind since the last [`Unwinding::reset`].
     #[inline]
     pub(crate) fn is_calm(&self) -> bool {
-        self.threads.borrow().is_empty()
+        !self.any.get()
     }
 }
 

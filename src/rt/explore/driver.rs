@@ -117,6 +117,10 @@ pub(crate) struct Driver {
     asks_for_clocks: bool,
     bounds: Bounds,
     plan: Plan,
+    /// The position behind the plan, and how many of the steps from there on are made by the thread that made the
+    /// last one if it can: all that the limit leaves, or none.
+    free_from: usize,
+    free_for: usize,
     position: usize,
     /// The thread that made the last step.
     current: ThreadId,
@@ -139,6 +143,8 @@ impl Driver {
             explorer,
             bounds,
             plan: Plan::default(),
+            free_from: 0,
+            free_for: 0,
             position: 0,
             current: ThreadId::MAIN,
             whole: None,
@@ -224,6 +230,11 @@ impl Driver {
         self.clocks.truncate(self.plan.kept);
         self.machine.reset(site);
         self.regions.begin();
+        self.free_from = self.plan.kept + self.plan.steps.len();
+        self.free_for = match self.last_goes_on {
+            true => self.bounds.events_max.saturating_sub(self.free_from),
+            false => 0,
+        };
         self.position = 0;
         self.current = ThreadId::MAIN;
         true

@@ -11,7 +11,9 @@
 pub(crate) struct Regions {
     /// Whether an execution begins with exploration off.
     explicit: bool,
+    /// Whether the next event is fixed.
     off: bool,
+    /// Whether exploration is off for the rest of this execution.
     skipped: bool,
     /// For each event of the execution up to the last fixed one whether it is fixed.
     fixed: Vec<bool>,
@@ -39,28 +41,34 @@ impl Regions {
 
     /// Switches exploration on or off, unless this execution has skipped the rest.
     pub(crate) fn switch(&mut self, on: bool) {
-        self.off = !on;
+        self.off = !on || self.skipped;
     }
 
     /// Switches exploration off for the rest of the execution.
     pub(crate) fn skip(&mut self) {
         self.skipped = true;
+        self.off = true;
     }
 
     /// Whether the next event is fixed.
     #[inline]
     pub(super) fn off(&self) -> bool {
-        self.off || self.skipped
+        self.off
     }
 
     /// The event at this position has happened.
     #[inline]
     pub(super) fn push(&mut self, position: usize) {
-        if self.off() {
-            self.any = true;
-            self.fixed.resize(position, false);
-            self.fixed.push(true);
+        if self.off {
+            self.fix(position);
         }
+    }
+
+    #[cold]
+    fn fix(&mut self, position: usize) {
+        self.any = true;
+        self.fixed.resize(position, false);
+        self.fixed.push(true);
     }
 
     /// For each event of the execution up to the last fixed one whether it is fixed.

@@ -338,7 +338,7 @@ impl Machine {
 
     /// The wait that the thread has to announce before this operation, if it has done nothing but
     /// come back to it for long enough.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wait_before(
         &mut self,
         thread: ThreadId,
@@ -355,17 +355,25 @@ impl Machine {
             | OpKind::CheckOnce
             | OpKind::TrySend
             | OpKind::TryRecv => self.reread(thread, operation.object, site),
-            ref kind if is_timed(kind) => {
-                let entry = &self.threads[thread.index()];
-                if entry.timeouts.0 != Some(site) || entry.timeouts.1 < self.limits.timeout_bound {
-                    return None;
-                }
-                let value = self.state(operation.object).polled();
-                let seen = [(operation.object, value)];
-                Some(wait(&mut self.sets, &mut self.seen, &seen))
-            }
+            ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
             _ => None,
         }
+    }
+
+    /// The wait for a change of `object` instead of another timeout at this place, if there were enough of them.
+    #[cold]
+    fn time_out_again(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        site: Site,
+    ) -> Option<Operation> {
+        let entry = &self.threads[thread.index()];
+        if entry.timeouts.0 != Some(site) || entry.timeouts.1 < self.limits.timeout_bound {
+            return None;
+        }
+        let seen = [(object, self.state(object).polled())];
+        Some(wait(&mut self.sets, &mut self.seen, &seen))
     }
 
     fn reread(&mut self, thread: ThreadId, object: ObjectId, site: Site) -> Option<Operation> {

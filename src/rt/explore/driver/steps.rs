@@ -73,9 +73,7 @@ impl Driver {
     /// position too.
     #[inline]
     fn is_free(&self, position: usize) -> bool {
-        self.last_goes_on
-            && position >= self.plan.kept + self.plan.steps.len()
-            && position < self.bounds.events_max
+        position.wrapping_sub(self.free_from) < self.free_for
     }
 
     /// Makes the step that the thread that made the last one is about to announce, if it is the next

@@ -117,7 +117,7 @@ fn on_atomic(
 
 impl Machine {
     /// Executes the announced step of an enabled thread.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(&mut self, step: Step) -> (Pending, Executed) {
         let entry = &mut self.threads[step.thread.index()];
         if !std::mem::take(&mut entry.announced) {
@@ -241,7 +241,9 @@ impl Machine {
                 Executed::plainly(Outcome::Done, label(Class::Spawn), Some(0))
             }
             OpKind::Exit => {
-                self.live.retain(|&t| t != thread);
+                if let Some(at) = self.live.iter().position(|&t| t == thread) {
+                    self.live.remove(at);
+                }
                 *self.finished(operation.object) = true;
                 Executed::plainly(Outcome::Done, label(Class::Exit), Some(0))
             }
