@@ -434,6 +434,16 @@ impl OpKind {
         )
     }
 
+    /// Whether it is a step in the life of a thread that can come out in only one way, on an object that is that
+    /// thread's own, if on any.
+    #[inline]
+    pub(crate) const fn is_of_a_life(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Start | OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join
+        )
+    }
+
     /// Whether it makes or drops a reference, as any use of an `Arc` does by the way.
     pub(crate) const fn counts(&self) -> bool {
         matches!(

@@ -96,8 +96,12 @@ impl Driver {
             if !fits {
                 return Ok(None);
             }
-            let expected = event.label;
-            let step = event.step();
+            let (expected, step) = (event.label, event.step());
+            if self.machine.perform_life(thread, operation, site) {
+                // It is the same event in all, so there is nothing to compare or to replace.
+                self.after(step, &operation.kind)?;
+                return Ok(Some(Outcome::Done));
+            }
             let executed = self.machine.perform(step, operation, site);
             let outcome = self.repeated(step, expected, (operation, site), &executed)?;
             return Ok(Some(outcome));
@@ -106,7 +110,10 @@ impl Driver {
             return Ok(None);
         }
         let step = Step::of(thread);
-        let executed = self.machine.perform(step, operation, site);
+        let executed = match self.machine.perform_life(thread, operation, site) {
+            true => self.machine.outcome_of_life(operation),
+            false => self.machine.perform(step, operation, site),
+        };
         self.trace.push(executed.event(step, operation, site));
         self.after(step, &operation.kind)?;
         Ok(Some(executed.outcome))
@@ -224,6 +231,10 @@ impl Driver {
         if !fits || !self.machine.enabled(step.thread) {
             let expected = (event.operation, event.site);
             return Next::Ended(self.unexpected(step.thread, Some(expected)));
+        }
+        if let Some(kind) = self.machine.step_through_life(step.thread) {
+            let made = self.after(step, &kind);
+            return next(step.thread, made.map(|()| Outcome::Done));
         }
         let (Pending { operation, site }, executed) = self.machine.step(step);
         let made = self.repeated(step, label, (&operation, site), &executed);

@@ -128,6 +128,19 @@ impl Machine {
         (pending, executed)
     }
 
+    /// [`Machine::step`] for what a thread has announced that is a step of a life, and [`Machine::perform_life`]
+    /// for it. Gives the kind of the operation, if it was one.
+    #[inline(always)]
+    pub(crate) fn step_through_life(&mut self, thread: ThreadId) -> Option<OpKind> {
+        let entry = &mut self.threads[thread.index()];
+        let Pending { operation, site } = entry.last;
+        if !self.perform_life(thread, &operation, site) {
+            return None;
+        }
+        self.threads[thread.index()].announced = false;
+        Some(operation.kind)
+    }
+
     /// Whether a thread that is about to announce this can do it at once.
     #[inline]
     pub(crate) fn can_perform(&self, thread: ThreadId, operation: &Operation) -> bool {
@@ -227,34 +240,9 @@ impl Machine {
         let label = |class| Label::of(operation.object, class);
         match operation.kind {
             // What a thread does in its life, whatever else it does.
-            OpKind::Start => Executed::plainly(Outcome::Done, label(Class::Local), None),
-            OpKind::Spawn { child } => {
-                let entry = &mut self.threads[thread.index()];
-                entry.children += 1;
-                entry.spin.change();
-                if thread == ThreadId::MAIN {
-                    // This event is counted already.
-                    let before = entry.events - 1;
-                    self.first_spawn.get_or_insert(before);
-                }
-                self.add_thread(child, site);
-                Executed::plainly(Outcome::Done, label(Class::Spawn), Some(0))
-            }
-            OpKind::Exit => {
-                if let Some(at) = self.live.iter().position(|&t| t == thread) {
-                    self.live.remove(at);
-                }
-                *self.finished(operation.object) = true;
-                Executed::plainly(Outcome::Done, label(Class::Exit), Some(0))
-            }
-            OpKind::Join => {
-                if let Region::Thread(joined) = self.names.place(operation.object).region {
-                    let joined = &mut self.threads[joined.index()].joined;
-                    self.unjoined -= !*joined as u32;
-                    *joined = true;
-                }
-                let finished = *self.finished(operation.object) as u64;
-                Executed::plainly(Outcome::Done, label(Class::Join), Some(finished))
+            OpKind::Start | OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join => {
+                self.go_through_life(thread, operation, site);
+                self.outcome_of_life(operation)
             }
             OpKind::Park | OpKind::Unpark => {
                 let kind = &operation.kind;
@@ -287,6 +275,61 @@ impl Machine {
             }
             _ => self.execute_another(step, operation, site),
         }
+    }
+
+    /// Executes a step that its thread has not announced before, if it is one in the life of a thread
+    /// ([`OpKind::is_of_a_life`]): what comes of it is [`Machine::outcome_of_life`]. False if it is another one, and nothing
+    /// was done.
+    #[inline(always)]
+    pub(crate) fn perform_life(&mut self, thread: ThreadId, operation: &Operation, site: Site) -> bool {
+        let lives = operation.kind.is_of_a_life();
+        if lives {
+            self.threads[thread.index()].events += 1;
+            self.go_through_life(thread, operation, site);
+        }
+        lives
+    }
+
+    #[inline(always)]
+    fn go_through_life(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
+        match operation.kind {
+            OpKind::Spawn { child } => {
+                let entry = &mut self.threads[thread.index()];
+                entry.children += 1;
+                entry.spin.change();
+                if thread == ThreadId::MAIN {
+                    // This event is counted already.
+                    let before = entry.events - 1;
+                    self.first_spawn.get_or_insert(before);
+                }
+                self.add_thread(child, site);
+            }
+            OpKind::Exit => {
+                if let Some(at) = self.live.iter().position(|&t| t == thread) {
+                    self.live.remove(at);
+                }
+                *self.finished(operation.object) = true;
+            }
+            OpKind::Join => {
+                if let Region::Thread(joined) = self.names.place(operation.object).region {
+                    let joined = &mut self.threads[joined.index()].joined;
+                    self.unjoined -= !*joined as u32;
+                    *joined = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What comes of a step in the life of a thread, each time.
+    #[inline]
+    pub(crate) fn outcome_of_life(&self, operation: &Operation) -> Executed {
+        let Operation { object, ref kind } = *operation;
+        let class = classify(kind, Outcome::Done, Nature::Plain);
+        // Only a finished thread can be joined, and one is spawned and ends before it is.
+        let finished = matches!(kind, OpKind::Join) as u64;
+        let before = (object != ObjectId::NONE).then_some(finished);
+        Executed::plainly(Outcome::Done, Label::of(object, class), before)
     }
 
     /// Whether the thread that this object stands for has finished.
