@@ -98,17 +98,28 @@ impl Pool {
 
     /// Puts `body` on an idle stack, or on a new one. It does not run yet. Panics if the system has
     /// no memory for another stack.
+    #[inline]
     pub(crate) fn start(&mut self, body: Body) -> Coroutine {
-        let idle = self.idle.pop().or_else(|| self.kept.take(self.stack_bytes));
-        let coroutine = idle.unwrap_or_else(|| Coroutine::new(self.stack_bytes));
+        let coroutine = match self.idle.pop() {
+            Some(idle) => idle,
+            None => self.another(),
+        };
         coroutine.control.run.set(self.run);
         coroutine.control.body.set(Some(body));
         coroutine.control.state.set(State::Ready);
         coroutine
     }
 
+    /// A stack that was not idle here.
+    #[cold]
+    fn another(&self) -> Coroutine {
+        let kept = self.kept.take(self.stack_bytes);
+        kept.unwrap_or_else(|| Coroutine::new(self.stack_bytes))
+    }
+
     /// Takes a stack back. A body that has not begun is dropped without being run. A stack that is
     /// suspended or has overflowed cannot be used again and is abandoned.
+    #[inline]
     pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
         let not_begun = coroutine.control.body.take();
         match coroutine.control.state.get() {

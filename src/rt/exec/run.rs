@@ -360,6 +360,7 @@ impl Stacks<'_> {
     }
 
     /// A stack for a thread that is about to start.
+    #[inline]
     fn start(&mut self, inner: &mut Inner, thread: ThreadId) -> &mut Coroutine {
         let at = inner.spawned.iter().position(|(t, _)| *t == thread);
         let Some(at) = at else {
