@@ -78,8 +78,8 @@ impl<'a> Walk<'a> {
         known: Option<&'a Reversal>,
         heads: &'a mut Vec<u32>,
     ) -> Walk<'a> {
-        heads.clear();
         heads.resize(run.trace.threads(), UNKNOWN);
+        heads.fill(UNKNOWN);
         let impossible = (second.predecessor).is_some_and(|p| run.clocks.before(first, p));
         let second_at = second.race.map(|race| run.clocks.races()[race].second);
         Walk {
@@ -262,13 +262,31 @@ impl<'a> Walk<'a> {
         let Some(label) = self.second_label() else {
             return false;
         };
-        let run = self.run;
-        let sets = &run.machine.sets;
-        // If it has the label that it has in the execution, what conflicts with it there happens after it
-        // there, and so after the first event.
-        let alike = |&position: &u32| trace.at(position).label == label;
-        let end = self.second_at.filter(alike).unwrap_or(NOWHERE);
-        self.all_related(label, end, |other| !ordered(sets, other, label))
+        let Finished {
+            clocks, machine, ..
+        } = *self.run;
+        if let Some(position) = self.second_at
+            && trace.at(position).label == label
+            && self.is_plain(label)
+        {
+            // What comes before it here does so in the execution, and then it is one of its races or comes
+            // before one of them: of what comes before the first event or happens after it there is none.
+            let first = self.first;
+            let races = clocks.races_of(position).iter();
+            let mut behind = races.take_while(|race| race.first > first);
+            return behind.all(|race| self.is_gone(race.first));
+        }
+        self.all_related(label, |other| !ordered(&machine.sets, other, label))
+    }
+
+    /// Whether the events that an event with this label may conflict with are in the sequence unless they happen
+    /// after the first one, and have the labels that they have in the execution.
+    fn is_plain(&self, label: Label) -> bool {
+        let is_counted = || {
+            let classes = self.run.clocks.classes_on(label.object());
+            classes.intersects(COUNTED)
+        };
+        self.known.is_none() && label.class() != Class::Wait && !is_counted()
     }
 
     #[inline(never)]
@@ -282,15 +300,15 @@ impl<'a> Walk<'a> {
         {
             return false;
         }
-        if !self.all_related(label, NOWHERE, |other| commutes(sets, label, other)) {
+        if !self.all_related(label, |other| commutes(sets, label, other)) {
             return false;
         }
         self.taken || (self.second_label()).is_some_and(|second| commutes(sets, label, second))
     }
 
-    /// Whether `holds` of the label of each event in the rest of the sequence that is before `end` and
-    /// touches what an event with this label touches.
-    fn all_related(&mut self, label: Label, end: u32, holds: impl Fn(Label) -> bool) -> bool {
+    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
+    /// this label touches.
+    fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
         let run = self.run;
         let objects: &[ObjectId] = match label.class() {
@@ -315,8 +333,7 @@ impl<'a> Walk<'a> {
             let first = self.first;
             // What is cheap is asked first.
             let against = |position| {
-                position < end
-                    && !holds(trace.at(position).label)
+                !holds(trace.at(position).label)
                     && self.is_item(position)
                     && !self.is_gone(position)
             };
