@@ -15,8 +15,12 @@
 //! *settled*. Then what it came by lies before the second event in the execution, or is that event
 //! itself and has the same label whatever comes before it.
 
+mod needed;
+
+pub(super) use needed::Needed;
+
 use crate::rt::trace::NOWHERE;
-use crate::rt::trace::dependency::{CONFLICTING_SLOTS, COUNTED, Class, Label, commutes, ordered};
+use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
 
@@ -37,6 +41,9 @@ pub(super) struct Walk<'a> {
     taken: bool,
     /// The label of the reversed event, once it was asked for.
     label: Option<Label>,
+    /// The position of the second event, if it is known that the reversed event has its label, and that what may
+    /// come before it in the sequence is what does so in the execution.
+    unchanged: Option<u32>,
     /// The sequence, if it is not simply what does not happen after `first`.
     known: Option<&'a Reversal>,
     /// Whether there is no such sequence.
@@ -90,6 +97,7 @@ impl<'a> Walk<'a> {
             heads,
             taken: false,
             label: known.and_then(|known| known.items.last().map(|item| item.label)),
+            unchanged: None,
             known,
             impossible,
             second_at,
@@ -254,7 +262,6 @@ impl<'a> Walk<'a> {
     /// before it, so the way has come by the event directly before it, and by all that happens before that one.
     #[inline(never)]
     fn second_is_initial(&mut self) -> bool {
-        let trace = self.run.trace;
         let Operation { object, kind } = self.second.operation;
         if self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
             return true;
@@ -265,28 +272,15 @@ impl<'a> Walk<'a> {
         let Finished {
             clocks, machine, ..
         } = *self.run;
-        if let Some(position) = self.second_at
-            && trace.at(position).label == label
-            && self.is_plain(label)
-        {
-            // What comes before it here does so in the execution, and then it is one of its races or comes
-            // before one of them: of what comes before the first event or happens after it there is none.
-            let first = self.first;
-            let races = clocks.races_of(position).iter();
-            let mut behind = races.take_while(|race| race.first > first);
-            return behind.all(|race| self.is_gone(race.first));
-        }
-        self.all_related(label, |other| !ordered(&machine.sets, other, label))
-    }
-
-    /// Whether the events that an event with this label may conflict with are in the sequence unless they happen
-    /// after the first one, and have the labels that they have in the execution.
-    fn is_plain(&self, label: Label) -> bool {
-        let is_counted = || {
-            let classes = self.run.clocks.classes_on(label.object());
-            classes.intersects(COUNTED)
+        let Some(position) = self.unchanged else {
+            return self.all_related(label, |other| !ordered(&machine.sets, other, label));
         };
-        self.known.is_none() && label.class() != Class::Wait && !is_counted()
+        // What comes before it is one of its races, or comes before one of them: of what comes before the first
+        // event or happens after it there is none.
+        let first = self.first;
+        let races = clocks.races_of(position).iter();
+        let mut behind = races.take_while(|race| race.first > first);
+        behind.all(|race| self.is_gone(race.first))
     }
 
     #[inline(never)]
@@ -310,17 +304,12 @@ impl<'a> Walk<'a> {
     /// this label touches.
     fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
-        let run = self.run;
-        let objects: &[ObjectId] = match label.class() {
-            Class::Wait => run.machine.sets.get(label.object().0),
-            _ => &own,
-        };
-        let Finished { trace, clocks, .. } = *run;
-        for &object in objects {
+        let Finished { trace, clocks, .. } = *self.run;
+        for &object in touched(self.run, label, &own) {
             if self.is_cut(object) {
                 continue;
             }
-            if clocks.classes_on(object).intersects(COUNTED) {
+            if clocks.is_counted(object) {
                 if !self.all_counted(object, &holds) {
                     return false;
                 }
@@ -378,7 +367,22 @@ impl<'a> Walk<'a> {
             if self.impossible {
                 self.settled &= self.second_is_always_alike();
             }
+            self.unchanged = self.second_at.filter(|&position| {
+                self.label.is_some_and(|label| {
+                    label == self.run.trace.at(position).label
+                        && label.class() != Class::Wait
+                        && !self.run.clocks.is_counted(label.object())
+                })
+            });
         }
         self.label
+    }
+}
+
+/// What an event with this label touches; `own` is the object of the label.
+fn touched<'a>(run: &'a Finished<'_>, label: Label, own: &'a [ObjectId]) -> &'a [ObjectId] {
+    match label.class() {
+        Class::Wait => run.machine.sets.get(label.object().0),
+        _ => own,
     }
 }
