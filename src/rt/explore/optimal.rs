@@ -174,17 +174,19 @@ impl Optimal {
         }
         let known = writes.then_some(&self.reversal);
         let mut walk = Walk::new(run, first, second, known, &mut self.heads);
+        if walk.is_impossible() {
+            return walk.is_settled();
+        }
         let Level { sleep, pending, .. } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
         for &Sleeper { step, label } in sleepers {
-            if walk.is_impossible() || walk.begins_with(step, label) {
+            if walk.begins_with(step, label) || walk.is_impossible() {
                 return walk.is_settled();
             }
         }
         self.behind.path.clear();
         let mut children = self.arena.iter(pending);
-        while let Some(id) = children.next() {
-            let child = self.arena.node(id);
+        while let Some((id, child)) = children.next() {
             if walk.leads_to(child.step, child.label) {
                 if child.children.is_empty() {
                     return walk.is_settled();
@@ -192,8 +194,7 @@ impl Optimal {
                 walk.go_by(child.step.thread);
                 self.behind.path.push(id);
                 children = self.arena.iter(child.children);
-            }
-            if walk.is_impossible() {
+            } else if walk.is_impossible() {
                 return walk.is_settled();
             }
         }
@@ -239,8 +240,8 @@ impl Optimal {
         let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
         let (arena, pending) = (&self.arena, level.pending);
         let lack = self.choices.lack(run, first, step, || {
-            let children = arena.iter(pending).map(|id| arena.node(id));
-            let children = children.map(|child| (child.step, child.children.is_empty()));
+            let children = arena.iter(pending);
+            let children = children.map(|(_, child)| (child.step, child.children.is_empty()));
             let asleep = sleepers.iter().map(|sleeper| (sleeper.step, true));
             let known = asleep.chain(children);
             known.map(|(step, covers)| Known { step, covers })
@@ -269,8 +270,7 @@ impl Behind {
         });
         let mut children = pending;
         for &next in self.path.iter().chain([&NOWHERE]) {
-            for id in arena.iter(children).take_while(|&id| id != next) {
-                let child = arena.node(id);
+            for (_, child) in arena.iter(children).take_while(|&(id, _)| id != next) {
                 self.asleep.push(Sleeper {
                     step: child.step,
                     label: child.label,
@@ -281,7 +281,10 @@ impl Behind {
                 let wakes = |sleeper: &Sleeper| {
                     !sleeper.survives(&run.machine.sets, child.step.thread, child.label)
                 };
-                self.asleep.retain(|sleeper| !wakes(sleeper));
+                // Most steps wake nobody.
+                if self.asleep.iter().any(wakes) {
+                    self.asleep.retain(|sleeper| !wakes(sleeper));
+                }
                 children = child.children;
             }
         }
