@@ -87,7 +87,9 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         heads.resize(run.trace.threads(), UNKNOWN);
         heads.fill(UNKNOWN);
-        let impossible = (second.predecessor).is_some_and(|p| run.clocks.before(first, p));
+        // Nothing comes between the two events of a race.
+        let predecessor = second.predecessor.filter(|_| second.race.is_none());
+        let impossible = predecessor.is_some_and(|p| run.clocks.before(first, p));
         let second_at = second.race.map(|race| run.clocks.races()[race].second);
         Walk {
             run,
@@ -414,19 +416,23 @@ impl<'a> Walk<'a> {
     /// [`Walk::second_label`] for the first time.
     #[inline(never)]
     fn make_label(&mut self) {
-        let state = |object| state_without(self.run, self.first, object);
-        self.label = relabel(self.run, self.second, state);
-        self.impossible = self.label.is_none();
-        if self.impossible {
+        let executed = self.second_at.map(|at| self.run.trace.at(at).label);
+        self.label = match executed {
+            Some(label) if self.second.operation.kind.is_always_alike() => Some(label),
+            _ => {
+                let state = |object| state_without(self.run, self.first, object);
+                relabel(self.run, self.second, state)
+            }
+        };
+        let Some(label) = self.label else {
+            self.impossible = true;
             self.settled &= self.second_is_always_alike();
+            return;
+        };
+        let is_plain = label.class() != Class::Wait && !self.run.clocks.is_counted(label.object());
+        if is_plain && executed == Some(label) {
+            self.unchanged = self.second_at;
         }
-        self.unchanged = self.second_at.filter(|&position| {
-            self.label.is_some_and(|label| {
-                label == self.run.trace.at(position).label
-                    && label.class() != Class::Wait
-                    && !self.run.clocks.is_counted(label.object())
-            })
-        });
     }
 }
 

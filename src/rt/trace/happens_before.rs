@@ -385,13 +385,17 @@ impl HappensBefore {
     #[inline]
     pub(crate) fn join_into(&self, position: u32, clock: &mut [u32]) {
         let row = self.rows[position as usize];
+        let own = &mut clock[row.thread.index()];
+        if *own > row.index {
+            // It has been joined with the clock of this event, or of a later one of its thread.
+            return;
+        }
+        *own = row.index + 1;
         let start = row.start as usize;
         let words = &self.clocks[start..start + row.len as usize];
         for (mine, &word) in clock.iter_mut().zip(words) {
             *mine = (*mine).max(word);
         }
-        let own = &mut clock[row.thread.index()];
-        *own = (*own).max(row.index + 1);
     }
 }
 
