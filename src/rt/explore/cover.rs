@@ -15,10 +15,14 @@
 //! *settled*. Then what it came by lies before the second event in the execution, or is that event
 //! itself and has the same label whatever comes before it.
 
-use crate::rt::trace::NOWHERE;
-use crate::rt::trace::dependency::{CONFLICTING_SLOTS, COUNTED, Class, Label, commutes, ordered};
+mod needed;
+
+pub(super) use needed::Needed;
+
+use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
+use crate::rt::trace::{Event, NOWHERE};
 
 use super::Finished;
 use super::reversal::{Reversal, Second, relabel, state_before, state_without};
@@ -32,11 +36,14 @@ pub(super) struct Walk<'a> {
     second: &'a Second,
     /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
     /// there is none, and [`UNKNOWN`] until it is asked for.
-    heads: &'a mut Vec<u32>,
+    heads: &'a mut [u32],
     /// Whether it has come by the reversed event.
     taken: bool,
     /// The label of the reversed event, once it was asked for.
     label: Option<Label>,
+    /// The position of the second event, if it is known that the reversed event has its label, and that what may
+    /// come before it in the sequence is what does so in the execution.
+    unchanged: Option<u32>,
     /// The sequence, if it is not simply what does not happen after `first`.
     known: Option<&'a Reversal>,
     /// Whether there is no such sequence.
@@ -47,8 +54,8 @@ pub(super) struct Walk<'a> {
     settled: bool,
 }
 
-/// Stands for what has not been looked up.
-const UNKNOWN: u32 = NOWHERE - 1;
+/// Stands for what has not been looked up: no event is before the first one.
+const UNKNOWN: u32 = 0;
 
 /// Leaves out of the sequence what a walk has come by that has left these heads, and the reversed event if it
 /// was `taken`.
@@ -56,8 +63,8 @@ pub(super) fn leave_behind(reversal: &mut Reversal, heads: &[u32], taken: bool) 
     reversal.retain(|item| match item.position {
         NOWHERE => !taken,
         position => {
-            let head = heads[item.step.thread.index()];
-            head == UNKNOWN || position >= head
+            // What is unknown is before all.
+            position >= heads[item.step.thread.index()]
         }
     });
 }
@@ -78,9 +85,11 @@ impl<'a> Walk<'a> {
         known: Option<&'a Reversal>,
         heads: &'a mut Vec<u32>,
     ) -> Walk<'a> {
-        heads.clear();
         heads.resize(run.trace.threads(), UNKNOWN);
-        let impossible = (second.predecessor).is_some_and(|p| run.clocks.before(first, p));
+        heads.fill(UNKNOWN);
+        // Nothing comes between the two events of a race.
+        let predecessor = second.predecessor.filter(|_| second.race.is_none());
+        let impossible = predecessor.is_some_and(|p| run.clocks.before(first, p));
         let second_at = second.race.map(|race| run.clocks.races()[race].second);
         Walk {
             run,
@@ -90,6 +99,7 @@ impl<'a> Walk<'a> {
             heads,
             taken: false,
             label: known.and_then(|known| known.items.last().map(|item| item.label)),
+            unchanged: None,
             known,
             impossible,
             second_at,
@@ -120,13 +130,16 @@ impl<'a> Walk<'a> {
     }
 
     /// The way is what it is because this comes next of a thread.
+    #[inline]
     fn rely_on(&mut self, head: &Head) {
-        let stays = match *head {
+        if !self.settled {
+            return;
+        }
+        self.settled = match *head {
             Head::Event(position) => self.second_at.is_some_and(|second| position < second),
             Head::Second => self.second_is_always_alike(),
             Head::Nothing => false,
         };
-        self.settled &= stays;
     }
 
     /// Whether there turned out to be no such sequence.
@@ -142,13 +155,7 @@ impl<'a> Walk<'a> {
     /// Whether this step, of an event with this label, may come first in the rest of the sequence.
     pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
         let head = self.head(step.thread);
-        let begins = match head {
-            Head::Event(position) => {
-                self.run.trace.at(position).step() == step && self.is_initial(position)
-            }
-            Head::Second => self.second.step == step && self.second_is_initial(),
-            Head::Nothing => self.commutes_with_all(label),
-        };
+        let begins = self.begins_as(&head, step, label);
         if begins {
             self.rely_on(&head);
         }
@@ -158,17 +165,30 @@ impl<'a> Walk<'a> {
     /// [`Walk::begins_with`] for a branch of the tree. The first one that may come first is the way, so it also
     /// hangs on those that may not.
     pub(super) fn leads_to(&mut self, step: Step, label: Label) -> bool {
-        let begins = self.begins_with(step, label);
-        if !begins && self.is_settled() {
-            let head = self.head(step.thread);
-            self.rely_on(&head);
-        }
+        let head = self.head(step.thread);
+        let begins = self.begins_as(&head, step, label);
+        self.rely_on(&head);
         begins
     }
 
-    /// Goes by the first item of the thread, if it has one.
+    /// [`Walk::begins_with`] where this comes first of the step's thread.
+    #[inline(always)]
+    fn begins_as(&mut self, head: &Head, step: Step, label: Label) -> bool {
+        match *head {
+            Head::Event(position) => {
+                let event = self.run.trace.at(position);
+                event.alternative == step.alternative && self.is_initial(position, event)
+            }
+            Head::Second => self.second.step == step && self.second_is_initial(),
+            Head::Nothing => self.commutes_with_all(label),
+        }
+    }
+
+    /// Goes by the first item of the thread, if it has one. Whether the way leads there has been asked.
     pub(super) fn go_by(&mut self, thread: ThreadId) {
-        match self.head(thread) {
+        let head = self.heads.get(thread.index()).copied();
+        debug_assert_ne!(head, Some(UNKNOWN));
+        match self.head_at(head.unwrap_or(NOWHERE), thread) {
             Head::Event(position) => {
                 let next = self.run.trace.at(position).index + 1;
                 let next = self.run.trace.nth_of(thread, next);
@@ -182,6 +202,12 @@ impl<'a> Walk<'a> {
     #[inline]
     fn head(&mut self, thread: ThreadId) -> Head {
         let position = self.event(thread);
+        self.head_at(position, thread)
+    }
+
+    /// What comes first of the thread whose first event is at `position`, or has none.
+    #[inline]
+    fn head_at(&self, position: u32, thread: ThreadId) -> Head {
         if position != NOWHERE {
             Head::Event(position)
         } else if thread == self.second.step.thread && !self.taken {
@@ -204,14 +230,24 @@ impl<'a> Walk<'a> {
     /// [`Walk::event`] for the first time.
     #[inline(never)]
     fn look_up(&mut self, thread: ThreadId) -> u32 {
-        let head = self.item(self.run.trace.next_of(thread, self.first));
+        let positions = self.run.trace.positions_of(thread);
+        // Many threads have not begun.
+        let next = match positions.first() {
+            Some(&start) if start > self.first => 0,
+            _ => positions.partition_point(|&p| p <= self.first),
+        };
+        let head = self.item(positions.get(next).copied());
         self.heads[thread.index()] = head;
         head
     }
 
     /// The position, which is behind the first event, if it is one in the sequence.
+    #[inline]
     fn item(&self, position: Option<u32>) -> u32 {
-        position.filter(|&p| self.is_item(p)).unwrap_or(NOWHERE)
+        match position {
+            Some(position) if self.is_item(position) => position,
+            _ => NOWHERE,
+        }
     }
 
     /// Whether the event at `position`, which is behind the first one, is in the sequence.
@@ -241,20 +277,29 @@ impl<'a> Walk<'a> {
     /// must not happen after the first one.
     #[inline(always)]
     fn is_gone(&mut self, position: u32) -> bool {
-        position < self.first || position < self.event(self.run.trace.at(position).thread)
+        position < self.first || self.is_passed(position)
     }
 
-    fn is_initial(&mut self, position: u32) -> bool {
+    /// [`Walk::is_gone`] for an event behind the first one.
+    #[inline(never)]
+    fn is_passed(&mut self, position: u32) -> bool {
+        position < self.event(self.run.trace.at(position).thread)
+    }
+
+    /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread
+    /// there.
+    #[inline(always)]
+    fn is_initial(&mut self, position: u32, event: &Event) -> bool {
         let Finished { trace, clocks, .. } = *self.run;
-        (clocks.races_of(position).iter()).all(|race| self.is_gone(race.first))
-            && trace.predecessor(position).is_none_or(|p| self.is_gone(p))
+        let mut races = clocks.races_of(position).iter();
+        races.all(|race| self.is_gone(race.first))
+            && (event.previous != NOWHERE
+                || trace.predecessor(position).is_none_or(|p| self.is_gone(p)))
     }
 
     /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has no more items
     /// before it, so the way has come by the event directly before it, and by all that happens before that one.
-    #[inline(never)]
     fn second_is_initial(&mut self) -> bool {
-        let trace = self.run.trace;
         let Operation { object, kind } = self.second.operation;
         if self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
             return true;
@@ -262,47 +307,55 @@ impl<'a> Walk<'a> {
         let Some(label) = self.second_label() else {
             return false;
         };
-        let run = self.run;
-        let sets = &run.machine.sets;
-        // If it has the label that it has in the execution, what conflicts with it there happens after it
-        // there, and so after the first event.
-        let alike = |&position: &u32| trace.at(position).label == label;
-        let end = self.second_at.filter(alike).unwrap_or(NOWHERE);
-        self.all_related(label, end, |other| !ordered(sets, other, label))
+        let Some(position) = self.unchanged else {
+            return self.is_before_all(label);
+        };
+        // What comes before it is one of its races, or comes before one of them: of what comes before the first
+        // event or happens after it there is none.
+        let first = self.first;
+        let races = self.run.clocks.races_of(position).iter();
+        let mut behind = races.take_while(|race| race.first > first);
+        behind.all(|race| self.is_gone(race.first))
+    }
+
+    /// Whether nothing in the rest of the sequence comes before an event with this label.
+    #[inline(never)]
+    fn is_before_all(&mut self, label: Label) -> bool {
+        let sets = &self.run.machine.sets;
+        self.all_related(label, |other| !ordered(sets, other, label))
+    }
+
+    fn commutes_with_all(&mut self, label: Label) -> bool {
+        // The label of the reversed event is only made if it matters; once it is known it is asked first.
+        let second = self.label.filter(|_| !self.taken);
+        second.is_none_or(|second| commutes(&self.run.machine.sets, label, second))
+            && self.commutes_with_items(label)
+            && (self.taken || second.is_some() || self.commutes_with_second(label))
     }
 
     #[inline(never)]
-    fn commutes_with_all(&mut self, label: Label) -> bool {
-        let run = self.run;
-        let sets = &run.machine.sets;
-        // The label of the reversed event is only made if it matters; once it is known it is asked first.
-        if let Some(second) = self.label
-            && !self.taken
-            && !commutes(sets, label, second)
-        {
-            return false;
-        }
-        if !self.all_related(label, NOWHERE, |other| commutes(sets, label, other)) {
-            return false;
-        }
-        self.taken || (self.second_label()).is_some_and(|second| commutes(sets, label, second))
+    fn commutes_with_items(&mut self, label: Label) -> bool {
+        let sets = &self.run.machine.sets;
+        self.all_related(label, |other| commutes(sets, label, other))
     }
 
-    /// Whether `holds` of the label of each event in the rest of the sequence that is before `end` and
-    /// touches what an event with this label touches.
-    fn all_related(&mut self, label: Label, end: u32, holds: impl Fn(Label) -> bool) -> bool {
+    /// Whether the reversed event, whose label has not been made yet, commutes with a step that has this label.
+    #[inline(never)]
+    fn commutes_with_second(&mut self, label: Label) -> bool {
+        let second = self.second_label();
+        second.is_some_and(|second| commutes(&self.run.machine.sets, label, second))
+    }
+
+    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
+    /// this label touches.
+    fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
-        let run = self.run;
-        let objects: &[ObjectId] = match label.class() {
-            Class::Wait => run.machine.sets.get(label.object().0),
-            _ => &own,
-        };
-        let Finished { trace, clocks, .. } = *run;
-        for &object in objects {
+        let Finished { trace, clocks, .. } = *self.run;
+        for &object in touched(self.run, label, &own) {
             if self.is_cut(object) {
                 continue;
             }
-            if clocks.classes_on(object).intersects(COUNTED) {
+            if clocks.is_counted(object) {
                 if !self.all_counted(object, &holds) {
                     return false;
                 }
@@ -315,8 +368,7 @@ impl<'a> Walk<'a> {
             let first = self.first;
             // What is cheap is asked first.
             let against = |position| {
-                position < end
-                    && !holds(trace.at(position).label)
+                !holds(trace.at(position).label)
                     && self.is_item(position)
                     && !self.is_gone(position)
             };
@@ -353,15 +405,41 @@ impl<'a> Walk<'a> {
     }
 
     /// The label that the reversed event has in the sequence.
+    #[inline]
     pub(super) fn second_label(&mut self) -> Option<Label> {
         if self.label.is_none() {
-            let state = |object| state_without(self.run, self.first, object);
-            self.label = relabel(self.run, self.second, state);
-            self.impossible = self.label.is_none();
-            if self.impossible {
-                self.settled &= self.second_is_always_alike();
-            }
+            self.make_label();
         }
         self.label
+    }
+
+    /// [`Walk::second_label`] for the first time.
+    #[inline(never)]
+    fn make_label(&mut self) {
+        let executed = self.second_at.map(|at| self.run.trace.at(at).label);
+        self.label = match executed {
+            Some(label) if self.second.operation.kind.is_always_alike() => Some(label),
+            _ => {
+                let state = |object| state_without(self.run, self.first, object);
+                relabel(self.run, self.second, state)
+            }
+        };
+        let Some(label) = self.label else {
+            self.impossible = true;
+            self.settled &= self.second_is_always_alike();
+            return;
+        };
+        let is_plain = label.class() != Class::Wait && !self.run.clocks.is_counted(label.object());
+        if is_plain && executed == Some(label) {
+            self.unchanged = self.second_at;
+        }
+    }
+}
+
+/// What an event with this label touches; `own` is the object of the label.
+fn touched<'a>(run: &'a Finished<'_>, label: Label, own: &'a [ObjectId]) -> &'a [ObjectId] {
+    match label.class() {
+        Class::Wait => run.machine.sets.get(label.object().0),
+        _ => own,
     }
 }

@@ -27,7 +27,7 @@ use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::{Choices, Known, Lack};
-use super::cover::{Walk, leave_behind};
+use super::cover::{Needed, Walk, leave_behind};
 use super::driver::Plan;
 use super::reversal::{Item, Reversal, Second, pairs};
 use super::sleep::Sleeper;
@@ -46,10 +46,8 @@ pub(crate) struct Optimal {
     reversal: Reversal,
     /// The scratch of [`Walk`].
     heads: Vec<u32>,
-    /// The nodes by which the last walk has come.
-    path: Vec<NodeId>,
-    /// Who will be asleep behind them, unless the sequence wakes them.
-    asleep: Vec<Sleeper>,
+    behind: Behind,
+    needed: Needed,
     /// For each race of the execution whether its reversal is covered whatever comes behind the race.
     settled: Vec<bool>,
     choices: Choices,
@@ -58,6 +56,15 @@ pub(crate) struct Optimal {
     started: bool,
     /// The steps up to `next` that another process has made, if this one has made none yet.
     elsewhere: Vec<(Step, Option<Label>)>,
+}
+
+/// How far the last walk has come.
+#[derive(Default)]
+struct Behind {
+    /// The nodes by which it has come.
+    path: Vec<NodeId>,
+    /// Who will be asleep behind them, unless the sequence wakes them.
+    asleep: Vec<Sleeper>,
 }
 
 /// A point of the current execution.
@@ -96,8 +103,8 @@ impl Optimal {
             arena: Arena::new(),
             reversal: Reversal::default(),
             heads: Vec::new(),
-            path: Vec::new(),
-            asleep: Vec::new(),
+            behind: Behind::default(),
+            needed: Needed::default(),
             settled: Vec::new(),
             choices: Choices::default(),
             next: None,
@@ -167,25 +174,27 @@ impl Optimal {
         }
         let known = writes.then_some(&self.reversal);
         let mut walk = Walk::new(run, first, second, known, &mut self.heads);
-        let (from, to) = self.levels[first as usize].sleep;
-        for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
-            if walk.is_impossible() || walk.begins_with(step, label) {
+        if walk.is_impossible() {
+            return walk.is_settled();
+        }
+        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
+        for &Sleeper { step, label } in sleepers {
+            if walk.begins_with(step, label) || walk.is_impossible() {
                 return walk.is_settled();
             }
         }
-        self.path.clear();
-        let mut children = self.arena.iter(self.levels[first as usize].pending);
-        while let Some(id) = children.next() {
-            let child = self.arena.node(id);
+        self.behind.path.clear();
+        let mut children = self.arena.iter(pending);
+        while let Some((id, child)) = children.next() {
             if walk.leads_to(child.step, child.label) {
                 if child.children.is_empty() {
                     return walk.is_settled();
                 }
                 walk.go_by(child.step.thread);
-                self.path.push(id);
+                self.behind.path.push(id);
                 children = self.arena.iter(child.children);
-            }
-            if walk.is_impossible() {
+            } else if walk.is_impossible() {
                 return walk.is_settled();
             }
         }
@@ -194,25 +203,29 @@ impl Optimal {
         if walk.is_impossible() {
             return walk.is_settled();
         }
-        let taken = walk.has_taken_second();
         let settled_at = walk.settled_at();
-        if !writes && !self.reversal.build(run, first, second, label) {
-            return false;
-        }
-        leave_behind(&mut self.reversal, &self.heads, taken);
-        self.put_to_sleep(run, first);
-        self.reversal.trim(run, &self.asleep);
-        let mut parent = self.path.last().copied();
+        (self.behind).put_to_sleep(run, first, sleepers, (&self.arena, pending));
+        let items = if walk.gather(&self.behind.asleep, &mut self.needed) {
+            &self.needed.items
+        } else {
+            let taken = walk.has_taken_second();
+            if !writes && !self.reversal.build(run, first, second, label) {
+                return false;
+            }
+            leave_behind(&mut self.reversal, &self.heads, taken);
+            self.reversal.trim(run, &self.behind.asleep);
+            &self.reversal.items
+        };
+        let mut parent = self.behind.path.last().copied();
         let pending = &mut self.levels[first as usize].pending;
-        for item in &self.reversal.items {
+        for item in items {
             parent = Some(match parent {
                 Some(parent) => self.arena.push_child(parent, item.step, item.label),
                 None => self.arena.push(pending, item.step, item.label),
             });
         }
         let before = |item: &Item, at| item.position < at || item.position == NOWHERE;
-        let mut items = self.reversal.items.iter();
-        settled_at.is_some_and(|at| items.all(|item| before(item, at)))
+        settled_at.is_some_and(|at| items.iter().all(|item| before(item, at)))
     }
 }
 
@@ -227,8 +240,8 @@ impl Optimal {
         let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
         let (arena, pending) = (&self.arena, level.pending);
         let lack = self.choices.lack(run, first, step, || {
-            let children = arena.iter(pending).map(|id| arena.node(id));
-            let children = children.map(|child| (child.step, child.children.is_empty()));
+            let children = arena.iter(pending);
+            let children = children.map(|(_, child)| (child.step, child.children.is_empty()));
             let asleep = sleepers.iter().map(|sleeper| (sleeper.step, true));
             let known = asleep.chain(children);
             known.map(|(step, covers)| Known { step, covers })
@@ -236,34 +249,42 @@ impl Optimal {
         level.settled = self.choices.all();
         lack
     }
+}
 
-    /// Finds out who will be asleep behind `path` in the tree at `first`: who is now, who goes to sleep
-    /// because of the steps that come before those of the path, and was not woken by them.
-    fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
-        let Level { sleep, pending, .. } = self.levels[first as usize];
+impl Behind {
+    /// Finds out who will be asleep behind `path` in this tree, which is at `first`: the sleepers there,
+    /// who goes to sleep because of the steps that come before those of the path, and was not woken by them.
+    fn put_to_sleep(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        sleepers: &[Sleeper],
+        (arena, pending): (&Arena, List),
+    ) {
         let e = run.trace.at(first);
         self.asleep.clear();
-        self.asleep
-            .extend_from_slice(&self.sleepers[sleep.0 as usize..sleep.1 as usize]);
+        self.asleep.extend_from_slice(sleepers);
         self.asleep.push(Sleeper {
             step: e.step(),
             label: e.label,
         });
         let mut children = pending;
         for &next in self.path.iter().chain([&NOWHERE]) {
-            for id in self.arena.iter(children).take_while(|&id| id != next) {
-                let child = self.arena.node(id);
+            for (_, child) in arena.iter(children).take_while(|&(id, _)| id != next) {
                 self.asleep.push(Sleeper {
                     step: child.step,
                     label: child.label,
                 });
             }
             if next != NOWHERE {
-                let child = self.arena.node(next);
+                let child = arena.node(next);
                 let wakes = |sleeper: &Sleeper| {
                     !sleeper.survives(&run.machine.sets, child.step.thread, child.label)
                 };
-                self.asleep.retain(|sleeper| !wakes(sleeper));
+                // Most steps wake nobody.
+                if self.asleep.iter().any(wakes) {
+                    self.asleep.retain(|sleeper| !wakes(sleeper));
+                }
                 children = child.children;
             }
         }

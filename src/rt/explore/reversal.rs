@@ -445,13 +445,8 @@ impl Reversal {
             if carries_count(item.label.class()) && !self.counted.contains(&object) {
                 self.counted.push(object);
             }
-            let threads = (0..run.trace.threads() as u32).map(ThreadId);
             if item.position != NOWHERE {
-                for thread in threads {
-                    let known = run.clocks.clock(item.position, thread);
-                    let needed = &mut self.clock[thread.index()];
-                    *needed = known.max(*needed);
-                }
+                run.clocks.join_into(item.position, &mut self.clock);
                 continue;
             }
             for earlier in 0..at {

@@ -71,15 +71,17 @@ impl Arena {
     }
 
     /// The siblings of a list, in order.
-    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = NodeId> {
+    #[inline]
+    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = (NodeId, &Node)> {
         let mut next = list.first;
         std::iter::from_fn(move || {
             let id = next;
             if id == NOWHERE {
                 return None;
             }
-            next = self.node(id).next;
-            Some(id)
+            let node = self.node(id);
+            next = node.next;
+            Some((id, node))
         })
     }
 
@@ -127,7 +129,7 @@ impl Arena {
     /// The nodes of a tree, each before its children.
     pub(crate) fn save(&self, roots: List) -> Vec<SavedNode> {
         let mut saved = Vec::new();
-        let mut open: Vec<(NodeId, u32)> = self.iter(roots).map(|root| (root, 0)).collect();
+        let mut open: Vec<(NodeId, u32)> = self.iter(roots).map(|(root, _)| (root, 0)).collect();
         open.reverse();
         while let Some((id, depth)) = open.pop() {
             let Node {
@@ -138,7 +140,7 @@ impl Arena {
             } = *self.node(id);
             saved.push(SavedNode { step, label, depth });
             let start = open.len();
-            open.extend(self.iter(children).map(|child| (child, depth + 1)));
+            open.extend(self.iter(children).map(|(child, _)| (child, depth + 1)));
             open[start..].reverse();
         }
         saved

@@ -15,8 +15,8 @@
 //! component, which is its index.
 
 use super::dependency::{
-    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, Class, Classes, Label, ReadSets, SLOTS, changes_value,
-    ordered,
+    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, SLOTS,
+    changes_value, ordered,
 };
 use super::id::{ObjectId, ThreadId};
 use super::{NOWHERE, Trace};
@@ -373,6 +373,29 @@ impl HappensBefore {
             events: Vec::new(),
         };
         self.objects.resize(object.index() + 1, empty);
+    }
+
+    /// Whether labels on `object` have counts, which depend on what happened to it before.
+    #[inline]
+    pub(crate) fn is_counted(&self, object: ObjectId) -> bool {
+        self.classes_on(object).intersects(COUNTED)
+    }
+
+    /// Joins the clock of the event at `position` into `clock`, which has room for all threads.
+    #[inline]
+    pub(crate) fn join_into(&self, position: u32, clock: &mut [u32]) {
+        let row = self.rows[position as usize];
+        let own = &mut clock[row.thread.index()];
+        if *own > row.index {
+            // It has been joined with the clock of this event, or of a later one of its thread.
+            return;
+        }
+        *own = row.index + 1;
+        let start = row.start as usize;
+        let words = &self.clocks[start..start + row.len as usize];
+        for (mine, &word) in clock.iter_mut().zip(words) {
+            *mine = (*mine).max(word);
+        }
     }
 }
 

@@ -1,0 +1,139 @@
+//! What of a sequence has to be planned?
+//!
+//! That is what `Reversal::trim` leaves of it, a handful of items. They can be told like whether the sequence
+//! is covered, without making it: who wakes a sleeper is looked for among the events on its object, and
+//! what comes before an event is in its clock.
+//!
+//! That goes if the items have the labels of their events, so that none has a count, and if what comes before
+//! the reversed event is what does so in the execution. Otherwise the sequence is made.
+
+use crate::rt::trace::NOWHERE;
+use crate::rt::trace::dependency::{Label, commutes};
+use crate::rt::trace::id::ThreadId;
+
+use super::super::Finished;
+use super::super::reversal::Item;
+use super::super::sleep::Sleeper;
+use super::{Walk, touched};
+
+/// What has to be planned; the buffer is used again and again.
+#[derive(Default, Debug)]
+pub(in crate::rt::explore) struct Needed {
+    /// In order; the reversed event is the last, if it is among them.
+    pub(in crate::rt::explore) items: Vec<Item>,
+    /// For each thread how many of its events are needed; the scratch of one call.
+    clock: Vec<u32>,
+}
+
+impl Walk<'_> {
+    /// Tells what has to be planned of the rest of the sequence, which must wake those who are `asleep`. False
+    /// if the sequence must be made to tell.
+    pub(in crate::rt::explore) fn gather(
+        &mut self,
+        asleep: &[Sleeper],
+        needed: &mut Needed,
+    ) -> bool {
+        let (Some(second_at), Some(label)) = (self.unchanged, self.label) else {
+            return false;
+        };
+        let (trace, clocks) = (self.run.trace, self.run.clocks);
+        let Needed { items, clock } = needed;
+        items.clear();
+        clock.clear();
+        clock.resize(trace.threads(), 0);
+        if !self.taken {
+            clocks.join_into(second_at, clock);
+            // Not the second event itself, which happens after the first one.
+            clock[self.second.step.thread.index()] -= 1;
+        }
+        // Several often sleep with the same label.
+        let mut last = None;
+        for sleeper in asleep {
+            let found = match last {
+                Some((label, found)) if label == sleeper.label => Some(found),
+                _ => self.first_against(sleeper.label),
+            };
+            let Some(found) = found else {
+                return false;
+            };
+            last = Some((sleeper.label, found));
+            let thread = sleeper.step.thread;
+            let waker = found.min(self.event(thread));
+            if waker != NOWHERE {
+                clocks.join_into(waker, clock);
+            } else if self.taken
+                || thread != self.second.step.thread
+                    && commutes(&self.run.machine.sets, sleeper.label, label)
+            {
+                return false;
+            }
+        }
+        for (thread, &end) in clock.iter().enumerate() {
+            let thread = ThreadId(thread as u32);
+            let events = &trace.positions_of(thread)[..end as usize];
+            for &position in events.iter().rev() {
+                if self.is_gone(position) {
+                    break;
+                }
+                let event = trace.at(position);
+                if clocks.is_counted(event.operation.object) {
+                    return false;
+                }
+                items.push(Item {
+                    step: event.step(),
+                    label: event.label,
+                    position,
+                });
+            }
+        }
+        items.sort_unstable_by_key(|item| item.position);
+        if !self.taken {
+            items.push(Item {
+                step: self.second.step,
+                label,
+                position: NOWHERE,
+            });
+        }
+        true
+    }
+
+    /// The position of the first event in the rest of the sequence that does not commute with a step that has this
+    /// label, or [`NOWHERE`]; `None` if it cannot be told.
+    fn first_against(&mut self, label: Label) -> Option<u32> {
+        let Finished {
+            trace,
+            clocks,
+            machine,
+            ..
+        } = *self.run;
+        let own = [label.object()];
+        let mut found = NOWHERE;
+        for &object in touched(self.run, label, &own) {
+            if clocks.is_counted(object) {
+                return None;
+            }
+            if self.is_cut(object) {
+                continue;
+            }
+            let (_, later) = clocks.split_on(object, self.first);
+            for &position in later {
+                if position >= found {
+                    break;
+                }
+                let other = trace.at(position).label;
+                if commutes(&machine.sets, label, other) {
+                    continue;
+                }
+                if !self.is_item(position) {
+                    if other.is_total_on(object) {
+                        // Everything behind this one happens after it, and so after the first event.
+                        break;
+                    }
+                } else if !self.is_gone(position) {
+                    found = position;
+                }
+            }
+        }
+        Some(found)
+    }
+}
