@@ -36,6 +36,19 @@ impl<A> Tracking<A> {
 }
 
 impl<A: GlobalAlloc> Tracking<A> {
+    /// A block of the inner allocator.
+    ///
+    /// # Safety
+    ///
+    /// The contract of `alloc` holds.
+    #[inline(never)]
+    unsafe fn alloc_anew(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract.
+        let start = unsafe { self.inner.alloc(layout) };
+        heap::allocated(start, layout, || self.kept(start, layout));
+        start
+    }
+
     /// What tells the allocator from others.
     #[inline]
     fn allocator(&self) -> *const () {
@@ -73,19 +86,15 @@ unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: 
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        heap::entered();
-        if let Some(start) = heap::instead(layout, self.allocator()) {
-            return start;
+        match heap::instead(layout, self.allocator()) {
+            Some(start) => start,
+            // SAFETY: the caller keeps the contract of `alloc`.
+            None => unsafe { self.alloc_anew(layout) },
         }
-        // SAFETY: the caller keeps the contract of `alloc`.
-        let start = unsafe { self.inner.alloc(layout) };
-        heap::allocated(start, layout, || self.kept(start, layout));
-        start
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        heap::entered();
         if let Some(start) = heap::instead(layout, self.allocator()) {
             // SAFETY: the block has that size, and nobody else has it.
             unsafe { start.write_bytes(0, layout.size()) };
@@ -99,7 +108,6 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
 
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        heap::entered();
         let now = heap::freed(start, layout, || self.kept(start, layout));
         if now {
             // SAFETY: the caller keeps the contract of `dealloc`.

@@ -167,7 +167,15 @@ impl<T> Drop for Share<T> {
 
 impl<T> Packet<T> {
     /// Gives one of the two shares up.
+    #[inline]
     fn give_up(&self) {
+        if let Some(site) = self.counted {
+            self.release(site);
+        }
+    }
+
+    /// Gives one of the two shares up, which is a visible operation.
+    fn release(&self, site: &'static Location<'static>) {
         /// Does so even if the announcement does not return.
         struct GiveUp<'a, T>(&'a Packet<T>);
         impl<T> Drop for GiveUp<'_, T> {
@@ -179,7 +187,7 @@ impl<T> Packet<T> {
             }
         }
         let shares = self.shares.load(Relaxed);
-        if let (Some(site), 1..) = (self.counted, shares) {
+        if shares > 0 {
             let _give_up = GiveUp(self);
             let target = Target {
                 address: self.shares.as_ptr().addr(),
@@ -214,6 +222,7 @@ impl<T> Packet<T> {
 }
 
 impl<T> Drop for Packet<T> {
+    #[inline]
     fn drop(&mut self) {
         if let (Some(Err(_)), Some(scope)) = (self.result.get_mut().take(), &self.scope) {
             scope.note_panic();

@@ -86,9 +86,7 @@ impl Builder {
         T: Send + 'static,
     {
         // SAFETY: the closure and what it returns live for ever.
-        let mut handle = unsafe { self.spawn_unchecked(f) }?;
-        handle.nothing = unit::<T>;
-        Ok(handle)
+        unsafe { self.start(f, None, unit::<T>) }
     }
 
     /// Spawns a thread that may use what does not live for ever.
@@ -109,7 +107,7 @@ impl Builder {
         T: Send,
     {
         // SAFETY: the caller's contract is this function's.
-        unsafe { self.start(f, None) }
+        unsafe { self.start(f, None, || None) }
     }
 
     /// Spawns a thread in a scope.
@@ -129,18 +127,25 @@ impl Builder {
     {
         // SAFETY: the scope does not end, neither by returning nor by unwinding, before each member
         // has dropped its closure and its share of the packet.
-        let handle = unsafe { self.start(f, Some(scope.members())) }?;
+        let handle = unsafe { self.start(f, Some(scope.members()), || None) }?;
         if let Running::Modelled(id) = handle.running {
             scope.members().add(id);
         }
         Ok(ScopedJoinHandle::new(handle))
     }
 
+    /// Spawns the thread. If it is ended together with its execution, it returns what `nothing` gives.
+    ///
     /// # Safety
     ///
     /// As [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as a join.
     #[track_caller]
-    unsafe fn start<F, T>(self, f: F, scope: Option<&Arc<Members>>) -> io::Result<JoinHandle<T>>
+    unsafe fn start<F, T>(
+        self,
+        f: F,
+        scope: Option<&Arc<Members>>,
+        nothing: fn() -> Option<T>,
+    ) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send,
         T: Send,
@@ -155,7 +160,7 @@ impl Builder {
                 thread: Thread(Which::Real(handle.thread().clone())),
                 running: Running::Real(handle),
                 packet,
-                nothing: || None,
+                nothing,
             });
         }
         let name: Option<Arc<str>> = self.name.map(Arc::from);
@@ -170,7 +175,7 @@ impl Builder {
             thread,
             running,
             packet,
-            nothing: || None,
+            nothing,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Which heap block does an address belong to, and what is its name?
 //!
 //! A [`Heap`] knows the live blocks that the threads of a model have allocated in this execution. It
-//! hears of them from the tracking allocator (`dpor::alloc::Tracking`), which calls [`entered`],
+//! hears of them from the tracking allocator (`dpor::alloc::Tracking`), which calls [`instead`],
 //! [`allocated`], [`freed`] and [`reallocated`] for every block of the process; they find the heap of their OS
 //! thread in a thread-local pointer, set for the length of an exploration by [`Heap::attach`] and
 //! null everywhere else.
@@ -38,24 +38,27 @@
 //! [`Heap::reset`] makes a new one.
 
 use std::alloc::Layout;
-use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
 
 use super::coroutine::leave_room;
-use crate::rt::trace::{NOWHERE, verdict};
+use crate::rt::trace::NOWHERE;
 
 mod blocks;
+mod counters;
 mod kept;
 mod stock;
+mod watched;
 
 pub(crate) use blocks::Block;
-use blocks::Blocks;
+use blocks::{Blocks, Listing};
+use counters::Counters;
 pub(crate) use kept::Kept;
 use kept::Queue;
 use stock::Stock;
+pub(crate) use watched::Watched;
 
 /// When is the memory of a block given back?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,15 +81,6 @@ pub(crate) enum Fault {
     Inside(Block, usize),
 }
 
-/// What one block's life looked like, if it was watched.
-#[derive(Debug, Default)]
-pub(crate) struct Watched {
-    name: Option<verdict::Block>,
-    pub(crate) allocated: Option<Backtrace>,
-    pub(crate) freed: Option<Backtrace>,
-    pub(crate) again: Option<Backtrace>,
-}
-
 /// The heap blocks of one exploration. One per OS thread can be attached at a time.
 pub(crate) struct Heap {
     recording: Cell<bool>,
@@ -107,21 +101,9 @@ struct State {
     stock: Stock,
     fault: Option<Fault>,
     watched: Watched,
-    /// By thread.
-    counters: Vec<Counter>,
+    counters: Counters,
     /// The memory that was freed since the object table last asked.
     freed: Vec<(usize, usize)>,
-    /// How often the heap was reset.
-    execution: u64,
-}
-
-/// How many blocks of each layout a thread has allocated since its last event.
-#[derive(Default)]
-struct Counter {
-    execution: u64,
-    events: u32,
-    /// Few layouts are in use between two events, so a list is faster than a map.
-    layouts: Vec<(Layout, u32)>,
 }
 
 impl Heap {
@@ -169,8 +151,8 @@ impl Heap {
         self.thread.set((0, 0));
         self.some_freed.set(false);
         let mut state = self.state.take().unwrap_or_default();
-        state.execution += 1;
         state.blocks.clear();
+        state.counters.clear();
         state.fault = None;
         state.freed.clear();
         self.state.set(Some(state));
@@ -178,23 +160,16 @@ impl Heap {
 
     /// Gives back what was freed and cannot be handed out again.
     fn give_back(&self) {
-        self.with(|state| state.stock.end());
-        while let Some(kept) = self.with(|state| state.kept.pop()).flatten() {
+        self.with(|state| {
+            let blocks = &state.blocks;
+            let is_free = |kept: &Kept, listing: &Listing| {
+                blocks.is_gone(kept.start.addr(), kept.layout.size(), listing)
+            };
+            state.stock.end(is_free);
+        });
+        while let Some(kept) = self.with(State::pop_kept).flatten() {
             kept.release();
         }
-    }
-
-    /// Notes, from now on, who allocates and frees the block with this name.
-    pub(crate) fn watch(&self, name: verdict::Block) {
-        self.watching.set(true);
-        self.with(|state| state.watched.name = Some(name));
-    }
-
-    /// What was noted of the block that was watched.
-    pub(crate) fn take_watched(&self) -> Watched {
-        self.watching.set(false);
-        self.with(|state| mem::take(&mut state.watched))
-            .unwrap_or_default()
     }
 
     /// The first free of this execution that must not be.
@@ -233,6 +208,18 @@ impl Heap {
     /// will report when it is freed.
     pub(crate) fn find(&self, address: usize) -> Option<Block> {
         self.with(|state| state.blocks.find(address)).flatten()
+    }
+
+    /// Whether [`Heap::find`] certainly finds a block with this start and size for the address, and it is the one that
+    /// `is_it` is asked about. If so, it counts as found.
+    #[inline]
+    pub(crate) fn is_still(
+        &self,
+        address: usize,
+        block: (usize, usize),
+        is_it: impl FnOnce(&Block) -> bool,
+    ) -> bool {
+        self.with(|state| state.blocks.is_still(address, block, is_it)) == Some(true)
     }
 
     /// How many blocks are live.
@@ -300,18 +287,14 @@ impl Heap {
     }
 
     /// A block that the execution before has freed, if user code asks for such a one.
-    #[inline]
+    #[inline(never)]
     fn hand_out(&self, layout: Layout, allocator: *const ()) -> Option<*mut u8> {
         if !self.recording.get() {
             return None;
         }
         let by = self.thread.get();
-        let taken = self.with(|state| {
-            let (start, stocked) = state.stock.take(layout, allocator)?;
-            Some((start, state.list(start.addr(), layout, by, stocked)))
-        });
-        let (start, block) = taken.flatten()?;
-        self.look(&block, |watched| &mut watched.allocated);
+        let start = self.with(|state| state.hand_out(layout, allocator, by))??;
+        self.look_at(start.addr(), layout, |watched| &mut watched.allocated);
         Some(start)
     }
 
@@ -319,13 +302,15 @@ impl Heap {
     fn note_allocated(&self, start: usize, layout: Layout, kept: impl FnOnce() -> Option<Kept>) {
         if self.recording.get() && start != 0 {
             let by = self.thread.get();
-            let made = self.with(|state| {
-                let stocked = kept().map_or(NOWHERE, |kept| state.stock.add(kept));
-                state.list(start, layout, by, stocked)
+            self.with(|state| {
+                let shelf = kept().map_or(NOWHERE, |kept| state.stock.add(kept));
+                let block = state.named(start, layout, by, shelf);
+                let listing = state.blocks.insert(block);
+                if shelf != NOWHERE {
+                    state.stock.note_listing(shelf, listing);
+                }
             });
-            if let Some(block) = made {
-                self.look(&block, |watched| &mut watched.allocated);
-            }
+            self.look_at(start, layout, |watched| &mut watched.allocated);
         }
     }
 
@@ -334,25 +319,39 @@ impl Heap {
     fn note_freed(&self, start: usize, layout: Layout) -> Free {
         let by = self.thread.get();
         let freed = self.with(|state| {
+            let (found, shelf) = state.blocks.end(start, layout, by)?;
+            if found {
+                state.note_gone(start, layout.size());
+                self.some_freed.set(true);
+            }
+            if shelf == NOWHERE {
+                return Some(Free::AtTheEnd);
+            }
+            state.stock.put_back(shelf);
+            Some(Free::NotNow)
+        });
+        match freed {
+            Some(Some(free)) => {
+                self.look_at(start, layout, Watched::next_free);
+                free
+            }
+            Some(None) => self.note_odd_free(start, layout, by),
+            None => Free::Now,
+        }
+    }
+
+    /// [`Heap::note_freed`] for what is no live block with this layout.
+    #[inline(never)]
+    fn note_odd_free(&self, start: usize, layout: Layout, by: (u32, u32)) -> Free {
+        let freed = self.with(|state| {
             if let Some(block) = state.blocks.bury(start, layout.size(), by) {
-                if !block.has(layout) && !self.recording.get() {
+                if !self.recording.get() {
                     // Another OS thread has freed it, and the runtime has got its memory.
                     state.blocks.remove(start, layout.size());
                     return (Free::Now, None);
                 }
                 if block.found {
                     state.freed.push((start, layout.size()));
-                    self.some_freed.set(true);
-                }
-                if block.has(layout) {
-                    let free = match block.stocked {
-                        NOWHERE => Free::AtTheEnd,
-                        at => {
-                            state.stock.put_back(layout.size(), at);
-                            Free::NotNow
-                        }
-                    };
-                    return (free, Some(block));
                 }
                 state.fault.get_or_insert(Fault::Layout(block, layout));
                 self.some_freed.set(true);
@@ -382,28 +381,9 @@ impl Heap {
         });
         let (free, block) = freed.unwrap_or((Free::Now, None));
         if let Some(block) = block {
-            self.look(&block, |watched| match watched.freed {
-                None => &mut watched.freed,
-                Some(_) => &mut watched.again,
-            });
+            self.look(&block, Watched::next_free);
         }
         free
-    }
-
-    /// Notes who is at work, if this is the block that is watched.
-    #[inline]
-    fn look(&self, block: &Block, slot: impl FnOnce(&mut Watched) -> &mut Option<Backtrace>) {
-        if !self.watching.get() || std::thread::panicking() {
-            return;
-        }
-        let is_watched = |state: &mut State| state.watched.name == Some(block.name());
-        if self.with(is_watched) == Some(true) {
-            // Making it allocates. Nothing of that is the model's.
-            let recording = self.record(false);
-            let trace = Backtrace::force_capture();
-            self.with(|state| *slot(&mut state.watched) = Some(trace));
-            self.record(recording);
-        }
     }
 
     /// Keeps a freed block until the execution has ended.
@@ -427,16 +407,48 @@ impl Drop for Heap {
 }
 
 impl State {
-    /// Lists a block that a thread, which has performed so many events, has allocated.
+    /// Hands out a block that is in stock to a thread that has performed so many events.
     #[inline]
-    fn list(&mut self, start: usize, layout: Layout, by: (u32, u32), stocked: u32) -> Block {
-        let nth = self.count(by.0, by.1, layout);
-        let block = Block {
-            stocked,
+    fn hand_out(
+        &mut self,
+        layout: Layout,
+        allocator: *const (),
+        by: (u32, u32),
+    ) -> Option<*mut u8> {
+        let taken = self.stock.take(layout, allocator)?;
+        let nth = self.counters.next(by, layout);
+        let start = taken.start.addr();
+        let blocks = &mut self.blocks;
+        if !blocks.renew(taken.listing, (start, layout.size()), by, nth) {
+            let block = Block {
+                shelf: taken.shelf,
+                ..Block::new(start, layout, by.0, by.1, nth)
+            };
+            *taken.listing = blocks.place(block);
+        }
+        Some(taken.start)
+    }
+
+    /// What is known of a block that such a thread has allocated.
+    fn named(&mut self, start: usize, layout: Layout, by: (u32, u32), shelf: u32) -> Block {
+        let nth = self.counters.next(by, layout);
+        Block {
+            shelf,
             ..Block::new(start, layout, by.0, by.1, nth)
-        };
-        self.blocks.insert(block);
-        block
+        }
+    }
+
+    /// A block that may hold objects is gone.
+    #[inline(never)]
+    fn note_gone(&mut self, start: usize, size: usize) {
+        self.freed.push((start, size));
+    }
+
+    /// The next block that is to be given back because the execution has ended.
+    fn pop_kept(&mut self) -> Option<Kept> {
+        let kept = self.kept.pop()?;
+        self.blocks.remove(kept.start.addr(), kept.layout.size());
+        Some(kept)
     }
 
     /// What is wrong with a free of a block that is not on the list.
@@ -450,30 +462,6 @@ impl State {
         let block = self.blocks.find_gone(start)?;
         Some(Fault::Again(block))
     }
-
-    /// The number of the next block of this layout, counted from 0 since the thread's last event.
-    fn count(&mut self, thread: u32, events: u32, layout: Layout) -> u32 {
-        let thread = thread as usize;
-        if self.counters.len() <= thread {
-            self.counters.resize_with(thread + 1, Counter::default);
-        }
-        let counter = &mut self.counters[thread];
-        if (counter.execution, counter.events) != (self.execution, events) {
-            counter.execution = self.execution;
-            counter.events = events;
-            counter.layouts.clear();
-        }
-        let known = counter.layouts.iter().position(|known| known.0 == layout);
-        if let Some(at) = known {
-            let nth = counter.layouts[at].1;
-            counter.layouts[at].1 = nth.wrapping_add(1);
-            // Half way to the front, so that the layouts in use are found soon.
-            counter.layouts.swap(at, at / 2);
-            return nth;
-        }
-        counter.layouts.push((layout, 1));
-        0
-    }
 }
 
 thread_local! {
@@ -483,21 +471,21 @@ thread_local! {
 }
 
 /// Calls `work` if a heap is attached to this OS thread.
-#[inline]
-fn with_attached(work: impl FnOnce(&Heap)) {
+#[inline(always)]
+fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
     // Without a thread-local there is no exploration to tell.
-    let _ = ATTACHED.try_with(|attached| {
-        let heap = attached.get();
-        if !heap.is_null() {
-            // SAFETY: `attach` borrows the heap for as long as the pointer is here, and a heap has
-            // no method that needs it exclusively.
-            work(unsafe { &*heap });
-        }
-    });
+    let heap = ATTACHED.try_with(Cell::get).ok()?;
+    if heap.is_null() {
+        return None;
+    }
+    // SAFETY: `attach` borrows the heap for as long as the pointer is here, and a heap has no method that
+    // needs it exclusively.
+    Some(work(unsafe { &*heap }))
 }
 
-/// Called by the tracking allocator before it calls the allocator behind it, so that a coroutine that
-/// runs out of stack does so here and not in there: see [`coroutine`](super::coroutine).
+/// Called by the tracking allocator before it calls the allocator behind it to make a block larger, so that a
+/// coroutine that runs out of stack does so here and not in there: see [`coroutine`](super::coroutine). The other
+/// functions that are called before that one do so themselves.
 #[inline]
 pub(crate) fn entered() {
     with_attached(|_| leave_room::<ROOM>());
@@ -511,9 +499,10 @@ const ROOM: usize = 2048;
 /// one; it came from the allocator behind it at this address, and was freed.
 #[inline]
 pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
-    let mut block = None;
-    with_attached(|heap| block = heap.hand_out(layout, allocator));
-    block
+    with_attached(|heap| {
+        leave_room::<ROOM>();
+        heap.hand_out(layout, allocator)
+    })?
 }
 
 /// Called by the tracking allocator after each other allocation, also a failed one (`start` is null then).
@@ -527,27 +516,26 @@ pub(crate) fn allocated(start: *mut u8, layout: Layout, kept: impl FnOnce() -> K
 /// block now. If it is to do so later, it is told by what `kept` gives.
 #[inline]
 pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) -> bool {
-    let mut free = Free::Now;
-    with_attached(|heap| {
-        free = heap.note_freed(start.addr(), layout);
+    let now = with_attached(|heap| {
+        leave_room::<ROOM>();
+        let free = heap.note_freed(start.addr(), layout);
         if free == Free::AtTheEnd {
             heap.keep(kept());
         }
+        free == Free::Now
     });
-    free == Free::Now
+    now.unwrap_or(true)
 }
 
 /// Whether the block is one of a model, so that it must not be made larger in place: who still uses the
 /// old one is to be found.
 #[inline]
 pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
-    let mut knows = false;
-    with_attached(|heap| {
+    let knows = with_attached(|heap| {
         let (start, size) = (start.addr(), layout.size());
-        let known = |state: &mut State| state.blocks.get(start, size).is_some();
-        knows = heap.with(known) == Some(true);
+        heap.with(|state| state.blocks.get(start, size).is_some())
     });
-    knows
+    knows.flatten() == Some(true)
 }
 
 /// Called by the tracking allocator after each successful reallocation of an unknown block at `old`.

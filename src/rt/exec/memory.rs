@@ -138,7 +138,9 @@ impl Runtime {
             ..
         } = &mut *inner;
         table.forget_stack(bottom, top - bottom);
-        races.forget(bottom, top - bottom);
+        if races.is_active() {
+            races.forget(bottom, top - bottom);
+        }
         ended.push((thread, (bottom, top)));
     }
 
@@ -172,6 +174,39 @@ impl Runtime {
         match ended.iter().rev().find(on_stack) {
             Some(&(thread, _)) => Err(Gone::Stack(thread)),
             None => Ok(Region::Elsewhere { address }),
+        }
+    }
+
+    /// Whether [`Runtime::locate`] certainly says this of the address.
+    #[inline]
+    pub(super) fn is_still(
+        &self,
+        stacks: &[Option<(usize, usize)>],
+        region: &Region,
+        address: usize,
+    ) -> bool {
+        match region {
+            Region::Heap {
+                thread,
+                events,
+                size,
+                align,
+                nth,
+                offset,
+            } => {
+                let is_it = |block: &heap::Block| {
+                    (block.thread, block.events, block.nth) == (thread.0, *events, *nth)
+                        && block.align == *align
+                };
+                self.heap
+                    .is_still(address, (address - offset, *size), is_it)
+            }
+            // No stack is in a block.
+            &Region::Stack { thread, depth } => match stacks.get(thread.index()) {
+                Some(&Some((bottom, top))) => address >= bottom && address + depth == top,
+                _ => false,
+            },
+            _ => false,
         }
     }
 

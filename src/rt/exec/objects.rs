@@ -5,8 +5,8 @@
 //! by its address, once per operation, in a table; the address becomes a name (a [`Place`]) only the
 //! first time in an execution. In front of the table are the objects that were met last, because most
 //! operations are on one of few. An execution nearly always has its objects where the one before had
-//! them, so what is not valid any more stays in the table to be recognised: that saves looking up
-//! the name.
+//! them, so what is not valid any more stays in the table to be recognised: whether an address is still the
+//! same place is asked more cheaply than what place it is.
 //!
 //! Memory is the truth. If the value there is not the one the machine remembers, somebody wrote it
 //! through `&mut`, or a new object was made in the same place: the next *generation* begins, and the
@@ -19,12 +19,12 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::rt::Memory;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::operation::ObjectKind;
 use crate::rt::trace::verdict::Gone;
+use crate::rt::{Memory, Target};
 
 use super::statics;
 
@@ -33,13 +33,17 @@ type Undo = unsafe fn(*mut u8);
 
 /// The objects of an execution, by address.
 pub(crate) struct Table {
-    entries: FxHashMap<usize, Entry>,
+    entries: Vec<Entry>,
+    /// By address.
+    numbers: FxHashMap<usize, u32>,
     /// Valid entries, each at the place that its address has.
     recent: [(usize, ObjectId); RECENT],
+    /// The number of the entry that was looked up last for each place of an address, in this execution or before.
+    latest: [u32; LATEST],
     /// The number of this execution, from 1.
     execution: u64,
-    /// The addresses of the valid entries, and maybe of some that were forgotten.
-    met: Vec<usize>,
+    /// The valid entries, and maybe some that were forgotten.
+    met: Vec<u32>,
     /// For each [`LINE`] of memory whether an object in one with the same remainder was met.
     lines: [u64; LINES / 64],
     /// Whether an object on a stack was met.
@@ -58,16 +62,23 @@ pub(crate) struct Table {
     filled: Vec<Range<usize>>,
 }
 
-#[derive(Clone, Copy)]
 struct Entry {
+    address: usize,
+    region: Region,
+    /// The first object that was met in this region.
+    first: ObjectId,
+    /// The one that is there now, and its generation.
     object: ObjectId,
-    place: Place,
+    generation: u32,
     /// The execution it is valid in.
     execution: u64,
 }
 
 /// How many objects are in front of the table.
 const RECENT: usize = 64;
+
+/// How many objects of earlier executions are found without a search.
+const LATEST: usize = 256;
 
 /// In bytes.
 const LINE: usize = 64;
@@ -79,8 +90,10 @@ const MOST: usize = 10_000;
 impl Default for Table {
     fn default() -> Table {
         Table {
-            entries: FxHashMap::default(),
+            entries: Vec::new(),
+            numbers: FxHashMap::default(),
             recent: [(0, ObjectId::NONE); RECENT],
+            latest: [0; LATEST],
             execution: 1,
             met: Vec::new(),
             lines: [0; LINES / 64],
@@ -101,6 +114,12 @@ fn recent(address: usize) -> usize {
     address / 8 % RECENT
 }
 
+/// The place of an address among the numbers of entries that were looked up last.
+#[inline]
+fn latest(address: usize) -> usize {
+    address / 8 % LATEST
+}
+
 /// The word and the bit that stand for a line of memory.
 #[inline]
 fn line(number: usize) -> (usize, u64) {
@@ -108,26 +127,6 @@ fn line(number: usize) -> (usize, u64) {
 }
 
 impl Table {
-    /// The object at `address`, whose shim is of this kind and holds `memory`. `locate` is asked
-    /// for the region of an address that this execution has not met.
-    #[inline]
-    pub(crate) fn object(
-        &mut self,
-        machine: &mut Machine,
-        address: usize,
-        kind: ObjectKind,
-        memory: u64,
-        locate: impl FnOnce(usize) -> Result<Region, Gone>,
-    ) -> Result<ObjectId, Gone> {
-        let (known, object) = self.recent[recent(address)];
-        if known == address && machine.state(object).may_be(kind, memory) {
-            return Ok(object);
-        }
-        let object = self.meet(machine, address, kind, memory, locate)?;
-        self.recent[recent(address)] = (address, object);
-        Ok(object)
-    }
-
     /// The object that was met last at this address, if it is one of those in front of the table. What its
     /// memory holds is still to be compared.
     #[inline(always)]
@@ -136,55 +135,81 @@ impl Table {
         (known == address).then_some(object)
     }
 
-    /// [`Table::object`] for an object that is not the one met last at this address.
+    /// The object behind a shim whose address this execution has not met yet, if `is_still` says that it is certainly
+    /// in the region that it was in before. Only what was looked up last is asked for.
+    #[inline(always)]
+    pub(crate) fn meet_again(
+        &mut self,
+        machine: &mut Machine,
+        target: Target,
+        is_still: impl FnOnce(&Region) -> bool,
+    ) -> Option<ObjectId> {
+        let Target { address, .. } = target;
+        let number = self.latest[latest(address)];
+        let entry = self.entries.get_mut(number as usize)?;
+        if entry.address != address || entry.execution == self.execution || !is_still(&entry.region)
+        {
+            return None;
+        }
+        let object = entry.first;
+        entry.execution = self.execution;
+        entry.object = object;
+        entry.generation = 0;
+        self.on_stacks |= matches!(entry.region, Region::Stack { .. });
+        machine.meet(object, target.kind, target.memory);
+        self.note_met(number, address);
+        self.recent[recent(address)] = (address, object);
+        Some(object)
+    }
+
+    /// The object behind a shim. If this execution has not met its address yet, `locate` gives the region.
+    pub(crate) fn object(
+        &mut self,
+        machine: &mut Machine,
+        target: Target,
+        locate: impl FnOnce() -> Result<Region, Gone>,
+    ) -> Result<ObjectId, Gone> {
+        let Target {
+            address,
+            kind,
+            memory,
+        } = target;
+        let number = self.numbers.get(&address).copied();
+        let valid = number.filter(|&number| self.valid(number).is_some());
+        let (number, object) = match valid {
+            Some(number) => {
+                let entry = &mut self.entries[number as usize];
+                if !machine.state(entry.object).may_be(kind, memory) {
+                    entry.generation += 1;
+                    let place = Place {
+                        region: entry.region,
+                        generation: entry.generation,
+                    };
+                    entry.object = machine.object_at(place, kind, memory);
+                }
+                (number, entry.object)
+            }
+            None => self.meet(machine, target, number, locate()?),
+        };
+        self.latest[latest(address)] = number;
+        self.recent[recent(address)] = (address, object);
+        Ok(object)
+    }
+
+    /// The object behind a shim that this execution meets for the first time, in this region.
     fn meet(
         &mut self,
         machine: &mut Machine,
-        address: usize,
-        kind: ObjectKind,
-        memory: u64,
-        locate: impl FnOnce(usize) -> Result<Region, Gone>,
-    ) -> Result<ObjectId, Gone> {
-        let execution = self.execution;
-        let entry = self.entries.get_mut(&address);
-        if let Some(entry) = &entry
-            && entry.execution == execution
-        {
-            if machine.state(entry.object).may_be(kind, memory) {
-                return Ok(entry.object);
-            }
-            let place = Place {
-                generation: entry.place.generation + 1,
-                ..entry.place
-            };
-            let object = machine.object_at(place, kind, memory);
-            let entry = Entry {
-                object,
-                place,
-                execution,
-            };
-            self.entries.insert(address, entry);
-            return Ok(object);
-        }
-        let region = locate(address)?;
-        let place = Place {
-            region,
-            generation: 0,
-        };
-        let (line, bit) = line(address / LINE);
-        self.lines[line] |= bit;
-        self.met.push(address);
-        self.on_stacks |= matches!(region, Region::Stack { .. });
-        if let Some(entry) = entry
-            && entry.place == place
-            && !matches!(region, Region::Elsewhere { .. })
-        {
-            entry.execution = execution;
-            machine.meet(entry.object, kind, memory);
-            return Ok(entry.object);
-        }
+        target: Target,
+        number: Option<u32>,
+        region: Region,
+    ) -> (u32, ObjectId) {
+        let Target {
+            address,
+            kind,
+            mut memory,
+        } = target;
         let made = |range: &Range<usize>| range.contains(&address);
-        let mut memory = memory;
         if matches!(region, Region::Elsewhere { .. }) && !self.made.iter().any(made) {
             if self.turn.take(address) {
                 // Another exploration may have been in the middle of an execution until now.
@@ -192,21 +217,62 @@ impl Table {
             }
             self.elsewhere.push((address, kind, memory));
         }
-        let object = machine.object_at(place, kind, memory);
-        let entry = Entry {
-            object,
-            place,
-            execution,
+        let known = number.map(|number| &self.entries[number as usize]);
+        let object = match known.filter(|entry| entry.region == region) {
+            Some(entry) => {
+                machine.meet(entry.first, kind, memory);
+                entry.first
+            }
+            None => {
+                let place = Place {
+                    region,
+                    generation: 0,
+                };
+                machine.object_at(place, kind, memory)
+            }
         };
-        self.entries.insert(address, entry);
-        Ok(object)
+        let entry = Entry {
+            address,
+            region,
+            first: object,
+            object,
+            generation: 0,
+            execution: self.execution,
+        };
+        let number = match number {
+            Some(number) => {
+                self.entries[number as usize] = entry;
+                number
+            }
+            None => {
+                let number = self.entries.len() as u32;
+                self.entries.push(entry);
+                self.numbers.insert(address, number);
+                number
+            }
+        };
+        self.on_stacks |= matches!(region, Region::Stack { .. });
+        self.note_met(number, address);
+        (number, object)
+    }
+
+    /// This execution has met the object of an entry.
+    #[inline]
+    fn note_met(&mut self, number: u32, address: usize) {
+        let (line, bit) = line(address / LINE);
+        self.lines[line] |= bit;
+        self.met.push(number);
     }
 
     /// The object at this address, if the execution has met it.
     pub(crate) fn known(&self, address: usize) -> Option<ObjectId> {
-        let entry = self.entries.get(&address);
-        let entry = entry.filter(|entry| entry.execution == self.execution);
-        entry.map(|entry| entry.object)
+        self.valid(*self.numbers.get(&address)?)
+    }
+
+    /// The object of an entry, if it is valid.
+    fn valid(&self, number: u32) -> Option<ObjectId> {
+        let entry = &self.entries[number as usize];
+        (entry.execution == self.execution).then_some(entry.object)
     }
 
     /// Whether this execution has certainly not met an object in the block.
@@ -227,8 +293,10 @@ impl Table {
         } else if length <= self.met.len() {
             block.filter_map(|address| self.known(address)).collect()
         } else {
-            let met = self.met.iter().filter(|address| block.contains(address));
-            met.filter_map(|&address| self.known(address)).collect()
+            let address = |number: u32| self.entries[number as usize].address;
+            let met = self.met.iter().copied();
+            let met = met.filter(|&number| block.contains(&address(number)));
+            met.filter_map(|number| self.valid(number)).collect()
         }
     }
 
@@ -250,22 +318,31 @@ impl Table {
         if self.is_empty(start, length) {
             return;
         }
-        for word in (start / 8..(start + length).div_ceil(8)).take(RECENT) {
-            let known = &mut self.recent[word % RECENT];
-            if block.contains(&known.0) {
+        let Table {
+            entries,
+            numbers,
+            recent: recents,
+            ..
+        } = self;
+        let mut forget = |entry: &mut Entry| {
+            entry.execution = 0;
+            let known = &mut recents[recent(entry.address)];
+            if known.0 == entry.address {
                 *known = (0, ObjectId::NONE);
-            }
-        }
-        let mut forget = |address: &usize| {
-            if let Some(entry) = self.entries.get_mut(address) {
-                entry.execution = 0;
             }
         };
         if length <= self.met.len() {
-            block.clone().for_each(|address| forget(&address));
+            let known = block.clone().filter_map(|address| numbers.get(&address));
+            known.for_each(|&number| forget(&mut entries[number as usize]));
         } else {
-            let met = self.met.extract_if(.., |address| block.contains(address));
-            met.for_each(|address| forget(&address));
+            self.met.retain(|&number| {
+                let entry = &mut entries[number as usize];
+                let stays = !block.contains(&entry.address);
+                if !stays {
+                    forget(entry);
+                }
+                stays
+            });
         }
         self.elsewhere
             .retain(|(address, ..)| !block.contains(address));
@@ -342,12 +419,16 @@ impl Table {
 
     /// Forgets the objects of the execution.
     fn forget_all(&mut self) {
+        // Those of the objects in front of the table are among them.
+        for number in self.met.drain(..) {
+            let address = self.entries[number as usize].address;
+            self.recent[recent(address)] = (0, ObjectId::NONE);
+        }
         if self.entries.len() > MOST {
             self.entries.clear();
+            self.numbers.clear();
         }
-        self.recent = [(0, ObjectId::NONE); RECENT];
         self.execution += 1;
-        self.met.clear();
         self.lines = [0; LINES / 64];
         self.on_stacks = false;
         self.made.clear();

@@ -34,24 +34,51 @@ impl Runtime {
     /// The object behind a shim, unless its memory is gone.
     #[inline]
     pub(super) fn resolve(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
-        let (stacks, ended) = (&inner.stacks, &inner.ended);
-        let locate = |address| self.locate(stacks, ended, address);
-        let Target {
-            address,
-            kind,
-            memory,
-        } = target;
+        if let Some(object) = inner.table.at_hand(target.address) {
+            let state = inner.driver.machine.state(object);
+            if state.may_be(target.kind, target.memory) {
+                return Ok(object);
+            }
+        }
+        self.meet(inner, target)
+    }
+
+    /// [`Runtime::resolve`] for an object that is not at hand.
+    #[inline(never)]
+    fn meet(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
-        let locate = |address| {
-            let region = locate(address)?;
+        let is_still = |region: &Region| {
+            let is_still = self.is_still(&inner.stacks, region, target.address);
+            to_be_told = is_still && !is_known_to_all(region, began);
+            is_still
+        };
+        match inner.table.meet_again(machine, target, is_still) {
+            Some(object) => {
+                if to_be_told {
+                    // Whether those that use it have learnt of it has to be watched.
+                    inner.watch_races();
+                }
+                Ok(object)
+            }
+            None => self.look_up(inner, target),
+        }
+    }
+
+    /// [`Runtime::resolve`] for an object that may be where none was before.
+    #[inline(never)]
+    fn look_up(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
+        let machine = &mut inner.driver.machine;
+        let began = machine.first_spawn();
+        let mut to_be_told = false;
+        let locate = || {
+            let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
             to_be_told = !is_known_to_all(&region, began);
             Ok(region)
         };
-        let object = inner.table.object(machine, address, kind, memory, locate)?;
+        let object = inner.table.object(machine, target, locate)?;
         if to_be_told {
-            // Whether those that use it have learnt of it has to be watched.
             inner.watch_races();
         }
         Ok(object)

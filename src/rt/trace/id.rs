@@ -129,6 +129,8 @@ impl Region {
 pub(crate) struct Names {
     threads: Vec<ThreadName>,
     children: HashMap<(ThreadId, u32), ThreadId>,
+    /// The child that was asked for last.
+    latest: usize,
     places: Vec<Place>,
     objects: HashMap<Place, ObjectId>,
     /// For each thread the object that stands for its end and the one for its park token, or
@@ -173,14 +175,30 @@ impl Names {
     }
 
     /// The thread that `creator` spawned as its `nth` child, counted from 1.
+    #[inline]
     pub(crate) fn child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
+        // Brothers are mostly spawned one after the other, in each execution.
+        let younger = self.latest + 1;
+        if let Some(name) = self.threads.get(younger)
+            && name.creator == Some((creator, nth))
+        {
+            self.latest = younger;
+            return ThreadId(younger as u32);
+        }
+        self.look_up_child(creator, nth)
+    }
+
+    #[inline(never)]
+    fn look_up_child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
         let next = ThreadId(self.threads.len() as u32);
-        *self.children.entry((creator, nth)).or_insert_with(|| {
+        let child = *self.children.entry((creator, nth)).or_insert_with(|| {
             self.threads.push(ThreadName {
                 creator: Some((creator, nth)),
             });
             next
-        })
+        });
+        self.latest = child.index();
+        child
     }
 
     /// The object at `place`.
@@ -193,11 +211,13 @@ impl Names {
     }
 
     /// The object that stands for the end of `thread`.
+    #[inline]
     pub(crate) fn thread_object(&mut self, thread: ThreadId) -> ObjectId {
         self.of_thread(thread, 0, Region::Thread)
     }
 
     /// The object that stands for the park token of `thread`.
+    #[inline]
     pub(crate) fn token_object(&mut self, thread: ThreadId) -> ObjectId {
         self.of_thread(thread, 1, Region::Token)
     }
@@ -207,18 +227,22 @@ impl Names {
         &mut self,
         thread: ThreadId,
         which: usize,
-        region: impl FnOnce(ThreadId) -> Region,
+        region: fn(ThreadId) -> Region,
     ) -> ObjectId {
+        match self.of_threads.get(thread.index()) {
+            Some(objects) if objects[which] != ObjectId::NONE => objects[which],
+            _ => self.name_of_thread(thread, which, region(thread)),
+        }
+    }
+
+    #[cold]
+    fn name_of_thread(&mut self, thread: ThreadId, which: usize, region: Region) -> ObjectId {
         if self.of_threads.len() <= thread.index() {
             let none = [ObjectId::NONE; 2];
             self.of_threads.resize(thread.index() + 1, none);
         }
-        let known = self.of_threads[thread.index()][which];
-        if known != ObjectId::NONE {
-            return known;
-        }
         let object = self.object(Place {
-            region: region(thread),
+            region,
             generation: 0,
         });
         self.of_threads[thread.index()][which] = object;

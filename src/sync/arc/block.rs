@@ -118,6 +118,7 @@ pub(super) unsafe fn header<'a, T: ?Sized>(value: NonNull<T>) -> &'a Header {
 
 impl Header {
     /// Announces an operation on the counts.
+    #[inline]
     #[track_caller]
     pub(super) fn perform(&self, kind: OpKind) -> Answer {
         rt::perform(self.target(), kind)
@@ -128,6 +129,7 @@ impl Header {
     /// # Panics
     ///
     /// If there is none: the value is gone, or about to be.
+    #[inline]
     #[track_caller]
     pub(super) fn announce_another(&self, kind: OpKind) {
         let found = match self.perform(kind) {
@@ -142,10 +144,12 @@ impl Header {
     }
 
     /// Announces the end of a reference. It shows the place where the block was made.
+    #[inline]
     pub(super) fn perform_drop(&self, kind: OpKind) {
         rt::perform_at(self.target(), kind, self.site);
     }
 
+    #[inline]
     fn target(&self) -> Target {
         Target {
             address: (&raw const self.strong).addr(),
@@ -158,6 +162,7 @@ impl Header {
     }
 
     /// How many weak references there are.
+    #[inline]
     pub(super) fn weak_references(&self) -> usize {
         match self.weak.load(Acquire) {
             // Locked, which happens only while there is none.

@@ -42,8 +42,8 @@ pub(crate) struct Block {
     pub(crate) forgiven: bool,
     /// Who freed it, and how many events that thread had performed; nobody while it is alive.
     pub(crate) freed: Option<(u32, u32)>,
-    /// Which block of its layout it is in stock.
-    pub(super) stocked: u32,
+    /// On which shelf of the stock it belongs.
+    pub(super) shelf: u32,
 }
 
 impl Block {
@@ -58,7 +58,7 @@ impl Block {
             found: false,
             forgiven: false,
             freed: None,
-            stocked: NOWHERE,
+            shelf: NOWHERE,
         }
     }
 
@@ -87,28 +87,45 @@ impl Block {
 }
 
 /// The blocks of an execution, by address: live ones, and those that were freed and whose memory is kept.
+///
+/// A block in stock stays in its slot when the execution ends, so that it is listed again without a search when it
+/// is handed out. It is no block of the execution until then.
 pub(super) struct Blocks {
     /// As many as a power of two, or none; never more than half of them in use.
     slots: Vec<Slot>,
+    /// How many of them are in use.
     len: usize,
-    /// How many of them are live.
+    /// How many blocks are live.
     live: usize,
+    /// How many of the slots in use have a block that is not to be stocked.
+    unstocked: usize,
     /// How many blocks there are of each class, and the set of classes that have any.
     population: [usize; CLASSES],
     classes: u64,
     /// The serial number of the newest block ever.
     serial: u64,
-    /// Slots with a serial number up to this one are empty.
+    /// Slots with a serial number up to this one have no block of the execution.
     cleared: u64,
+    /// Slots with a serial number up to this one are empty.
+    emptied: u64,
+    /// The blocks of the execution that have not been in stock before: start, size and serial number.
+    fresh: Vec<(usize, usize, u64)>,
     /// Where the block is listed that was found last, if none was listed or taken off since.
     latest: Option<usize>,
 }
 
 /// An entry of the table. Empty slots end a search; which ones are empty depends on
-/// [`Blocks::cleared`], so that clearing the table writes nothing into it.
+/// [`Blocks::emptied`], so that clearing the table writes nothing into it.
 #[derive(Clone, Copy)]
 struct Slot {
     block: Block,
+    serial: u64,
+}
+
+/// Where a block was listed, and its serial number.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Listing {
+    slot: u32,
     serial: u64,
 }
 
@@ -117,6 +134,9 @@ const CLASSES: usize = usize::BITS as usize;
 
 /// Blocks of up to 64 bytes are in one class: a class costs two searches in each [`Blocks::find`].
 const SMALLEST: u32 = 6;
+
+/// To look through more blocks than this takes as long as to search for one.
+const FEW: usize = 8;
 
 const EMPTY: Slot = Slot {
     block: Block {
@@ -129,7 +149,7 @@ const EMPTY: Slot = Slot {
         found: false,
         forgiven: false,
         freed: None,
-        stocked: NOWHERE,
+        shelf: NOWHERE,
     },
     serial: 0,
 };
@@ -137,7 +157,17 @@ const EMPTY: Slot = Slot {
 /// The number of bits in the width of the cells in which blocks of this size are listed.
 #[inline]
 fn class(size: usize) -> u32 {
-    (usize::BITS - size.saturating_sub(1).leading_zeros()).max(SMALLEST)
+    (size.saturating_sub(1) | ((1 << SMALLEST) - 1)).ilog2() + 1
+}
+
+/// Whether there may be a block that contains the address and is newer than the one with this serial number, which
+/// contains it, too. Live blocks overlap where another OS thread has freed one, and its memory was made into another.
+/// What is in stock was nobody's, so only those have to be asked that were not.
+fn may_be_newer(fresh: &[(usize, usize, u64)], address: usize, serial: u64) -> bool {
+    fresh.len() > FEW
+        || fresh
+            .iter()
+            .any(|&(start, size, newer)| newer > serial && address.wrapping_sub(start) < size)
 }
 
 impl Default for Blocks {
@@ -146,10 +176,13 @@ impl Default for Blocks {
             slots: Vec::new(),
             len: 0,
             live: 0,
+            unstocked: 0,
             population: [0; CLASSES],
             classes: 0,
             serial: 0,
             cleared: 0,
+            emptied: 0,
+            fresh: Vec::new(),
             latest: None,
         }
     }
@@ -161,29 +194,72 @@ impl Blocks {
         self.live
     }
 
-    /// Forgets all blocks.
+    /// Forgets all blocks. Those that were freed and are stocked keep their slots.
     pub(super) fn clear(&mut self) {
         self.cleared = self.serial;
         self.latest = None;
-        self.len = 0;
-        self.live = 0;
-        self.population = [0; CLASSES];
-        self.classes = 0;
+        self.fresh.clear();
+        if self.live > 0 || self.unstocked > 0 {
+            self.emptied = self.serial;
+            self.len = 0;
+            self.live = 0;
+            self.unstocked = 0;
+            self.population = [0; CLASSES];
+            self.classes = 0;
+        }
     }
 
     /// The live blocks.
     pub(super) fn iter(&self) -> impl Iterator<Item = Block> {
         let some = if self.live == 0 { &[] } else { &self.slots[..] };
         some.iter()
-            .filter(|slot| slot.serial > self.cleared && slot.block.is_live())
+            .filter(|slot| self.has(slot) && slot.block.is_live())
             .map(|slot| slot.block)
     }
 
-    /// Lists a live block. Blocks without a byte are not listed, because no address is in them.
+    /// Lists a live block that the allocator has made. Blocks without a byte are not listed, because no address is
+    /// in them.
+    pub(super) fn insert(&mut self, block: Block) -> Listing {
+        let listing = self.place(block);
+        self.fresh.push((block.start, block.size, listing.serial));
+        listing
+    }
+
+    /// Lists a live block that has been in stock since it was listed like this, under a new name. False if its slot
+    /// is another one by now.
     #[inline]
-    pub(super) fn insert(&mut self, block: Block) {
+    pub(super) fn renew(
+        &mut self,
+        listing: &mut Listing,
+        (start, size): (usize, usize),
+        by: (u32, u32),
+        nth: u32,
+    ) -> bool {
+        let slot = match self.slots.get_mut(listing.slot as usize) {
+            Some(slot) if slot.serial > self.emptied => slot,
+            _ => return false,
+        };
+        let block = &mut slot.block;
+        if (block.start, block.size) != (start, size) {
+            return false;
+        }
+        (block.thread, block.events) = by;
+        block.nth = nth;
+        block.found = false;
+        block.forgiven = false;
+        block.freed = None;
+        self.serial += 1;
+        slot.serial = self.serial;
+        listing.serial = self.serial;
+        self.live += 1;
+        true
+    }
+
+    /// Lists a live block.
+    #[inline(never)]
+    pub(super) fn place(&mut self, block: Block) -> Listing {
         if block.size == 0 {
-            return;
+            return Listing::default();
         }
         self.latest = None;
         if (self.len + 1) * 2 > self.slots.len() {
@@ -192,9 +268,9 @@ impl Blocks {
         let mut at = self.home(block.start, block.size);
         while !self.is_empty(at) {
             if self.slots[at].block.start == block.start {
-                // Its free was not heard of.
+                // Its free was not heard of, or it has been in stock.
                 self.forget(at);
-                return self.insert(block);
+                return self.place(block);
             }
             at = self.next(at);
         }
@@ -205,9 +281,54 @@ impl Blocks {
         };
         self.len += 1;
         self.live += 1;
+        self.unstocked += (block.shelf == NOWHERE) as usize;
         let class = class(block.size);
         self.population[class as usize] += 1;
         self.classes |= 1 << class;
+        Listing {
+            slot: at as u32,
+            serial: self.serial,
+        }
+    }
+
+    /// Notes that the live block with this start and layout has been freed `by` a thread after so many
+    /// events. Says whether it was found, and on which shelf it belongs.
+    #[inline]
+    pub(super) fn end(
+        &mut self,
+        start: usize,
+        layout: Layout,
+        by: (u32, u32),
+    ) -> Option<(bool, u32)> {
+        let at = self.listed(start, layout.size())?;
+        let block = &mut self.slots[at].block;
+        if !block.is_live() || !block.has(layout) {
+            return None;
+        }
+        block.freed = Some(by);
+        self.live -= 1;
+        Some((block.found, block.shelf))
+    }
+
+    /// Whether [`Blocks::find`] certainly finds a block with this start and size for the address, and it is the one
+    /// that `is_it` is asked about. Marks it as found then.
+    #[inline]
+    pub(super) fn is_still(
+        &mut self,
+        address: usize,
+        (start, size): (usize, usize),
+        is_it: impl FnOnce(&Block) -> bool,
+    ) -> bool {
+        let Some(at) = self.listed(start, size) else {
+            return false;
+        };
+        let Slot { block, serial } = &mut self.slots[at];
+        let is_still = block.size == size
+            && block.is_live()
+            && is_it(block)
+            && (self.fresh.is_empty() || !may_be_newer(&self.fresh, address, *serial));
+        block.found |= is_still;
+        is_still
     }
 
     /// Notes that the live block with this start and size has been freed `by` a thread after so many
@@ -247,12 +368,20 @@ impl Blocks {
         }
         let mut at = self.home(start, size);
         while !self.is_empty(at) {
-            if self.slots[at].block.start == start {
-                return Some(at);
+            let slot = &self.slots[at];
+            if slot.block.start == start {
+                return self.has(slot).then_some(at);
             }
             at = self.next(at);
         }
         None
+    }
+
+    /// Whether the block with this start and size that was listed like this was freed. Another one may have had
+    /// its memory since.
+    pub(super) fn is_gone(&self, start: usize, size: usize, listing: &Listing) -> bool {
+        let slot = self.listed(start, size).map(|at| &self.slots[at]);
+        slot.is_some_and(|slot| slot.serial == listing.serial && !slot.block.is_live())
     }
 
     /// The newest live block that contains `address`. Marks it as found.
@@ -302,6 +431,7 @@ impl Blocks {
                     let slot = &self.slots[at];
                     if slot.block.contains(address)
                         && slot.block.is_live() == live
+                        && self.has(slot)
                         && newest.is_none_or(|known: usize| self.slots[known].serial < slot.serial)
                     {
                         newest = Some(at);
@@ -319,6 +449,7 @@ impl Blocks {
         let block = &self.slots[hole].block;
         let class = class(block.size);
         self.live -= block.is_live() as usize;
+        self.unstocked -= (block.shelf == NOWHERE) as usize;
         self.latest = None;
         self.len -= 1;
         self.population[class as usize] -= 1;
@@ -345,7 +476,7 @@ impl Blocks {
         let slots = vec![EMPTY; (self.slots.len() * 2).max(64)];
         let old = std::mem::replace(&mut self.slots, slots);
         for slot in old {
-            if slot.serial > self.cleared {
+            if slot.serial > self.emptied {
                 let mut at = self.home(slot.block.start, slot.block.size);
                 while !self.is_empty(at) {
                     at = self.next(at);
@@ -383,6 +514,12 @@ impl Blocks {
 
     #[inline]
     fn is_empty(&self, at: usize) -> bool {
-        self.slots[at].serial <= self.cleared
+        self.slots[at].serial <= self.emptied
+    }
+
+    /// Whether the block in a slot is one of the execution.
+    #[inline]
+    fn has(&self, slot: &Slot) -> bool {
+        slot.serial > self.cleared
     }
 }

@@ -10,6 +10,7 @@
 
 use std::alloc::Layout;
 
+use super::blocks::Listing;
 use super::kept::Kept;
 use crate::rt::trace::NOWHERE;
 
@@ -41,7 +42,17 @@ struct Shelf {
 
 struct Stocked {
     block: Kept,
-    is_back: bool,
+    /// When it was handed out last.
+    listing: Listing,
+}
+
+/// A block that is handed out.
+pub(super) struct Taken<'a> {
+    pub(super) start: *mut u8,
+    /// Its shelf.
+    pub(super) shelf: u32,
+    /// The one before, to be replaced by the new one.
+    pub(super) listing: &'a mut Listing,
 }
 
 impl Default for Stock {
@@ -56,9 +67,9 @@ impl Default for Stock {
 }
 
 impl Stock {
-    /// Hands out a block of this layout that came from this allocator, and says which one it is.
+    /// Hands out a block of this layout that came from this allocator.
     #[inline]
-    pub(super) fn take(&mut self, layout: Layout, allocator: *const ()) -> Option<(*mut u8, u32)> {
+    pub(super) fn take(&mut self, layout: Layout, allocator: *const ()) -> Option<Taken<'_>> {
         let number = *self.numbers.get(layout.size())?;
         let shelf = self.shelves.get_mut((number as usize).wrapping_sub(1))?;
         let at = shelf.out;
@@ -66,16 +77,19 @@ impl Stock {
         if shelf.layout != layout || stocked.block.allocator != allocator {
             return None;
         }
-        stocked.is_back = false;
         shelf.out += 1;
         if at == 0 {
             self.used.push(number);
         }
-        Some((stocked.block.start, at as u32))
+        Some(Taken {
+            start: stocked.block.start,
+            shelf: number as u32 - 1,
+            listing: &mut stocked.listing,
+        })
     }
 
-    /// Takes up a block that the allocator has handed out, and says which one it is; [`NOWHERE`] if it is
-    /// not to be stocked.
+    /// Takes up a block that the allocator has handed out, and says on which shelf; [`NOWHERE`] if it is not to be
+    /// stocked.
     pub(super) fn add(&mut self, block: Kept) -> u32 {
         let layout = block.layout;
         let size = layout.size();
@@ -97,31 +111,44 @@ impl Stock {
         if shelf.layout != layout || shelf.out != at {
             return NOWHERE;
         }
-        let is_back = false;
-        shelf.blocks.push(Stocked { block, is_back });
+        shelf.blocks.push(Stocked {
+            block,
+            listing: Listing::default(),
+        });
         shelf.out += 1;
         self.bytes += size;
         if at == 0 {
             self.used.push(number);
         }
-        at as u32
+        number as u32 - 1
     }
 
-    /// The block of this size that is number `at` has been freed.
+    /// The block that this shelf got last was listed.
+    pub(super) fn note_listing(&mut self, shelf: u32, listing: Listing) {
+        if let Some(stocked) = self.shelves[shelf as usize].blocks.last_mut() {
+            stocked.listing = listing;
+        }
+    }
+
+    /// A block of this shelf has been freed.
     #[inline]
-    pub(super) fn put_back(&mut self, size: usize, at: u32) {
-        let shelf = &mut self.shelves[self.numbers[size] as usize - 1];
-        shelf.blocks[at as usize].is_back = true;
-        shelf.back += 1;
+    pub(super) fn put_back(&mut self, shelf: u32) {
+        self.shelves[shelf as usize].back += 1;
     }
 
     /// The execution has ended: what it has freed can be handed out again, the rest is somebody else's.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, is_free: impl Fn(&Kept, &Listing) -> bool) {
         for number in self.used.drain(..) {
             let shelf = &mut self.shelves[number as usize - 1];
             if shelf.back < shelf.out {
                 self.bytes -= (shelf.out - shelf.back) * shelf.layout.size();
-                shelf.blocks.retain(|stocked| stocked.is_back);
+                // Those behind have not been handed out, and wait for their turn as before.
+                let mut out = shelf.out;
+                shelf.blocks.retain(|stocked| {
+                    let was_out = out > 0;
+                    out = out.saturating_sub(1);
+                    !was_out || is_free(&stocked.block, &stocked.listing)
+                });
             }
             shelf.out = 0;
             shelf.back = 0;

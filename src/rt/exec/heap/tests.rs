@@ -595,3 +595,40 @@ fn a_block_that_outlives_its_execution_is_not_handed_out() {
     drop(heap);
     assert_eq!(RELEASED.take(), Vec::<usize>::new());
 }
+
+#[test]
+fn memory_that_another_os_thread_has_given_back_is_in_stock_once() {
+    let heap = Heap::new();
+    let small = layout(16, 8);
+    assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
+    // Its free was not heard of, and the allocator has handed it out again.
+    assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
+    put_back(&heap, 0x1000, small);
+    heap.reset();
+    let again = [0x2000, 0x3000].map(|new| get(&heap, new, small, 1));
+    assert_eq!(again, [0x1000, 0x3000]);
+    for start in again {
+        put_back(&heap, start, small);
+    }
+    drop(heap);
+    assert_eq!(RELEASED.take().len(), 2);
+}
+
+#[test]
+fn a_block_from_stock_is_found_in_its_slot_and_hidden_by_a_newer_one() {
+    let heap = Heap::new();
+    let small = layout(16, 8);
+    let is_still = |address| heap.is_still(address, (0x1000, 16), |block| block.nth == 0);
+    for _ in 0..3 {
+        heap.reset();
+        assert!(!is_still(0x1008), "of an earlier execution");
+        get(&heap, 0x1000, small, 1);
+        assert!(is_still(0x1008));
+        // Another OS thread has freed it.
+        allocate(&heap, 0x1008, 100);
+        assert!(is_still(0x1004) && !is_still(0x1008));
+        free(&heap, 0x1008, 100);
+        put_back(&heap, 0x1000, small);
+        assert!(!is_still(0x1004), "gone");
+    }
+}

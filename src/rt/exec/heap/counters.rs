@@ -1,0 +1,81 @@
+//! Which block of its layout is it since its thread's last event?
+
+use std::alloc::Layout;
+
+/// How many blocks each thread has allocated since its last event.
+#[derive(Default)]
+pub(super) struct Counters {
+    /// By thread.
+    threads: Vec<Counter>,
+    /// The number of this execution.
+    execution: u64,
+}
+
+/// How many blocks of each layout a thread has allocated since its last event.
+#[derive(Clone)]
+struct Counter {
+    execution: u64,
+    events: u32,
+    /// Mostly there is one layout between two events.
+    first: (Layout, u32),
+    /// Seldom there are many, so a list is faster than a map.
+    others: Vec<(Layout, u32)>,
+}
+
+impl Counters {
+    /// Forgets all blocks.
+    pub(super) fn clear(&mut self) {
+        self.execution += 1;
+    }
+
+    /// The number of the next block of this layout that a thread allocates which has performed so many events,
+    /// counted from 0.
+    #[inline]
+    pub(super) fn next(&mut self, (thread, events): (u32, u32), layout: Layout) -> u32 {
+        let execution = self.execution;
+        let Some(counter) = self.threads.get_mut(thread as usize) else {
+            self.grow(thread as usize);
+            return self.next((thread, events), layout);
+        };
+        if (counter.execution, counter.events) == (execution, events) {
+            return counter.next(layout);
+        }
+        counter.execution = execution;
+        counter.events = events;
+        counter.first = (layout, 1);
+        counter.others.clear();
+        0
+    }
+
+    #[cold]
+    fn grow(&mut self, thread: usize) {
+        let counter = Counter {
+            // Before the first one.
+            execution: self.execution.wrapping_sub(1),
+            events: 0,
+            first: (Layout::new::<()>(), 0),
+            others: Vec::new(),
+        };
+        self.threads.resize(thread + 1, counter);
+    }
+}
+
+impl Counter {
+    /// The number of the next block of this layout, which is not the first one.
+    fn next(&mut self, layout: Layout) -> u32 {
+        if self.first.0 == layout {
+            self.first.1 = self.first.1.wrapping_add(1);
+            return self.first.1.wrapping_sub(1);
+        }
+        let known = self.others.iter().position(|known| known.0 == layout);
+        let Some(at) = known else {
+            self.others.push((layout, 1));
+            return 0;
+        };
+        let nth = self.others[at].1;
+        self.others[at].1 = nth.wrapping_add(1);
+        // Half way to the front, so that the layouts in use are found soon.
+        self.others.swap(at, at / 2);
+        nth
+    }
+}
