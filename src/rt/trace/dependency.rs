@@ -414,12 +414,21 @@ pub(crate) const CHANGING_SLOTS: u32 = {
     slots
 };
 
-/// [`Class::conflicts`] as a table, by number.
-const CONFLICTS: [Classes; 64] = {
+/// For each class by number those that it may be related with: those that it conflicts with, and for waits those
+/// that change a value.
+static RELATED: [Classes; 64] = {
     let mut table = [Classes::NONE; 64];
     let mut i = 0;
     while i < ALL.len() {
         table[i] = ALL[i].conflicts();
+        i += 1;
+    }
+    let mut i = 0;
+    while i < ALL.len() {
+        if changes_value(ALL[i]) {
+            table[i].add(Class::Wait);
+            table[Class::Wait as usize].add(ALL[i]);
+        }
         i += 1;
     }
     table
@@ -460,8 +469,8 @@ static PLACES: [Place; 64] = {
 /// The classes of events that touch no object, or several.
 const APART: Classes = Classes::of(&[Class::Local, Class::Spawn, Class::Wait, Class::LetGo]);
 
-/// Those that conflict with some classes only if their numbers say so.
-const NUMBERED: Classes = Classes::of(&[
+/// Those that are related with some classes only if their numbers say so, and waits, which have no object.
+const SPECIAL: Classes = Classes::of(&[
     Class::Drop,
     Class::Arrive,
     Class::Leave,
@@ -471,6 +480,7 @@ const NUMBERED: Classes = Classes::of(&[
     Class::HandOver,
     Class::Received,
     Class::Taken,
+    Class::Wait,
 ]);
 
 /// The classes whose labels have a count that depends on what happened to the object before.
@@ -493,21 +503,30 @@ pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
 }
 
 /// `last` says whether one of two releases or arrivals is the last in one of their orders.
-#[inline]
+#[inline(always)]
 fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> bool {
-    if a.is_wait() {
-        return changes_value(b.class()) && sets.has(a.object(), b.object());
+    // Most pairs are told by their classes alone.
+    if !RELATED[a.number() as usize].has(b.number()) {
+        return false;
     }
-    if b.is_wait() {
-        return changes_value(a.class()) && sets.has(b.object(), a.object());
+    if SPECIAL.has(a.number()) || b.is_wait() {
+        return meet(sets, a, b, last());
     }
     a.object() == b.object()
-        && CONFLICTS[a.number() as usize].has(b.number())
-        && (!NUMBERED.has(a.number()) || meet(a, b, last()))
 }
 
-/// Whether the numbers of two labels that conflict say that they do.
-fn meet(a: Label, b: Label, last: bool) -> bool {
+/// Whether two labels of which the classes are related are so with their objects and numbers.
+#[inline(never)]
+fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
+    if a.is_wait() {
+        return sets.has(a.object(), b.object());
+    }
+    if b.is_wait() {
+        return sets.has(b.object(), a.object());
+    }
+    if a.object() != b.object() {
+        return false;
+    }
     match (a.class(), b.class()) {
         (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
         // Only the last arrival lets the others go.
