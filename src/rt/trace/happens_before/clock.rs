@@ -74,6 +74,7 @@ impl Clocks {
 
     /// Makes a clock of this one and of an event: `theirs` and `count` are its clock and how many events of its
     /// thread there are with it.
+    #[inline(never)]
     pub(super) fn join(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
         let (width, start) = (self.width, self.end);
         self.end += width;
@@ -92,6 +93,7 @@ impl Clocks {
     }
 
     /// Joins an event into the clock that was made last.
+    #[inline(never)]
     pub(super) fn join_into(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) {
         let (earlier, words) = self.words.split_at_mut(mine as usize);
         let words = &mut words[..self.width];
