@@ -31,6 +31,8 @@ pub(crate) struct Sampler {
     iterations: u64,
     begun: u64,
     rng: Rng,
+    /// The threads that can go on, while one of them is drawn.
+    enabled: Vec<ThreadId>,
 }
 
 /// How a thread is drawn.
@@ -48,6 +50,7 @@ impl Sampler {
             iterations,
             begun: 0,
             rng: Rng::new(seed, 0),
+            enabled: Vec::new(),
         }
     }
 }
@@ -72,7 +75,7 @@ impl Explorer for Sampler {
             return at.go_on();
         }
         let picked = match &mut self.strategy {
-            Strategy::Walk => walk(at, &mut self.rng),
+            Strategy::Walk => walk(at, &mut self.rng, &mut self.enabled),
             Strategy::Pct(pct) => pct.pick(at, &mut self.rng),
             Strategy::Pos(pos) => pos.pick(at, &mut self.rng),
         };
@@ -108,13 +111,15 @@ impl Explorer for Sampler {
     }
 }
 
-/// Any enabled thread, each with the same chance.
-fn walk(at: &Point<'_>, rng: &mut Rng) -> Option<ThreadId> {
-    let count = at.enabled().count() as u64;
-    if count == 0 {
+/// Any enabled thread, each with the same chance. They are written down, because what it takes to find out
+/// whether one is enabled should be done once.
+fn walk(at: &Point<'_>, rng: &mut Rng, enabled: &mut Vec<ThreadId>) -> Option<ThreadId> {
+    enabled.clear();
+    enabled.extend(at.enabled());
+    if enabled.is_empty() {
         return None;
     }
-    at.enabled().nth(rng.below(count) as usize)
+    Some(enabled[rng.below(enabled.len() as u64) as usize])
 }
 
 /// The enabled thread with the highest priority.

@@ -21,7 +21,7 @@ use std::fmt;
 
 use super::id::ObjectId;
 use super::operation::{OpKind, Outcome};
-pub(crate) use class::{ALL, Class, Classes, SLOTS};
+pub(crate) use class::{ALL, Class, Classes, LAST_SLOT, SLOTS, WAIT_SLOT};
 
 /// What an object is like, as far as the classes of its events depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +63,13 @@ impl Label {
 
     #[inline]
     pub(crate) const fn class(self) -> Class {
-        ALL[self.number() as usize]
+        BY_NUMBER[self.number() as usize]
+    }
+
+    /// The set of its class.
+    #[inline]
+    pub(crate) const fn classes(self) -> Classes {
+        Classes::numbered(self.number())
     }
 
     /// The number of its class, which is less than 64.
@@ -92,11 +98,32 @@ impl Label {
         (self.0 >> 48) as u16
     }
 
-    /// Whether this is a release or an arrival that is not the last one. Two of them are not ordered
-    /// ([`ordered`]), however many there are.
+    /// Whether this is an access to one object, by which it may be ordered with others.
     #[inline]
-    pub(crate) fn is_not_last(&self) -> bool {
-        COUNTED.has(self.number()) && self.count() != 1
+    pub(crate) fn touches_one(self) -> bool {
+        !APART.has(self.number())
+    }
+
+    /// Where an access with this label stands among those to the same object.
+    #[inline]
+    pub(crate) fn place(self) -> Place {
+        if self.count() == 1 {
+            return self.place_if_last();
+        }
+        PLACES[self.number() as usize]
+    }
+
+    /// [`Label::place`] for a label with the count 1, so that a release or an arrival is the last.
+    #[inline(never)]
+    fn place_if_last(self) -> Place {
+        let place = PLACES[self.number() as usize];
+        if !COUNTED.has(self.number()) {
+            return place;
+        }
+        Place {
+            slot: LAST_SLOT as u8,
+            behind: place.behind | 1 << place.slot,
+        }
     }
 
     /// Whether every later event on `object` happens after this one.
@@ -146,6 +173,15 @@ impl Label {
             // Where there is always room, a send waits for nobody.
             && (self.class() != Class::Sent || self.room() > 0)
     }
+}
+
+/// Where an access stands among those to the same object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The slots of those that it may be ordered behind.
+    pub(crate) behind: u32,
+    /// See [`Class::slot`].
+    pub(crate) slot: u8,
 }
 
 impl fmt::Debug for Label {
@@ -331,18 +367,18 @@ pub(crate) const fn conflicting_slots(class: Class) -> u32 {
     let mut i = 0;
     while i < ALL.len() {
         if class.conflicts().contains(ALL[i]) {
-            slots |= 1 << ALL[i].slot();
+            slots |= ALL[i].slots();
         }
         i += 1;
     }
     if changes_value(class) {
-        slots |= 1 << Class::Wait.slot();
+        slots |= 1 << WAIT_SLOT;
     }
     slots
 }
 
 /// [`conflicting_slots`] as a table, because every event asks.
-pub(crate) const CONFLICTING_SLOTS: [u32; ALL.len()] = {
+pub(crate) static CONFLICTING_SLOTS: [u32; ALL.len()] = {
     let mut table = [0; ALL.len()];
     let mut i = 0;
     while i < ALL.len() {
@@ -371,26 +407,70 @@ pub(crate) const CHANGING_SLOTS: u32 = {
     let mut i = 0;
     while i < ALL.len() {
         if changes_value(ALL[i]) {
-            slots |= 1 << ALL[i].slot();
+            slots |= ALL[i].slots();
         }
         i += 1;
     }
     slots
 };
 
-/// [`Class::conflicts`] as a table, by number.
-const CONFLICTS: [Classes; 64] = {
+/// For each class by number those that it may be related with: those that it conflicts with, and for waits those
+/// that change a value.
+static RELATED: [Classes; 64] = {
     let mut table = [Classes::NONE; 64];
     let mut i = 0;
     while i < ALL.len() {
         table[i] = ALL[i].conflicts();
         i += 1;
     }
+    let mut i = 0;
+    while i < ALL.len() {
+        if changes_value(ALL[i]) {
+            table[i].add(Class::Wait);
+            table[Class::Wait as usize].add(ALL[i]);
+        }
+        i += 1;
+    }
     table
 };
 
-/// Those that conflict with some classes only if their numbers say so.
-const NUMBERED: Classes = Classes::of(&[
+/// [`ALL`] with room for every number that a label has bits for.
+static BY_NUMBER: [Class; 64] = {
+    let mut table = [Class::Local; 64];
+    let mut i = 0;
+    while i < ALL.len() {
+        table[i] = ALL[i];
+        i += 1;
+    }
+    table
+};
+
+/// [`Label::place`] by number. A release or an arrival is taken for one that is not the last. Two of those are
+/// not ordered ([`ordered`]), however many there are.
+static PLACES: [Place; 64] = {
+    let mut table = [Place { behind: 0, slot: 0 }; 64];
+    let mut i = 0;
+    while i < ALL.len() {
+        let slot = ALL[i].slot();
+        let like_it = if COUNTED.contains(ALL[i]) {
+            1 << slot
+        } else {
+            0
+        };
+        table[i] = Place {
+            behind: conflicting_slots(ALL[i]) & !like_it,
+            slot: slot as u8,
+        };
+        i += 1;
+    }
+    table
+};
+
+/// The classes of events that touch no object, or several.
+const APART: Classes = Classes::of(&[Class::Local, Class::Spawn, Class::Wait, Class::LetGo]);
+
+/// Those that are related with some classes only if their numbers say so, and waits, which have no object.
+const SPECIAL: Classes = Classes::of(&[
     Class::Drop,
     Class::Arrive,
     Class::Leave,
@@ -400,6 +480,7 @@ const NUMBERED: Classes = Classes::of(&[
     Class::HandOver,
     Class::Received,
     Class::Taken,
+    Class::Wait,
 ]);
 
 /// The classes whose labels have a count that depends on what happened to the object before.
@@ -422,21 +503,30 @@ pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
 }
 
 /// `last` says whether one of two releases or arrivals is the last in one of their orders.
-#[inline]
+#[inline(always)]
 fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> bool {
-    if a.is_wait() {
-        return changes_value(b.class()) && sets.has(a.object(), b.object());
+    // Most pairs are told by their classes alone.
+    if !RELATED[a.number() as usize].has(b.number()) {
+        return false;
     }
-    if b.is_wait() {
-        return changes_value(a.class()) && sets.has(b.object(), a.object());
+    if SPECIAL.has(a.number()) || b.is_wait() {
+        return meet(sets, a, b, last());
     }
     a.object() == b.object()
-        && CONFLICTS[a.number() as usize].has(b.number())
-        && (!NUMBERED.has(a.number()) || meet(a, b, last()))
 }
 
-/// Whether the numbers of two labels that conflict say that they do.
-fn meet(a: Label, b: Label, last: bool) -> bool {
+/// Whether two labels of which the classes are related are so with their objects and numbers.
+#[inline(never)]
+fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
+    if a.is_wait() {
+        return sets.has(a.object(), b.object());
+    }
+    if b.is_wait() {
+        return sets.has(b.object(), a.object());
+    }
+    if a.object() != b.object() {
+        return false;
+    }
     match (a.class(), b.class()) {
         (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
         // Only the last arrival lets the others go.

@@ -7,19 +7,23 @@
 //!
 //! A *race* is a pair of ordered events of different threads with nothing between them. Candidates
 //! come from the object's access record, not from all pairs: for each slot of classes
-//! ([`Class::slot`]) the latest accesses since the last total one. The candidates are looked at from
-//! the latest to the earliest, so that one which happens before another is seen to be covered.
+//! ([`Class::slot`]) the latest accesses since the last total one, as far as the event before does not know
+//! them. The candidates are looked at from the latest to the earliest, so that one which happens before another
+//! is seen to be covered.
 //!
 //! Most events join nothing new, for instance every access to an object that only one thread
-//! touches. Such an event shares the row of the event before it: a row leaves out the owner's own
-//! component, which is its index.
+//! touches. Such an event shares the clock of the event before it, which it can because a clock leaves out the
+//! component of the event's own thread, which is its index.
+
+mod clock;
 
 use super::dependency::{
-    ALL, CHANGING_SLOTS, CONFLICTING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, SLOTS,
-    changes_value, ordered,
+    ALL, CHANGING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, SLOTS, WAIT_SLOT, changes_value,
+    ordered,
 };
 use super::id::{ObjectId, ThreadId};
-use super::{NOWHERE, Trace};
+use super::{Event, NOWHERE, Trace};
+use clock::{Clocks, NOTHING};
 
 /// Two events of different threads, ordered, with nothing between them in happens-before. Both are
 /// positions in the trace.
@@ -32,13 +36,19 @@ pub(crate) struct Race {
 /// The clocks, access records and races of a trace.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct HappensBefore {
+    past: Past,
+    objects: Vec<Record>,
+}
+
+/// What is known of the events that have a clock.
+#[derive(Default, Clone, Debug)]
+struct Past {
     /// One for each event.
     rows: Vec<Row>,
-    /// The words of the clocks, one after the other.
-    clocks: Vec<u32>,
-    accesses: Vec<Access>,
+    clocks: Clocks,
+    /// What waits have read, in order.
+    reads: Vec<Read>,
     races: Vec<Race>,
-    objects: Vec<Record>,
     candidates: Vec<u32>,
 }
 
@@ -48,79 +58,95 @@ struct Row {
     /// The thread of the event, and which of its events it is.
     thread: ThreadId,
     index: u32,
-    /// Where its clock is, without its own component.
-    start: u32,
-    len: u32,
+    /// Where its clock is, and whether that is not the one of the event before.
+    clock: u32,
+    is_own: bool,
+    /// Its slot on its object.
+    slot: u8,
+    /// The object, or [`ObjectId::NONE`] if it touches none or several.
+    object: ObjectId,
     /// How many events there were before it on its object, or on the last of several.
     rank: u32,
-    /// How many accesses, races and words of clocks there were before it, to undo it.
-    accesses: u32,
+    /// The event before it in its slot; for a wait the wait before it, whatever that has read.
+    previous: u32,
+    /// How many races there were before it.
     races: u32,
-    clocks: u32,
 }
 
-/// One event's access to one object, linked to the one before it in the same slot.
+/// Where the clock of the last event is, and whether it is not the one of the event before.
+#[derive(Clone, Copy)]
+struct Clock {
+    start: u32,
+    is_own: bool,
+}
+
+/// One object that a wait has read, and the latest wait before it that has read it.
 #[derive(Clone, Copy, Debug)]
-struct Access {
-    event: u32,
-    thread: ThreadId,
+struct Read {
+    wait: u32,
     object: ObjectId,
-    slot: u32,
     previous: u32,
 }
 
 /// What has been done to one object.
 #[derive(Clone, Debug)]
 struct Record {
-    /// For each slot the latest access, as an index into `accesses`.
+    /// For each slot the latest event.
     heads: [u32; SLOTS],
-    /// The slots and the classes that have ever had an access.
+    /// The slots that have one.
     used: u32,
+    /// The classes of which there has ever been one.
     classes: Classes,
-    /// The thread that has made all accesses, if it is only one.
-    owner: Option<ThreadId>,
+    /// The thread that has made all accesses, or [`NOBODY`].
+    owner: ThreadId,
     /// The positions of all events on the object.
     events: Vec<u32>,
 }
+
+/// Stands where no thread is the only one.
+const NOBODY: ThreadId = ThreadId(u32::MAX);
 
 impl HappensBefore {
     /// How many events of `thread` happen before the event at `position` or are it.
     #[inline]
     pub(crate) fn clock(&self, position: u32, thread: ThreadId) -> u32 {
-        let row = self.rows[position as usize];
+        let row = &self.past.rows[position as usize];
         if row.thread == thread {
             row.index + 1
-        } else if thread.0 < row.len {
-            self.clocks[(row.start + thread.0) as usize]
         } else {
-            0
+            self.past.clocks.get(row.clock, thread)
         }
     }
 
     /// Whether the event at `first` happens before the one at `second`, or is it.
     #[inline]
     pub(crate) fn before(&self, first: u32, second: u32) -> bool {
-        let Row { thread, index, .. } = self.rows[first as usize];
-        self.clock(second, thread) > index
+        let Row { thread, index, .. } = self.past.rows[first as usize];
+        let row = &self.past.rows[second as usize];
+        if row.thread == thread {
+            row.index >= index
+        } else {
+            self.past.clocks.word(row.clock, thread) > index
+        }
     }
 
     /// The races, in the order of their second events.
     pub(crate) fn races(&self) -> &[Race] {
-        &self.races
+        &self.past.races
     }
 
     /// How many races have a second event before `position`.
     pub(crate) fn races_before(&self, position: usize) -> usize {
-        let row = self.rows.get(position);
-        row.map_or(self.races.len(), |row| row.races as usize)
+        let row = self.past.rows.get(position);
+        row.map_or(self.past.races.len(), |row| row.races as usize)
     }
 
     /// The races whose second event is the one at `position`.
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> &[Race] {
         let at = position as usize;
-        let from = self.rows[at].races as usize;
-        &self.races[from..self.races_before(at + 1)]
+        let from = self.past.rows[at].races as usize;
+        &self.past.races[from..self.races_before(at + 1)]
     }
 
     /// The positions of the events on `object`, in order.
@@ -135,10 +161,8 @@ impl HappensBefore {
     pub(crate) fn split_on(&self, object: ObjectId, position: u32) -> (&[u32], &[u32]) {
         let events = self.events_on(object);
         // The event there knows, if it is one of them.
-        let rank = self
-            .rows
-            .get(position as usize)
-            .map(|row| row.rank as usize);
+        let row = self.past.rows.get(position as usize);
+        let rank = row.map(|row| row.rank as usize);
         let known = rank.filter(|&rank| events.get(rank) == Some(&position));
         let at = known.unwrap_or_else(|| events.partition_point(|&p| p < position));
         events.split_at(at)
@@ -159,29 +183,12 @@ impl HappensBefore {
         object: ObjectId,
         slots: u32,
         from: u32,
-        mut found: impl FnMut(u32) -> bool,
+        found: impl FnMut(u32) -> bool,
     ) -> bool {
         let Some(record) = self.objects.get(object.index()) else {
             return false;
         };
-        let mut slots = slots & record.used;
-        while slots != 0 {
-            let mut access = record.heads[slots.trailing_zeros() as usize];
-            slots &= slots - 1;
-            while access != NOWHERE {
-                let Access {
-                    event, previous, ..
-                } = self.accesses[access as usize];
-                if event < from {
-                    break;
-                }
-                if found(event) {
-                    return true;
-                }
-                access = previous;
-            }
-        }
-        false
+        self.past.any_access(record, slots, from, found)
     }
 
     /// The slots of the events on `object` that may change what a wait looks at. Classes that no object has
@@ -190,177 +197,129 @@ impl HappensBefore {
         let known = self.classes_on(object);
         let changing = ALL.into_iter().filter(|&class| changes_value(class));
         let changing = changing.filter(|&class| known.contains(class));
-        changing.fold(0, |slots, class| slots | 1 << class.slot())
+        changing.fold(0, |slots, class| slots | class.slots())
     }
 
     /// Forgets the events from `length` on.
     pub(crate) fn truncate(&mut self, length: usize) {
-        if length >= self.rows.len() {
+        let Past {
+            rows,
+            clocks,
+            reads,
+            races,
+            ..
+        } = &mut self.past;
+        let Some(first) = rows.get(length) else {
             return;
-        }
-        let mark = self.rows[length];
-        while self.accesses.len() > mark.accesses as usize {
-            let Some(access) = self.accesses.pop() else {
-                break;
-            };
-            let record = &mut self.objects[access.object.index()];
-            record.heads[access.slot as usize] = access.previous;
-            record.events.pop();
-            if record.events.is_empty() {
-                record.owner = None;
+        };
+        races.truncate(first.races as usize);
+        for row in rows[length..].iter().rev() {
+            if row.is_own {
+                clocks.truncate(row.clock);
+            }
+            if row.object != ObjectId::NONE {
+                self.objects[row.object.index()].forget(row.slot, row.previous);
             }
         }
-        self.races.truncate(mark.races as usize);
-        self.clocks.truncate(mark.clocks as usize);
-        self.rows.truncate(length);
+        rows.truncate(length);
+        while let Some(read) = reads.pop_if(|read| read.wait as usize >= length) {
+            self.objects[read.object.index()].forget(WAIT_SLOT as u8, read.previous);
+        }
     }
 
     /// Gives a clock to every event of `trace` that has none yet, and finds its races.
     pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
-        let new = trace.len() - self.rows.len();
-        self.rows.reserve(new);
-        self.accesses.reserve(new);
-        for position in self.rows.len()..trace.len() {
-            self.add(trace, sets, position as u32);
+        if self.past.clocks.width() < trace.threads() {
+            self.past.widen(trace.threads());
+        }
+        let known = self.past.rows.len();
+        let new = &trace.events()[known..];
+        self.past.rows.reserve(new.len());
+        for (event, position) in new.iter().zip(known as u32..) {
+            self.add(trace, sets, event, position);
         }
     }
 
-    fn add(&mut self, trace: &Trace, sets: &ReadSets, position: u32) {
-        let event = trace.at(position);
-        // The clock of the event before, unless more comes to it.
-        let (start, len) = match event.previous {
-            NOWHERE => (0, 0),
-            before => (
-                self.rows[before as usize].start,
-                self.rows[before as usize].len,
-            ),
-        };
-        self.rows.push(Row {
+    /// Gives a clock to this event, which is the next, and finds its races.
+    #[inline]
+    fn add(&mut self, trace: &Trace, sets: &ReadSets, event: &Event, position: u32) {
+        let label = event.label;
+        let races = self.past.races.len() as u32;
+        let mut clock = self.past.clock_before(trace, event, position);
+        let (mut object, mut slot, mut rank, mut previous) = (ObjectId::NONE, 0, 0, NOWHERE);
+        if label.touches_one() {
+            object = label.object();
+            if self.objects.len() <= object.index() {
+                self.make_room(object);
+            }
+            let record = &mut self.objects[object.index()];
+            let place = label.place();
+            if !record.is_left_to(event.thread) {
+                let slots = place.behind & record.used & !1;
+                if slots != 0 {
+                    self.past.collect(record, slots, event.thread, clock);
+                    clock = (self.past).race_with_candidates(trace, sets, label, clock, position);
+                }
+                let total = record.heads[0];
+                // The latest total one is before the others, and ordered with whatever happens on its object.
+                if total != NOWHERE && self.past.is_new(event.thread, clock.start, total) {
+                    clock = self.past.race(clock, total, position);
+                }
+            }
+            slot = place.slot;
+            (rank, previous) = record.note(label, slot, position);
+        } else if label.class() == Class::Wait {
+            slot = WAIT_SLOT as u8;
+            previous = self.past.reads.last().map_or(NOWHERE, |read| read.wait);
+            (rank, clock) = self.add_wait(trace, sets, event, clock, position);
+        } else if label.class() == Class::LetGo {
+            clock = self.past.follow_all(trace, event, clock);
+        }
+        self.past.rows.push(Row {
             thread: event.thread,
             index: event.index,
-            start,
-            len,
-            rank: 0,
-            accesses: self.accesses.len() as u32,
-            races: self.races.len() as u32,
-            clocks: self.clocks.len() as u32,
-        });
-        if event.previous == NOWHERE
-            && let Some(spawn) = trace.predecessor(position)
-        {
-            // A first event comes after its spawn, which is another thread's event.
-            self.join(spawn);
-        }
-        let label = event.label;
-        self.candidates.clear();
-        match label.class() {
-            Class::Local | Class::Spawn => return,
-            Class::LetGo => {
-                // Behind everything that had happened when nothing else could run. The latest event of
-                // each thread before that moment carries the thread's earlier ones.
-                for thread in (0..trace.threads() as u32).map(ThreadId) {
-                    if thread != event.thread
-                        && let Some(earlier) = trace.previous_of(thread, event.quiet_at)
-                        && !self.before(earlier, position)
-                    {
-                        self.join(earlier);
-                    }
-                }
-                return;
-            }
-            Class::Wait => {
-                for &object in sets.get(label.object().0) {
-                    self.touch(object, label, CHANGING_SLOTS, event.thread, |_| true);
-                }
-            }
-            Class::Drop | Class::Arrive => self.count(trace, label, event.thread),
-            class => {
-                let slots = CONFLICTING_SLOTS[class as usize];
-                if self.touch(label.object(), label, slots, event.thread, |_| true) {
-                    return;
-                }
-            }
-        }
-        if self.candidates.len() > 1 {
-            self.candidates.sort_unstable_by(|a, b| b.cmp(a));
-            self.candidates.dedup();
-        }
-        for at in 0..self.candidates.len() {
-            let first = self.candidates[at];
-            if !self.before(first, position) && ordered(sets, trace.at(first).label, label) {
-                self.join(first);
-                self.races.push(Race {
-                    first,
-                    second: position,
-                });
-            }
-        }
-    }
-
-    /// Joins the clock of the event at `position` into that of the last one, which has to be behind all others
-    /// or still its predecessor's.
-    fn join(&mut self, position: u32) {
-        let at = self.rows.len() - 1;
-        let (theirs, mut ours) = (self.rows[position as usize], self.rows[at]);
-        let own = theirs.thread.0;
-        if self.clocks.len() == ours.clocks as usize {
-            // From here on it has words of its own.
-            let start = ours.start as usize;
-            self.clocks
-                .extend_from_within(start..start + ours.len as usize);
-            ours.start = ours.clocks;
-        }
-        ours.len = ours.len.max(theirs.len).max(own + 1);
-        self.clocks.resize((ours.start + ours.len) as usize, 0);
-        self.rows[at] = ours;
-        let (earlier, mine) = self.clocks.split_at_mut(ours.start as usize);
-        // The row leaves out the owner's own component, which must not count here.
-        let before = mine[own as usize];
-        let theirs_start = theirs.start as usize;
-        let their_words = &earlier[theirs_start..theirs_start + theirs.len as usize];
-        for (mine, &word) in mine.iter_mut().zip(their_words) {
-            *mine = (*mine).max(word);
-        }
-        mine[own as usize] = before.max(theirs.index + 1);
-    }
-
-    /// [`HappensBefore::touch`] for a release or an arrival. Of those before it that are not the last there are
-    /// as many as threads, and one that is not the last either is behind none of them.
-    #[inline(never)]
-    fn count(&mut self, trace: &Trace, label: Label, thread: ThreadId) {
-        let slots = CONFLICTING_SLOTS[label.class() as usize];
-        let may_be_last = !label.is_not_last();
-        self.touch(label.object(), label, slots, thread, |earlier| {
-            may_be_last || !trace.at(earlier).label.is_not_last()
+            clock: clock.start,
+            is_own: clock.is_own,
+            slot,
+            object,
+            rank,
+            previous,
+            races,
         });
     }
 
-    /// Notes that the last event, which is of `thread` and has this label, touches the object, and collects the
-    /// accesses in these slots that it may be ordered behind, unless `ordered` says no. True if no other thread
-    /// has touched it, so that it comes behind nothing but the thread's event before.
-    #[inline(always)]
-    fn touch(
+    /// Notes what a wait, which is the last event, has read, and gives its clock after what it has to be behind,
+    /// and how many events there were before it on the last object.
+    fn add_wait(
         &mut self,
-        object: ObjectId,
-        label: Label,
-        slots: u32,
-        thread: ThreadId,
-        ordered: impl Fn(u32) -> bool,
-    ) -> bool {
-        if self.objects.len() <= object.index() {
-            self.make_room(object);
+        trace: &Trace,
+        sets: &ReadSets,
+        event: &Event,
+        clock: Clock,
+        wait: u32,
+    ) -> (u32, Clock) {
+        let Event { label, thread, .. } = *event;
+        let mut rank = 0;
+        for &object in sets.get(label.object().0) {
+            if self.objects.len() <= object.index() {
+                self.make_room(object);
+            }
+            let record = &mut self.objects[object.index()];
+            if !record.is_left_to(thread) {
+                self.past.collect(record, CHANGING_SLOTS, thread, clock);
+            }
+            let previous;
+            (rank, previous) = record.note(label, WAIT_SLOT as u8, wait);
+            self.past.reads.push(Read {
+                wait,
+                object,
+                previous,
+            });
         }
-        let record = &mut self.objects[object.index()];
-        let is_own = record.owner == Some(thread);
-        if !is_own {
-            let candidates = &mut self.candidates;
-            record.collect(slots, thread, &self.accesses, candidates, ordered);
-            record.owner = record.events.is_empty().then_some(thread);
-        }
-        let at = self.rows.len() - 1;
-        let class = label.class();
-        self.rows[at].rank = record.note(at as u32, thread, (object, class), &mut self.accesses);
-        is_own
+        let clock = self
+            .past
+            .race_with_candidates(trace, sets, label, clock, wait);
+        (rank, clock)
     }
 
     #[cold]
@@ -369,7 +328,7 @@ impl HappensBefore {
             heads: [NOWHERE; SLOTS],
             used: 0,
             classes: Classes::NONE,
-            owner: None,
+            owner: NOBODY,
             events: Vec::new(),
         };
         self.objects.resize(object.index() + 1, empty);
@@ -384,85 +343,203 @@ impl HappensBefore {
     /// Joins the clock of the event at `position` into `clock`, which has room for all threads.
     #[inline]
     pub(crate) fn join_into(&self, position: u32, clock: &mut [u32]) {
-        let row = self.rows[position as usize];
+        let row = &self.past.rows[position as usize];
         let own = &mut clock[row.thread.index()];
         if *own > row.index {
             // It has been joined with the clock of this event, or of a later one of its thread.
             return;
         }
         *own = row.index + 1;
-        let start = row.start as usize;
-        let words = &self.clocks[start..start + row.len as usize];
-        for (mine, &word) in clock.iter_mut().zip(words) {
-            *mine = (*mine).max(word);
+        for (mine, &word) in clock.iter_mut().zip(self.past.clocks.words(row.clock)) {
+            *mine = (*mine).max(word as u32);
         }
     }
 }
 
-impl Record {
-    /// Collects the accesses in these slots that an event of `thread` may be ordered behind.
-    #[inline]
-    fn collect(
-        &self,
-        slots: u32,
-        thread: ThreadId,
-        accesses: &[Access],
-        candidates: &mut Vec<u32>,
-        ordered: impl Fn(u32) -> bool,
-    ) {
-        let total_at = match self.heads[0] {
-            NOWHERE => 0,
-            access => {
-                let access = accesses[access as usize];
-                if access.thread != thread {
-                    candidates.push(access.event);
-                }
-                access.event
-            }
-        };
-        let mut slots = slots & self.used & !1;
-        while slots != 0 {
-            let mut access = self.heads[slots.trailing_zeros() as usize];
-            slots &= slots - 1;
-            while access != NOWHERE {
-                let Access {
-                    event,
-                    thread: other,
-                    previous,
-                    ..
-                } = accesses[access as usize];
-                if event < total_at {
-                    break;
-                }
-                if other != thread && ordered(event) {
-                    candidates.push(event);
-                }
-                access = previous;
-            }
+impl Past {
+    /// Makes clocks wide enough for so many threads.
+    #[cold]
+    fn widen(&mut self, threads: usize) {
+        let before = self.clocks.width() as u32;
+        self.clocks.widen(threads);
+        for row in &mut self.rows {
+            row.clock = row.clock / before * self.clocks.width() as u32;
         }
     }
 
-    /// Notes an access by an event of this thread. Gives how many there were before it.
-    #[inline(always)]
-    fn note(
-        &mut self,
-        event: u32,
-        thread: ThreadId,
-        (object, class): (ObjectId, Class),
-        accesses: &mut Vec<Access>,
-    ) -> u32 {
-        let rank = self.events.len() as u32;
-        let slot = class.slot();
-        self.used |= 1 << slot;
-        self.classes.add(class);
-        self.events.push(event);
-        accesses.push(Access {
-            event,
-            thread,
-            object,
-            slot: slot as u32,
-            previous: std::mem::replace(&mut self.heads[slot], accesses.len() as u32),
+    /// The clock of the last event before it has touched anything: that of the event directly before it.
+    #[inline]
+    fn clock_before(&mut self, trace: &Trace, event: &Event, position: u32) -> Clock {
+        let clock = |start| Clock {
+            start,
+            is_own: false,
+        };
+        if event.previous != NOWHERE {
+            return clock(self.rows[event.previous as usize].clock);
+        }
+        // A first event comes after its spawn, which is another thread's event.
+        match trace.predecessor(position) {
+            Some(spawn) => self.join(clock(NOTHING), spawn),
+            None => clock(NOTHING),
+        }
+    }
+
+    /// Whether the event at `position`, which is of another thread, is in this clock.
+    #[inline]
+    fn knows(&self, clock: u32, position: u32) -> bool {
+        let Row { thread, index, .. } = self.rows[position as usize];
+        self.clocks.word(clock, thread) > index
+    }
+
+    /// Whether the event at `position` is one that an event of `thread` with this clock does not come after.
+    #[inline]
+    fn is_new(&self, thread: ThreadId, clock: u32, position: u32) -> bool {
+        let row = &self.rows[position as usize];
+        row.thread != thread && self.clocks.word(clock, row.thread) <= row.index
+    }
+
+    /// The clock of the last event after it has learnt of the one at `position`.
+    #[inline]
+    fn join(&mut self, clock: Clock, position: u32) -> Clock {
+        let row = &self.rows[position as usize];
+        let (thread, count) = (row.thread, row.index + 1);
+        let start = if clock.is_own {
+            self.clocks.join_into(clock.start, row.clock, thread, count);
+            clock.start
+        } else {
+            self.clocks.join(clock.start, row.clock, thread, count)
+        };
+        Clock {
+            start,
+            is_own: true,
+        }
+    }
+
+    /// The clock of a wait that was let go. It is behind everything that had happened when nothing else could
+    /// run. The latest event of each thread before that moment carries the thread's earlier ones.
+    fn follow_all(&mut self, trace: &Trace, event: &Event, mut clock: Clock) -> Clock {
+        for thread in (0..trace.threads() as u32).map(ThreadId) {
+            if thread != event.thread
+                && let Some(earlier) = trace.previous_of(thread, event.quiet_at)
+                && !self.knows(clock.start, earlier)
+            {
+                clock = self.join(clock, earlier);
+            }
+        }
+        clock
+    }
+
+    /// [`HappensBefore::any_access`] for the object with this record.
+    #[inline]
+    fn any_access(
+        &self,
+        record: &Record,
+        slots: u32,
+        from: u32,
+        mut found: impl FnMut(u32) -> bool,
+    ) -> bool {
+        let mut slots = slots & record.used;
+        while slots != 0 {
+            let slot = slots.trailing_zeros() as usize;
+            slots &= slots - 1;
+            let mut at = record.heads[slot];
+            while at != NOWHERE && at >= from {
+                if found(at) {
+                    return true;
+                }
+                at = self.rows[at as usize].previous;
+            }
+        }
+        false
+    }
+
+    /// Collects the accesses in these slots, from the latest total one on, that an event of `thread` with this
+    /// clock may be ordered behind and does not come after anyway.
+    fn collect(&mut self, record: &Record, slots: u32, thread: ThreadId, clock: Clock) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        // From the first event on if there is no total one.
+        let from = match record.heads[0] {
+            NOWHERE => 0,
+            total => total,
+        };
+        self.any_access(record, slots, from, |event| {
+            if self.is_new(thread, clock.start, event) {
+                candidates.push(event);
+            }
+            false
         });
-        rank
+        self.candidates = candidates;
+    }
+
+    /// Finds out with which of the candidates the last event races.
+    fn race_with_candidates(
+        &mut self,
+        trace: &Trace,
+        sets: &ReadSets,
+        label: Label,
+        mut clock: Clock,
+        position: u32,
+    ) -> Clock {
+        self.candidates.sort_unstable_by(|a, b| b.cmp(a));
+        for at in 0..self.candidates.len() {
+            let first = self.candidates[at];
+            // None of them was known before another was joined.
+            let known = clock.is_own && self.knows(clock.start, first);
+            if !known && ordered(sets, trace.at(first).label, label) {
+                clock = self.race(clock, first, position);
+            }
+        }
+        self.candidates.clear();
+        clock
+    }
+
+    /// Notes that the last event, which has this clock, races with the one at `first`. Gives its clock
+    /// with that.
+    fn race(&mut self, clock: Clock, first: u32, second: u32) -> Clock {
+        self.races.push(Race { first, second });
+        self.join(clock, first)
+    }
+}
+
+impl Record {
+    /// Whether an event of `thread`, which is the next on the object, comes behind nothing but the thread's event
+    /// before, because no other thread has touched it.
+    #[inline]
+    fn is_left_to(&mut self, thread: ThreadId) -> bool {
+        if self.owner == thread {
+            return true;
+        }
+        if self.events.is_empty() {
+            self.owner = thread;
+            return true;
+        }
+        self.owner = NOBODY;
+        false
+    }
+
+    /// Notes an access by the event. Gives how many there were before it, and the one before it in its slot.
+    #[inline(always)]
+    fn note(&mut self, label: Label, slot: u8, event: u32) -> (u32, u32) {
+        if !self.classes.intersects(label.classes()) {
+            self.classes.add(label.class());
+        }
+        self.used |= 1 << slot;
+        let rank = self.events.len() as u32;
+        self.events.push(event);
+        let previous = std::mem::replace(&mut self.heads[usize::from(slot)], event);
+        (rank, previous)
+    }
+
+    /// Forgets the last access, before which `previous` was the last in its slot.
+    #[inline]
+    fn forget(&mut self, slot: u8, previous: u32) {
+        self.heads[usize::from(slot)] = previous;
+        if previous == NOWHERE {
+            self.used &= !(1 << slot);
+        }
+        self.events.pop();
+        if self.events.is_empty() {
+            self.owner = NOBODY;
+        }
     }
 }

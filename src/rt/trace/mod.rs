@@ -208,17 +208,14 @@ impl Trace {
 
     /// Drops every event from `length` on.
     pub(crate) fn truncate(&mut self, length: usize) {
-        while self.events.len() > length {
-            let Some(event) = self.events.pop() else {
-                return;
-            };
+        for event in self.events.iter().skip(length) {
             self.positions[event.thread.index()].pop();
-            if self.notable.last() == Some(&(self.events.len() as u32)) {
-                self.notable.pop();
-            }
             if let operation::OpKind::Spawn { child } = event.operation.kind {
                 self.spawned[child.index()] = NOWHERE;
             }
         }
+        self.events.truncate(length);
+        let kept = (self.notable).partition_point(|&position| (position as usize) < length);
+        self.notable.truncate(kept);
     }
 }

@@ -281,7 +281,12 @@ impl Machine {
     /// ([`OpKind::is_of_a_life`]): what comes of it is [`Machine::outcome_of_life`]. False if it is another one, and nothing
     /// was done.
     #[inline(always)]
-    pub(crate) fn perform_life(&mut self, thread: ThreadId, operation: &Operation, site: Site) -> bool {
+    pub(crate) fn perform_life(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> bool {
         let lives = operation.kind.is_of_a_life();
         if lives {
             self.threads[thread.index()].events += 1;

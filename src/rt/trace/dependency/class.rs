@@ -180,6 +180,12 @@ impl Classes {
         self.0 & other.0 != 0
     }
 
+    /// The set of the class with this number.
+    #[inline]
+    pub(super) const fn numbered(number: u32) -> Classes {
+        Classes(1 << number)
+    }
+
     /// [`Classes::contains`] for the class with this number.
     #[inline]
     pub(super) const fn has(self, number: u32) -> bool {
@@ -311,8 +317,17 @@ impl Class {
             Class::DropSender => 8,
             Class::DropReceiver => 9,
             Class::AddSender => 10,
-            Class::Wait => 11,
+            Class::Wait => WAIT_SLOT,
         }
+    }
+
+    /// All slots in which events of this class can be: those that count have one more, [`LAST_SLOT`].
+    pub(crate) const fn slots(self) -> u32 {
+        let last = match self {
+            Class::Drop | Class::Arrive => 1 << LAST_SLOT,
+            _ => 0,
+        };
+        1 << self.slot() | last
     }
 
     /// Whether an event of this class takes something that others may then have to wait for.
@@ -323,6 +338,13 @@ impl Class {
         )
     }
 }
+
+/// The slot of a release or an arrival that is the last. The others are apart from it because of those there
+/// are as many as threads, and they are not behind each other. No such object has a class with this slot.
+pub(crate) const LAST_SLOT: usize = 8;
+
+/// The slot of [`Class::Wait`].
+pub(crate) const WAIT_SLOT: usize = 11;
 
 /// How many [`Class::slot`]s there are.
 pub(crate) const SLOTS: usize = 12;
