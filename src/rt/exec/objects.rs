@@ -75,7 +75,7 @@ struct Entry {
 }
 
 /// How many objects are in front of the table.
-const RECENT: usize = 64;
+const RECENT: usize = 256;
 
 /// How many objects of earlier executions are found without a search.
 const LATEST: usize = 256;
