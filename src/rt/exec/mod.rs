@@ -12,6 +12,7 @@ pub(crate) mod locals;
 pub(crate) mod log;
 mod memory;
 pub(crate) mod objects;
+mod older;
 pub(crate) mod panics;
 pub(crate) mod run;
 mod statics;

@@ -14,7 +14,6 @@
 //! middle of an operation. An object that is replaced by one of the same value may as well be the
 //! same one: all accesses to the two are ordered by the program.
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -22,14 +21,11 @@ use rustc_hash::FxHashMap;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::{ObjectId, Place, Region};
-use crate::rt::trace::operation::ObjectKind;
 use crate::rt::trace::verdict::Gone;
 use crate::rt::{Memory, Target};
 
+use super::older::{Older, Undo};
 use super::statics;
-
-/// What puts the shim at an address back.
-type Undo = unsafe fn(*mut u8);
 
 /// The objects of an execution, by address.
 pub(crate) struct Table {
@@ -48,11 +44,8 @@ pub(crate) struct Table {
     lines: [u64; LINES / 64],
     /// Whether an object on a stack was met.
     on_stacks: bool,
-    /// Memory that is older than the execution, with what it held when it was met.
-    elsewhere: Vec<(usize, ObjectKind, u64)>,
-    /// Copies of shims that are more than a value, by their addresses.
-    pristine: Vec<(Memory, Vec<MaybeUninit<u8>>)>,
-    undo: Vec<(*mut u8, Undo)>,
+    /// What is older than the execution.
+    pub(crate) older: Older,
     /// Memory older than the execution that got its contents during it: they are dropped with their
     /// owner and not put back.
     made: Vec<Range<usize>>,
@@ -98,9 +91,7 @@ impl Default for Table {
             met: Vec::new(),
             lines: [0; LINES / 64],
             on_stacks: false,
-            elsewhere: Vec::new(),
-            pristine: Vec::new(),
-            undo: Vec::new(),
+            older: Older::default(),
             made: Vec::new(),
             turn: statics::Turn::default(),
             filled: Vec::new(),
@@ -215,7 +206,7 @@ impl Table {
                 // Another exploration may have been in the middle of an execution until now.
                 memory = statics::at_rest(address, kind).unwrap_or(memory);
             }
-            self.elsewhere.push((address, kind, memory));
+            self.older.note(address, kind, memory);
         }
         let known = number.map(|number| &self.entries[number as usize]);
         let object = match known.filter(|entry| entry.region == region) {
@@ -305,7 +296,7 @@ impl Table {
         &'a self,
         machine: &'a Machine,
     ) -> impl Iterator<Item = u64> + 'a {
-        let entries = self.elsewhere.iter().filter_map(|(at, ..)| self.known(*at));
+        let entries = self.older.addresses().filter_map(|at| self.known(at));
         entries.filter_map(|object| match machine.state(object) {
             State::Atomic { value, .. } => Some(*value),
             _ => None,
@@ -344,8 +335,7 @@ impl Table {
                 stays
             });
         }
-        self.elsewhere
-            .retain(|(address, ..)| !block.contains(address));
+        self.older.forget(|address| block.contains(&address));
     }
 
     /// Forgets the objects on a stack whose thread has ended.
@@ -357,20 +347,12 @@ impl Table {
 
     /// Whether the object at this address is older than the execution.
     pub(crate) fn is_elsewhere(&self, address: usize) -> bool {
-        self.elsewhere.iter().any(|&(known, ..)| known == address)
+        self.older.addresses().any(|known| known == address)
     }
 
     /// Keeps the bytes of a shim, unless they are kept already.
     pub(crate) fn keep(&mut self, memory: Memory) {
-        let Memory { start, size, .. } = memory;
-        if self.pristine.iter().any(|(known, _)| known.start == start) {
-            return;
-        }
-        let mut bytes = vec![MaybeUninit::uninit(); size];
-        // SAFETY: the caller is a shim that gives its own address and size; the destination has
-        // that size. Bytes that are not initialised stay so.
-        unsafe { std::ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
-        self.pristine.push((memory, bytes));
+        self.older.keep(memory);
     }
 
     /// Keeps the bytes of plain memory that is older than the execution, if they can be put back: what
@@ -388,8 +370,7 @@ impl Table {
 
     /// Notes what is to be undone at `start` when the execution has ended.
     pub(crate) fn undo_at_end(&mut self, start: *mut u8, size: usize, undo: Undo) {
-        if self.undo.iter().all(|&(known, _)| known != start) {
-            self.undo.push((start, undo));
+        if self.older.undo_at_end(start, undo) {
             self.made.push(start.addr()..start.addr() + size);
         }
     }
@@ -408,17 +389,8 @@ impl Table {
         statics::contain(address) && !self.filled.iter().any(filled)
     }
 
-    /// Ends the execution if it has met nothing that is older than it, and says whether that is so.
-    pub(crate) fn reset_if_nothing_is_older(&mut self) -> bool {
-        let nothing = self.pristine.is_empty() && self.undo.is_empty() && self.elsewhere.is_empty();
-        if nothing {
-            self.forget_all();
-        }
-        nothing
-    }
-
-    /// Forgets the objects of the execution.
-    fn forget_all(&mut self) {
+    /// Forgets the objects of the execution, which has ended. What is older than it is still to be put back.
+    pub(crate) fn forget_all(&mut self) {
         // Those of the objects in front of the table are among them.
         for number in self.met.drain(..) {
             let address = self.entries[number as usize].address;
@@ -433,31 +405,5 @@ impl Table {
         self.on_stacks = false;
         self.made.clear();
         self.filled.clear();
-    }
-
-    /// Ends the execution: memory that is older than it gets back what it held before.
-    pub(crate) fn reset(&mut self) {
-        self.forget_all();
-        for (memory, bytes) in self.pristine.drain(..) {
-            // SAFETY: the shim is older than the execution and lives on after it, and no guard of it
-            // exists any more: every stack is unwound. What it holds now is dropped. What it held
-            // before owns nothing: either its type has no drop glue, or it is the value of a constant
-            // in a static. So the bytes are as good as when they were copied.
-            unsafe {
-                if let Some(drop) = memory.drop {
-                    drop(memory.start);
-                }
-                let start = memory.start.cast();
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
-            }
-        }
-        for (start, undo) in self.undo.drain(..) {
-            // SAFETY: the shim that asked for it is older than the execution and lives on, and every
-            // stack that could use it is unwound.
-            unsafe { undo(start) };
-        }
-        for (address, kind, value) in self.elsewhere.drain(..) {
-            statics::restore(address, kind, value);
-        }
     }
 }

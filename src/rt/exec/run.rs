@@ -227,16 +227,19 @@ pub(crate) fn explore(
 /// Memory that is older than the execution gets back what it held before. What was in it may be
 /// dropped.
 fn put_back_statics(runtime: &Runtime) {
-    if runtime.inner.borrow_mut().table.reset_if_nothing_is_older() {
+    let mut inner = runtime.inner.borrow_mut();
+    inner.table.forget_all();
+    if inner.table.older.is_empty() {
         return;
     }
-    let mut table = std::mem::take(&mut runtime.inner.borrow_mut().table);
+    let mut older = std::mem::take(&mut inner.table.older);
+    drop(inner);
     runtime.stopping.set(true);
     runtime.heap.record(true);
-    table.reset();
+    older.put_back();
     runtime.heap.record(false);
     runtime.stopping.set(false);
-    runtime.inner.borrow_mut().table = table;
+    runtime.inner.borrow_mut().table.older = older;
 }
 
 /// What a complete execution has not given back; blocks do not count if they may be `kept`.

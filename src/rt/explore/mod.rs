@@ -145,7 +145,7 @@ impl Point<'_> {
     /// The thread to run if nothing speaks for another, among those that `allowed` lets through: the one
     /// that ran last, which needs no switch, or else the oldest that can. The main thread comes after the
     /// others. It mostly has to join them, and where all have ended it does so without a switch between.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn default_thread(&self, allowed: impl Fn(ThreadId) -> bool) -> Option<ThreadId> {
         let able = |&thread: &ThreadId| allowed(thread) && self.machine.enabled(thread);
         if able(&self.last) {

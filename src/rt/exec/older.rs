@@ -1,0 +1,92 @@
+//! What does an execution have to put back?
+//!
+//! Memory that is older than it gets back what it held before: each execution begins like the first one. What
+//! has to be put back is noted when the execution first meets the memory.
+
+use std::mem::MaybeUninit;
+
+use crate::rt::Memory;
+use crate::rt::trace::operation::ObjectKind;
+
+use super::statics;
+
+/// Undoes, given a shim's own address, what the execution did to it.
+pub(super) type Undo = unsafe fn(*mut u8);
+
+/// What is older than the execution and was met by it.
+#[derive(Default)]
+pub(crate) struct Older {
+    /// Addresses of values, with what they held when they were met.
+    values: Vec<(usize, ObjectKind, u64)>,
+    /// Copies of shims that are more than a value, by their addresses.
+    pristine: Vec<(Memory, Vec<MaybeUninit<u8>>)>,
+    undo: Vec<(*mut u8, Undo)>,
+}
+
+impl Older {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pristine.is_empty() && self.undo.is_empty() && self.values.is_empty()
+    }
+
+    /// Notes an object that holds this value.
+    pub(super) fn note(&mut self, address: usize, kind: ObjectKind, value: u64) {
+        self.values.push((address, kind, value));
+    }
+
+    /// The addresses of the objects that were noted.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = usize> {
+        self.values.iter().map(|&(address, ..)| address)
+    }
+
+    /// Forgets the objects whose addresses are `gone`.
+    pub(super) fn forget(&mut self, gone: impl Fn(usize) -> bool) {
+        self.values.retain(|&(address, ..)| !gone(address));
+    }
+
+    /// Keeps the bytes of a shim, unless they are kept already.
+    pub(super) fn keep(&mut self, memory: Memory) {
+        let Memory { start, size, .. } = memory;
+        if self.pristine.iter().any(|(known, _)| known.start == start) {
+            return;
+        }
+        let mut bytes = vec![MaybeUninit::uninit(); size];
+        // SAFETY: the caller is a shim that gives its own address and size; the destination has
+        // that size. Bytes that are not initialised stay so.
+        unsafe { std::ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
+        self.pristine.push((memory, bytes));
+    }
+
+    /// Notes what is to be undone at `start`; false if that has been noted before.
+    pub(super) fn undo_at_end(&mut self, start: *mut u8, undo: Undo) -> bool {
+        let new = self.undo.iter().all(|&(known, _)| known != start);
+        if new {
+            self.undo.push((start, undo));
+        }
+        new
+    }
+
+    /// Puts everything back, and has nothing to put back any more. What was in the memory is dropped.
+    pub(crate) fn put_back(&mut self) {
+        for (memory, bytes) in self.pristine.drain(..) {
+            // SAFETY: the shim is older than the execution and lives on after it, and no guard of it
+            // exists any more: every stack is unwound. What it holds now is dropped. What it held
+            // before owns nothing: either its type has no drop glue, or it is the value of a constant
+            // in a static. So the bytes are as good as when they were copied.
+            unsafe {
+                if let Some(drop) = memory.drop {
+                    drop(memory.start);
+                }
+                let start = memory.start.cast();
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            }
+        }
+        for (start, undo) in self.undo.drain(..) {
+            // SAFETY: the shim that asked for it is older than the execution and lives on, and every
+            // stack that could use it is unwound.
+            unsafe { undo(start) };
+        }
+        for (address, kind, value) in self.values.drain(..) {
+            statics::restore(address, kind, value);
+        }
+    }
+}
