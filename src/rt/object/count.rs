@@ -23,7 +23,7 @@ pub(crate) fn nature(observed: bool) -> Nature {
 }
 
 /// Applies `kind` to both counts; gives the new ones and the outcome.
-#[inline]
+#[inline(always)]
 pub(crate) fn apply(counts: u64, kind: &OpKind) -> (u64, Outcome) {
     let strong = counts % WEAK;
     match kind {

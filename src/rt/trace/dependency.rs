@@ -133,7 +133,7 @@ impl Label {
     }
 
     /// The label of an operation that ended like this on an object of this nature.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(object: ObjectId, kind: &OpKind, outcome: Outcome, nature: Nature) -> Label {
         let class = classify(kind, outcome, nature);
         let value = outcome.value().unwrap_or(0);

@@ -115,6 +115,15 @@ fn on_atomic(
     (after, executed)
 }
 
+/// What comes of an operation on a count that holds `before`, and what it holds then. With the kind in sight,
+/// little of it is left.
+#[inline(always)]
+fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) -> (u64, Executed) {
+    let (after, outcome) = count::apply(before, kind);
+    let label = Label::new(object, kind, outcome, count::nature(observed));
+    (after, Executed::plainly(outcome, label, Some(before)))
+}
+
 impl Machine {
     /// Executes the announced step of an enabled thread.
     #[inline(always)]
@@ -189,22 +198,24 @@ impl Machine {
                 entry.saw(object, before, after, executed.outcome);
                 Some(executed)
             }
-            (State::Count { observed, count }, ObjectKind::Count { observed: of })
-                if matches!(kind, OpKind::Retain | OpKind::Release { .. }) =>
-            {
+            (State::Count { observed, count }, ObjectKind::Count { observed: of }) => {
                 let before = *count;
                 if *observed != of || before != memory {
                     return None;
                 }
-                let (after, outcome) = count::apply(before, kind);
-                let nature = count::nature(of);
-                let label = Label::new(object, kind, outcome, nature);
-                if !fits(label) {
+                let (after, executed) = match *kind {
+                    OpKind::Retain => on_count(of, before, (object, &OpKind::Retain)),
+                    OpKind::Release { told } => {
+                        on_count(of, before, (object, &OpKind::Release { told }))
+                    }
+                    _ => return None,
+                };
+                if !fits(executed.label) {
                     return None;
                 }
                 *count = after;
                 entry.events += 1;
-                Some(Executed::plainly(outcome, label, Some(before)))
+                Some(executed)
             }
             _ => None,
         }
