@@ -179,7 +179,7 @@ impl Driver {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, step: Step) -> Next {
         if self.position >= self.bounds.events_max {
             return Next::Ended(End::TooManyEvents {
@@ -187,8 +187,9 @@ impl Driver {
             });
         }
         let (Pending { operation, site }, executed) = self.machine.step(step);
-        self.trace.push(executed.event(step, &operation, site));
-        let made = self.after(step, &operation.kind);
+        self.trace.push(executed.event(step, operation, site));
+        let kind = operation.kind;
+        let made = self.after(step, &kind);
         next(step.thread, made.map(|()| executed.outcome))
     }
 
@@ -236,7 +237,7 @@ impl Driver {
             let made = self.after(step, &kind);
             return next(step.thread, made.map(|()| Outcome::Done));
         }
-        let (Pending { operation, site }, executed) = self.machine.step(step);
+        let (&Pending { operation, site }, executed) = self.machine.step(step);
         let made = self.repeated(step, label, (&operation, site), &executed);
         next(step.thread, made)
     }
@@ -261,6 +262,7 @@ impl Driver {
     }
 
     /// Makes a step of a wakeup sequence.
+    #[inline(never)]
     fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
         // The step may be one of several waits that were let go at this point.
         let live = self.machine.live();

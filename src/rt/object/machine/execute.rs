@@ -125,16 +125,16 @@ fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) ->
 }
 
 impl Machine {
-    /// Executes the announced step of an enabled thread.
+    /// Executes the announced step of an enabled thread. What it has announced is given from where it stands.
     #[inline(always)]
-    pub(crate) fn step(&mut self, step: Step) -> (Pending, Executed) {
+    pub(crate) fn step(&mut self, step: Step) -> (&Pending, Executed) {
         let entry = &mut self.threads[step.thread.index()];
         if !std::mem::take(&mut entry.announced) {
             unannounced(step.thread)
         }
         let pending = entry.last;
         let executed = self.perform(step, &pending.operation, pending.site);
-        (pending, executed)
+        (&self.threads[step.thread.index()].last, executed)
     }
 
     /// [`Machine::step`] for what a thread has announced that is a step of a life, and [`Machine::perform_life`]
