@@ -84,8 +84,8 @@ pub(crate) struct Inner {
     pub(crate) stacks: Vec<Option<(usize, usize)>>,
     /// The stacks of threads that have ended in this execution.
     pub(crate) ended: Vec<(ThreadId, (usize, usize))>,
-    /// The thread whose coroutine is to be resumed next, and what came of its step.
-    pub(crate) next: Option<(ThreadId, Outcome)>,
+    /// The thread whose coroutine is to be resumed next. What came of its step is in [`Runtime::outcome`].
+    pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
     /// Bodies of threads that have been spawned and not started.
     pub(crate) spawned: Vec<(ThreadId, Body)>,

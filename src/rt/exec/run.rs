@@ -13,7 +13,7 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Operation, Outcome};
+use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked};
 use crate::rt::{Body, Work};
@@ -274,19 +274,13 @@ fn execute(
         let main = Body::new(main.clone());
         inner.spawned.push((ThreadId::MAIN, main));
         let next = inner.next();
-        inner.take(next);
+        runtime.take(&mut inner, next);
     }
     loop {
-        let Turn {
-            thread,
-            outcome,
-            events,
-        } = match next(&mut runtime.inner.borrow_mut()) {
-            Ok(turn) => turn,
+        let thread = match next(runtime) {
+            Ok(thread) => thread,
             Err(end) => return end,
         };
-        runtime.outcome.set(Some(outcome));
-        runtime.heap.set_thread(thread.0, events);
         let coroutine = match stacks.of(thread) {
             Some(coroutine) => coroutine,
             None => stacks.start(&mut runtime.inner.borrow_mut(), thread),
@@ -318,35 +312,25 @@ fn execute(
     }
 }
 
-/// Who goes on, with what came of its step.
-struct Turn {
-    thread: ThreadId,
-    outcome: Outcome,
-    /// How many events the thread has performed.
-    events: u32,
-}
-
-/// The thread that goes on; how the execution has ended if none does.
+/// The thread that goes on, for which everything but its stack is ready; how the execution has ended if none does.
 #[inline]
-fn next(inner: &mut Inner) -> Result<Turn, End> {
+fn next(runtime: &Runtime) -> Result<ThreadId, End> {
+    let mut inner = runtime.inner.borrow_mut();
     if inner.end.is_none() && inner.next.is_none() {
         // The last step was the end of a thread.
         let next = inner.next();
-        inner.take(next);
+        runtime.take(&mut inner, next);
     }
     if inner.end.is_some()
         && let Some(end) = inner.end.take()
     {
         return Err(end);
     }
-    let Some((thread, outcome)) = inner.next.take() else {
+    let Some(thread) = inner.next.take() else {
         unreachable!("dpor bug: a step that is neither a thread's nor the end")
     };
-    Ok(Turn {
-        thread,
-        outcome,
-        events: inner.driver.machine.events_of(thread),
-    })
+    runtime.own(&inner, thread);
+    Ok(thread)
 }
 
 /// The stacks of one execution.

@@ -168,7 +168,7 @@ impl Runtime {
                 match inner.next() {
                     Next::Ran(thread, outcome) if thread == me => Some(outcome),
                     next => {
-                        inner.take(next);
+                        self.take(&mut inner, next);
                         None
                     }
                 }
@@ -198,6 +198,18 @@ impl Runtime {
             "dpor bug: {me:?} was resumed without an outcome"
         );
         outcome
+    }
+
+    /// Notes what is to be done next, for the loop that resumes coroutines.
+    #[inline(always)]
+    pub(crate) fn take(&self, inner: &mut Inner, next: Next) {
+        match next {
+            Next::Ran(thread, outcome) => {
+                self.outcome.set(Some(outcome));
+                inner.next = Some(thread);
+            }
+            Next::Ended(end) => inner.end = Some(end),
+        }
     }
 
     /// The current thread has performed another event: new blocks belong to what follows it.
@@ -257,11 +269,4 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes what is to be done next, for the loop that resumes coroutines.
-    pub(crate) fn take(&mut self, next: Next) {
-        match next {
-            Next::Ran(thread, outcome) => self.next = Some((thread, outcome)),
-            Next::Ended(end) => self.end = Some(end),
-        }
-    }
 }
