@@ -1,0 +1,134 @@
+//! Is memory that was freed handed out again, and only once?
+
+use super::*;
+
+/// A made-up block of an allocator with this number.
+fn stocked(address: usize, layout: Layout, allocator: usize) -> Kept {
+    unsafe fn release(_: *const (), start: *mut u8, _: Layout) {
+        RELEASED.with_borrow_mut(|released| released.push(start.addr()));
+    }
+    Kept {
+        start: pointer(address),
+        layout,
+        allocator: ptr::without_provenance(allocator),
+        release,
+    }
+}
+
+/// Does what the tracking allocator does, where the allocator behind it has the next block at `new`.
+fn get(heap: &Heap, new: usize, layout: Layout, allocator: usize) -> usize {
+    let was = heap.record(true);
+    let start = heap.attach(|| {
+        let old = instead(layout, ptr::without_provenance(allocator));
+        old.unwrap_or_else(|| {
+            let kept = || stocked(new, layout, allocator);
+            super::super::allocated(pointer(new), layout, kept);
+            pointer(new)
+        })
+    });
+    heap.record(was);
+    start.addr()
+}
+
+fn put_back(heap: &Heap, start: usize, layout: Layout) {
+    let kept = || stocked(start, layout, 1);
+    let now = heap.attach(|| freed(pointer(start), layout, kept));
+    assert!(!now, "it is the model's");
+}
+
+#[test]
+fn an_execution_gets_what_the_one_before_has_freed_in_the_order_of_its_allocations() {
+    let heap = Heap::new();
+    let (small, large) = (layout(16, 8), layout(2000, 8));
+    let first = [0x1000, 0x2000, 0x3000].map(|new| get(&heap, new, small, 1));
+    assert_eq!(first, [0x1000, 0x2000, 0x3000]);
+    for start in [0x3000, 0x1000, 0x2000] {
+        put_back(&heap, start, small);
+    }
+    assert_eq!(get(&heap, 0x4000, small, 1), 0x4000, "not in the same one");
+    put_back(&heap, 0x4000, small);
+    assert_eq!(get(&heap, 0x5000, large, 1), 0x5000);
+    put_back(&heap, 0x5000, large);
+
+    heap.reset();
+    assert_eq!(RELEASED.take(), [0x5000], "too large to be stocked");
+    heap.set_thread(2, 7);
+    assert_eq!(get(&heap, 0x6000, layout(16, 16), 1), 0x6000, "alignment");
+    assert_eq!(get(&heap, 0x7000, small, 1), 0x1000);
+    assert_eq!(name(&heap, 0x1008), (2, 7, 0));
+    assert_eq!(get(&heap, 0x8000, small, 2), 0x8000, "another allocator");
+    assert_eq!(get(&heap, 0x9000, small, 1), 0x2000);
+    assert_eq!(
+        heap.attach(|| instead(small, ptr::without_provenance(1))),
+        None,
+        "nobody records"
+    );
+    for start in [0x1000, 0x2000] {
+        put_back(&heap, start, small);
+    }
+    assert_eq!(heap.find_gone(0x2008).unwrap().start, 0x2000);
+    put_back(&heap, 0x6000, layout(16, 16));
+    put_back(&heap, 0x8000, small);
+
+    drop(heap);
+    let mut released = RELEASED.take();
+    released.sort_unstable();
+    assert_eq!(released, [0x1000, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000]);
+}
+
+#[test]
+fn a_block_that_outlives_its_execution_is_not_handed_out() {
+    let heap = Heap::new();
+    let small = layout(16, 8);
+    for new in [0x1000, 0x2000, 0x3000] {
+        get(&heap, new, small, 1);
+    }
+    put_back(&heap, 0x1000, small);
+    put_back(&heap, 0x3000, small);
+    heap.reset();
+    let again = [0x4000, 0x5000, 0x6000].map(|new| get(&heap, new, small, 1));
+    assert_eq!(again, [0x1000, 0x3000, 0x6000]);
+    let late = heap.attach(|| freed(pointer(0x2000), small, || stocked(0x2000, small, 1)));
+    assert!(late, "the allocator frees it");
+    heap.reset();
+    assert_eq!(get(&heap, 0x7000, small, 1), 0x7000, "nothing was freed");
+    drop(heap);
+    assert_eq!(RELEASED.take(), Vec::<usize>::new());
+}
+
+#[test]
+fn memory_that_another_os_thread_has_given_back_is_in_stock_once() {
+    let heap = Heap::new();
+    let small = layout(16, 8);
+    assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
+    // Its free was not heard of, and the allocator has handed it out again.
+    assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
+    put_back(&heap, 0x1000, small);
+    heap.reset();
+    let again = [0x2000, 0x3000].map(|new| get(&heap, new, small, 1));
+    assert_eq!(again, [0x1000, 0x3000]);
+    for start in again {
+        put_back(&heap, start, small);
+    }
+    drop(heap);
+    assert_eq!(RELEASED.take().len(), 2);
+}
+
+#[test]
+fn a_block_from_stock_is_found_in_its_slot_and_hidden_by_a_newer_one() {
+    let heap = Heap::new();
+    let small = layout(16, 8);
+    let is_still = |address| heap.is_still(address, (0x1000, 16), |block| block.nth == 0);
+    for _ in 0..3 {
+        heap.reset();
+        assert!(!is_still(0x1008), "of an earlier execution");
+        get(&heap, 0x1000, small, 1);
+        assert!(is_still(0x1008));
+        // Another OS thread has freed it.
+        allocate(&heap, 0x1008, 100);
+        assert!(is_still(0x1004) && !is_still(0x1008));
+        free(&heap, 0x1008, 100);
+        put_back(&heap, 0x1000, small);
+        assert!(!is_still(0x1004), "gone");
+    }
+}
