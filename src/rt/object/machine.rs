@@ -429,13 +429,16 @@ impl Machine {
     }
 
     /// How many outcomes the enabled step of `thread` has.
+    #[inline]
     pub(crate) fn alternatives(&self, thread: ThreadId) -> u32 {
         match self.pending(thread) {
             None => 0,
             Some(pending) => match pending.operation.kind {
                 OpKind::Choose { options } => options,
-                _ if pending.operation.object == ObjectId::NONE => 1,
-                ref kind => self.state(pending.operation.object).alternatives(kind),
+                ref kind if kind.may_have_alternatives() => {
+                    self.state(pending.operation.object).alternatives(kind)
+                }
+                _ => 1,
             },
         }
     }

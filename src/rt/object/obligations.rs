@@ -440,3 +440,20 @@ fn what_is_always_alike_has_one_label_in_every_state() {
     }
     assert!(checked >= 5, "{checked}");
 }
+
+#[test]
+fn what_comes_out_in_several_ways_is_known_to() {
+    let mut several = 0;
+    for kind in kinds() {
+        for operation in &kind.operations {
+            let ways = |state: &State| state.alternatives(operation);
+            let most = kind.states.iter().map(ways).max().unwrap_or(1);
+            assert!(
+                most == 1 || operation.may_have_alternatives(),
+                "{operation:?}"
+            );
+            several += (most > 1) as u32;
+        }
+    }
+    assert!(several >= 2, "{several}");
+}

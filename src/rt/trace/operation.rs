@@ -413,6 +413,15 @@ impl OpKind {
         )
     }
 
+    /// Whether there is a state of its object in which it can come out in several ways.
+    #[inline]
+    pub(crate) const fn may_have_alternatives(&self) -> bool {
+        matches!(
+            self,
+            OpKind::CompareExchange { spurious: true, .. } | OpKind::NotifyOne
+        )
+    }
+
     /// Whether it has the same label in whatever state its object is.
     #[inline]
     pub(crate) const fn is_always_alike(&self) -> bool {
