@@ -110,10 +110,7 @@ impl Driver {
             return Ok(None);
         }
         let step = Step::of(thread);
-        let executed = match self.machine.perform_life(thread, operation, site) {
-            true => self.machine.outcome_of_life(operation),
-            false => self.machine.perform(step, operation, site),
-        };
+        let executed = self.machine.perform(step, operation, site);
         self.trace.push(executed.event(step, operation, site));
         self.after(step, &operation.kind)?;
         Ok(Some(executed.outcome))

@@ -225,6 +225,9 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn perform(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
         let Operation { object, ref kind } = *operation;
+        if self.perform_life(step.thread, operation, site) {
+            return self.outcome_of_life(operation);
+        }
         let entry = &mut self.threads[step.thread.index()];
         entry.events += 1;
         if !kind.is_atomic() {
@@ -250,11 +253,6 @@ impl Machine {
         let thread = step.thread;
         let label = |class| Label::of(operation.object, class);
         match operation.kind {
-            // What a thread does in its life, whatever else it does.
-            OpKind::Start | OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join => {
-                self.go_through_life(thread, operation, site);
-                self.outcome_of_life(operation)
-            }
             OpKind::Park | OpKind::Unpark => {
                 let kind = &operation.kind;
                 let available = self.token(operation.object);
