@@ -26,6 +26,7 @@ use crate::rt::trace::{Event, NOWHERE};
 
 use super::Finished;
 use super::reversal::{Reversal, Second, relabel, state_before, state_without};
+use super::sleep::Sleeper;
 
 /// A way through the sequence that executes `second` without `first`.
 pub(super) struct Walk<'a> {
@@ -56,6 +57,29 @@ pub(super) struct Walk<'a> {
 
 /// Stands for what has not been looked up: no event is before the first one.
 const UNKNOWN: u32 = 0;
+
+/// Whether the reversed event is asleep where the first one is, and comes first in the sequence because all else on
+/// its object happens after the first event. Then the reversal is covered, whatever comes behind the race.
+/// Most that are covered are so by this, which can be told without a walk.
+pub(super) fn is_asleep(
+    run: &Finished<'_>,
+    first: u32,
+    second: &Second,
+    sleepers: &[Sleeper],
+) -> bool {
+    let Operation { object, kind } = second.operation;
+    sleepers.iter().any(|sleeper| sleeper.step == second.step)
+        // Else its thread has other items before it.
+        && second.predecessor.is_none_or(|p| p < first)
+        && is_cut(run, first, object)
+        && !matches!(kind, OpKind::Wait { .. })
+}
+
+/// Whether the event at `first` is such that everything on `object` behind it happens after it.
+#[inline]
+fn is_cut(run: &Finished<'_>, first: u32, object: ObjectId) -> bool {
+    run.trace.at(first).label.is_total_on(object)
+}
 
 /// Leaves out of the sequence what a walk has come by that has left these heads, and the reversed event if it
 /// was `taken`.
@@ -270,7 +294,7 @@ impl<'a> Walk<'a> {
     /// Whether the first event is such that everything on `object` behind it happens after it.
     #[inline]
     fn is_cut(&self, object: ObjectId) -> bool {
-        self.run.trace.at(self.first).label.is_total_on(object)
+        is_cut(self.run, self.first, object)
     }
 
     /// Whether the way has come by the event at `position`, or the sequence begins behind it. The event
