@@ -187,21 +187,12 @@ impl Optimal {
                 return walk.is_settled();
             }
         }
-        self.behind.path.clear();
-        let mut children = self.arena.iter(pending);
-        while let Some((id, child)) = children.next() {
-            if walk.leads_to(child.step, child.label) {
-                if child.children.is_empty() {
-                    return walk.is_settled();
-                }
-                walk.go_by(child.step.thread);
-                self.behind.path.push(id);
-                children = self.arena.iter(child.children);
-            } else if walk.is_impossible() {
-                return walk.is_settled();
-            }
+        let path = &mut self.behind.path;
+        path.clear();
+        // Many trees are empty.
+        if !pending.is_empty() && walk.descend(&self.arena, pending, path) {
+            return walk.is_settled();
         }
-        drop(children);
         let label = walk.second_label();
         if walk.is_impossible() {
             return walk.is_settled();
