@@ -167,13 +167,13 @@ impl Optimal {
                 Lack::Sequence => {}
             }
         }
-        let writes = matches!(second.operation.kind, OpKind::WriteLock);
         let Level { sleep, pending, .. } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
         if is_asleep(run, first, second, sleepers) {
-            return !writes;
+            return true;
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
+        let writes = matches!(second.operation.kind, OpKind::WriteLock);
         if writes && !self.reversal.build(run, first, second, None) {
             return false;
         }
