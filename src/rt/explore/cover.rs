@@ -26,6 +26,8 @@ use crate::rt::trace::{Event, NOWHERE};
 
 use super::Finished;
 use super::reversal::{Reversal, Second, relabel, state_before, state_without};
+use super::sleep::Sleeper;
+use super::wakeup_tree::{Arena, List, NodeId};
 
 /// A way through the sequence that executes `second` without `first`.
 pub(super) struct Walk<'a> {
@@ -57,6 +59,29 @@ pub(super) struct Walk<'a> {
 /// Stands for what has not been looked up: no event is before the first one.
 const UNKNOWN: u32 = 0;
 
+/// Whether the reversed event is asleep where the first one is, and comes first in the sequence because all else on
+/// its object happens after the first event. Then the reversal is covered, whatever comes behind the race.
+/// Most that are covered are so by this, which can be told without a walk.
+pub(super) fn is_asleep(
+    run: &Finished<'_>,
+    first: u32,
+    second: &Second,
+    sleepers: &[Sleeper],
+) -> bool {
+    let Operation { object, kind } = second.operation;
+    sleepers.iter().any(|sleeper| sleeper.step == second.step)
+        // Else its thread has other items before it.
+        && second.predecessor.is_none_or(|p| p < first)
+        && is_cut(run, first, object)
+        && !matches!(kind, OpKind::Wait { .. })
+}
+
+/// Whether the event at `first` is such that everything on `object` behind it happens after it.
+#[inline]
+fn is_cut(run: &Finished<'_>, first: u32, object: ObjectId) -> bool {
+    run.trace.at(first).label.is_total_on(object)
+}
+
 /// Leaves out of the sequence what a walk has come by that has left these heads, and the reversed event if it
 /// was `taken`.
 pub(super) fn leave_behind(reversal: &mut Reversal, heads: &[u32], taken: bool) {
@@ -78,6 +103,7 @@ enum Head {
 
 impl<'a> Walk<'a> {
     /// The beginning of the sequence.
+    #[inline]
     pub(super) fn new(
         run: &'a Finished<'a>,
         first: u32,
@@ -162,13 +188,28 @@ impl<'a> Walk<'a> {
         begins
     }
 
-    /// [`Walk::begins_with`] for a branch of the tree. The first one that may come first is the way, so it also
-    /// hangs on those that may not.
-    pub(super) fn leads_to(&mut self, step: Step, label: Label) -> bool {
-        let head = self.head(step.thread);
-        let begins = self.begins_as(&head, step, label);
-        self.rely_on(&head);
-        begins
+    /// Goes down the tree with these roots as far as the sequence leads, and adds to `path` the nodes by which it
+    /// comes. Says whether a branch of the tree covers the sequence, or there turned out to be none.
+    pub(super) fn descend(&mut self, arena: &Arena, roots: List, path: &mut Vec<NodeId>) -> bool {
+        let mut children = arena.iter(roots);
+        while let Some((id, child)) = children.next() {
+            let thread = child.step.thread;
+            let head = self.head(thread);
+            let begins = self.begins_as(&head, child.step, child.label);
+            // The first one that may come first is the way, so it also hangs on those that may not.
+            self.rely_on(&head);
+            if begins {
+                if child.children.is_empty() {
+                    return true;
+                }
+                self.pass(&head, thread);
+                path.push(id);
+                children = arena.iter(child.children);
+            } else if self.impossible {
+                return true;
+            }
+        }
+        false
     }
 
     /// [`Walk::begins_with`] where this comes first of the step's thread.
@@ -188,7 +229,13 @@ impl<'a> Walk<'a> {
     pub(super) fn go_by(&mut self, thread: ThreadId) {
         let head = self.heads.get(thread.index()).copied();
         debug_assert_ne!(head, Some(UNKNOWN));
-        match self.head_at(head.unwrap_or(NOWHERE), thread) {
+        self.pass(&self.head_at(head.unwrap_or(NOWHERE), thread), thread);
+    }
+
+    /// [`Walk::go_by`] where this comes first of the thread.
+    #[inline(always)]
+    fn pass(&mut self, head: &Head, thread: ThreadId) {
+        match *head {
             Head::Event(position) => {
                 let next = self.run.trace.at(position).index + 1;
                 let next = self.run.trace.nth_of(thread, next);
@@ -256,7 +303,7 @@ impl<'a> Walk<'a> {
         match self.known {
             None => {
                 let (thread, index) = self.owner;
-                self.run.clocks.clock(position, thread) <= index
+                !self.run.clocks.knows(position, thread, index)
             }
             Some(known) => {
                 let found = known
@@ -270,7 +317,7 @@ impl<'a> Walk<'a> {
     /// Whether the first event is such that everything on `object` behind it happens after it.
     #[inline]
     fn is_cut(&self, object: ObjectId) -> bool {
-        self.run.trace.at(self.first).label.is_total_on(object)
+        is_cut(self.run, self.first, object)
     }
 
     /// Whether the way has come by the event at `position`, or the sequence begins behind it. The event
@@ -294,14 +341,16 @@ impl<'a> Walk<'a> {
         let mut races = clocks.races_of(position).iter();
         races.all(|race| self.is_gone(race.first))
             && (event.previous != NOWHERE
-                || trace.predecessor(position).is_none_or(|p| self.is_gone(p)))
+                || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
     }
 
     /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has no more items
     /// before it, so the way has come by the event directly before it, and by all that happens before that one.
     fn second_is_initial(&mut self) -> bool {
         let Operation { object, kind } = self.second.operation;
-        if self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
+        // If it is unchanged, its races tell that as quickly.
+        let is_unchanged = self.unchanged.is_some();
+        if !is_unchanged && self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
             return true;
         }
         let Some(label) = self.second_label() else {
@@ -315,7 +364,7 @@ impl<'a> Walk<'a> {
         let first = self.first;
         let races = self.run.clocks.races_of(position).iter();
         let mut behind = races.take_while(|race| race.first > first);
-        behind.all(|race| self.is_gone(race.first))
+        behind.all(|race| self.is_passed(race.first))
     }
 
     /// Whether nothing in the rest of the sequence comes before an event with this label.

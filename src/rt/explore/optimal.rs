@@ -27,7 +27,7 @@ use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::{Choices, Known, Lack};
-use super::cover::{Needed, Walk, leave_behind};
+use super::cover::{Needed, Walk, is_asleep, leave_behind};
 use super::driver::Plan;
 use super::reversal::{Item, Reversal, Second, pairs};
 use super::sleep::Sleeper;
@@ -167,8 +167,13 @@ impl Optimal {
                 Lack::Sequence => {}
             }
         }
+        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
+        if is_asleep(run, first, second, sleepers) {
+            return true;
+        }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
-        let writes = second.operation.kind == OpKind::WriteLock;
+        let writes = matches!(second.operation.kind, OpKind::WriteLock);
         if writes && !self.reversal.build(run, first, second, None) {
             return false;
         }
@@ -177,28 +182,17 @@ impl Optimal {
         if walk.is_impossible() {
             return walk.is_settled();
         }
-        let Level { sleep, pending, .. } = self.levels[first as usize];
-        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
         for &Sleeper { step, label } in sleepers {
             if walk.begins_with(step, label) || walk.is_impossible() {
                 return walk.is_settled();
             }
         }
-        self.behind.path.clear();
-        let mut children = self.arena.iter(pending);
-        while let Some((id, child)) = children.next() {
-            if walk.leads_to(child.step, child.label) {
-                if child.children.is_empty() {
-                    return walk.is_settled();
-                }
-                walk.go_by(child.step.thread);
-                self.behind.path.push(id);
-                children = self.arena.iter(child.children);
-            } else if walk.is_impossible() {
-                return walk.is_settled();
-            }
+        let path = &mut self.behind.path;
+        path.clear();
+        // Many trees are empty.
+        if !pending.is_empty() && walk.descend(&self.arena, pending, path) {
+            return walk.is_settled();
         }
-        drop(children);
         let label = walk.second_label();
         if walk.is_impossible() {
             return walk.is_settled();

@@ -122,7 +122,13 @@ impl HappensBefore {
     #[inline]
     pub(crate) fn before(&self, first: u32, second: u32) -> bool {
         let Row { thread, index, .. } = self.past.rows[first as usize];
-        let row = &self.past.rows[second as usize];
+        self.knows(second, thread, index)
+    }
+
+    /// Whether the event of `thread` with this index happens before the one at `position`, or is it.
+    #[inline]
+    pub(crate) fn knows(&self, position: u32, thread: ThreadId, index: u32) -> bool {
+        let row = &self.past.rows[position as usize];
         if row.thread == thread {
             row.index >= index
         } else {

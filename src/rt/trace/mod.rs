@@ -136,10 +136,7 @@ impl Trace {
     /// The position of the event that comes directly before the thread's next one: its own last
     /// one, or the spawn. `None` for the first event of the main thread.
     pub(crate) fn predecessor_of_next(&self, thread: ThreadId) -> Option<u32> {
-        self.last_of(thread).or_else(|| {
-            let position = *self.spawned.get(thread.index())?;
-            (position != NOWHERE).then_some(position)
-        })
+        self.last_of(thread).or_else(|| self.spawn_of(thread))
     }
 
     /// The position of the event that comes directly before the one at `position` in its thread, or
@@ -150,7 +147,13 @@ impl Trace {
         if event.previous != NOWHERE {
             return Some(event.previous);
         }
-        let position = *self.spawned.get(event.thread.index())?;
+        self.spawn_of(event.thread)
+    }
+
+    /// The position of the event that spawned the thread.
+    #[inline]
+    pub(crate) fn spawn_of(&self, thread: ThreadId) -> Option<u32> {
+        let position = *self.spawned.get(thread.index())?;
         (position != NOWHERE).then_some(position)
     }
 
