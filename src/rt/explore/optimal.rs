@@ -199,10 +199,19 @@ impl Optimal {
         }
         let settled_at = walk.settled_at();
         (self.behind).put_to_sleep(run, first, sleepers, (&self.arena, pending));
+        let taken = walk.has_taken_second();
         let items = if walk.gather(&self.behind.asleep, &mut self.needed) {
+            // The long way must come to the same.
+            #[cfg(test)]
+            {
+                let made = &mut self.reversal;
+                assert!(made.build(run, first, second, label));
+                leave_behind(made, &self.heads, taken);
+                made.trim(run, &self.behind.asleep);
+                assert_eq!(made.items, self.needed.items);
+            }
             &self.needed.items
         } else {
-            let taken = walk.has_taken_second();
             if !writes && !self.reversal.build(run, first, second, label) {
                 return false;
             }

@@ -29,7 +29,7 @@ use super::Finished;
 use super::sleep::Sleeper;
 
 /// One event of a sequence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Item {
     pub(crate) step: Step,
     pub(crate) label: Label,
