@@ -157,6 +157,7 @@ pub(crate) fn explore(
     let mut stacks = Stacks {
         pool,
         coroutines: Vec::new(),
+        running: 0,
     };
     let mut last: Option<End> = None;
     loop {
@@ -338,6 +339,8 @@ struct Stacks<'a> {
     pool: &'a mut Pool,
     /// By thread.
     coroutines: Vec<Option<Coroutine>>,
+    /// How many of them there are.
+    running: usize,
 }
 
 impl Stacks<'_> {
@@ -359,6 +362,7 @@ impl Stacks<'_> {
             inner.stacks.resize(thread.index() + 1, None);
             self.coroutines.resize_with(thread.index() + 1, || None);
         }
+        self.running += 1;
         inner.stacks[thread.index()] = Some(coroutine.stack());
         self.coroutines[thread.index()].insert(coroutine)
     }
@@ -366,6 +370,7 @@ impl Stacks<'_> {
     /// Takes back the stack of a thread that has ended, one way or the other.
     fn end(&mut self, runtime: &Runtime, thread: ThreadId) {
         if let Some(coroutine) = self.coroutines[thread.index()].take() {
+            self.running -= 1;
             self.pool.recycle(coroutine);
         }
         runtime.inner.borrow_mut().stacks[thread.index()] = None;
@@ -422,7 +427,7 @@ fn tear_down(
     runtime.stopping.set(true);
     runtime.inner.borrow_mut().spawned.clear();
     // A destructor may have to wait for what another thread holds; each round ends some.
-    let mut progress = true;
+    let mut progress = stacks.running > 0;
     while progress {
         progress = false;
         for index in 0..stacks.coroutines.len() {
@@ -449,11 +454,12 @@ fn tear_down(
         }
     }
     // What still waits will wait for ever; its stack is lost, which is better than hanging.
-    for (index, coroutine) in stacks.coroutines.iter_mut().enumerate() {
-        if let Some(coroutine) = coroutine.take() {
+    if stacks.running > 0 {
+        for coroutine in stacks.coroutines.drain(..).flatten() {
             coroutine.abandon();
-            runtime.inner.borrow_mut().stacks[index] = None;
         }
+        stacks.running = 0;
+        runtime.inner.borrow_mut().stacks.clear();
     }
     runtime.message.set(None);
     runtime.afterwards.set(None);

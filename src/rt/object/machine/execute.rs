@@ -153,9 +153,14 @@ impl Machine {
     /// Whether a thread that is about to announce this can do it at once.
     #[inline]
     pub(crate) fn can_perform(&self, thread: ThreadId, operation: &Operation) -> bool {
-        !operation.kind.may_have_to_wait() || {
-            let entry = &self.threads[thread.index()];
-            self.can_happen(thread, entry, operation)
+        match operation.kind {
+            // Each thread is joined, so this is asked most, and is short with the kind in sight.
+            OpKind::Join => (self.state(operation.object)).enabled(thread, &OpKind::Join),
+            ref kind if kind.may_have_to_wait() => {
+                let entry = &self.threads[thread.index()];
+                self.can_happen(thread, entry, operation)
+            }
+            _ => true,
         }
     }
 
