@@ -80,7 +80,8 @@ fn is_bar(seen: &str) -> bool {
     let lines = seen
         .split(['\r', '\u{1b}'])
         .map(|line| line.trim_start_matches("[2K"));
-    let text = |line: &str| line.starts_with("dpor: ") && line.contains(" executions (");
+    // It is drawn after one execution or after two: that hangs on how long the first took to begin.
+    let text = |line: &str| line.starts_with("dpor: ") && line.contains(" execution");
     !seen.contains('\n')
         && seen.ends_with("\u{1b}[2K")
         && lines.clone().any(text)
