@@ -124,6 +124,17 @@ fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) ->
     (after, Executed::plainly(outcome, label, Some(before)))
 }
 
+/// What comes of a step in the life of a thread, each time.
+#[inline]
+fn outcome_of_life(operation: &Operation) -> Executed {
+    let Operation { object, ref kind } = *operation;
+    let class = classify(kind, Outcome::Done, Nature::Plain);
+    // Only a finished thread can be joined, and one is spawned and ends before it is.
+    let finished = matches!(kind, OpKind::Join) as u64;
+    let before = (object != ObjectId::NONE).then_some(finished);
+    Executed::plainly(Outcome::Done, Label::of(object, class), before)
+}
+
 impl Machine {
     /// Executes the announced step of an enabled thread. What it has announced is given from where it stands.
     #[inline(always)]
@@ -231,7 +242,7 @@ impl Machine {
     pub(crate) fn perform(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
         let Operation { object, ref kind } = *operation;
         if self.perform_life(step.thread, operation, site) {
-            return self.outcome_of_life(operation);
+            return outcome_of_life(operation);
         }
         let entry = &mut self.threads[step.thread.index()];
         entry.events += 1;
@@ -292,8 +303,8 @@ impl Machine {
     }
 
     /// Executes a step that its thread has not announced before, if it is one in the life of a thread
-    /// ([`OpKind::is_of_a_life`]): what comes of it is [`Machine::outcome_of_life`]. False if it is another one, and nothing
-    /// was done.
+    /// ([`OpKind::is_of_a_life`]), of which always the same comes ([`outcome_of_life`]). False if it is another one, and
+    /// nothing was done.
     #[inline(always)]
     pub(crate) fn perform_life(
         &mut self,
@@ -301,24 +312,17 @@ impl Machine {
         operation: &Operation,
         site: Site,
     ) -> bool {
-        let lives = operation.kind.is_of_a_life();
-        if lives {
-            self.threads[thread.index()].events += 1;
-            self.go_through_life(thread, operation, site);
+        if !operation.kind.is_of_a_life() {
+            return false;
         }
-        lives
-    }
-
-    #[inline(always)]
-    fn go_through_life(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
+        let entry = &mut self.threads[thread.index()];
+        let before = entry.events;
+        entry.events += 1;
         match operation.kind {
             OpKind::Spawn { child } => {
-                let entry = &mut self.threads[thread.index()];
                 entry.children += 1;
                 entry.spin.change();
                 if thread == ThreadId::MAIN {
-                    // This event is counted already.
-                    let before = entry.events - 1;
                     self.first_spawn.get_or_insert(before);
                 }
                 self.add_thread(child, site);
@@ -338,17 +342,7 @@ impl Machine {
             }
             _ => {}
         }
-    }
-
-    /// What comes of a step in the life of a thread, each time.
-    #[inline]
-    pub(crate) fn outcome_of_life(&self, operation: &Operation) -> Executed {
-        let Operation { object, ref kind } = *operation;
-        let class = classify(kind, Outcome::Done, Nature::Plain);
-        // Only a finished thread can be joined, and one is spawned and ends before it is.
-        let finished = matches!(kind, OpKind::Join) as u64;
-        let before = (object != ObjectId::NONE).then_some(finished);
-        Executed::plainly(Outcome::Done, Label::of(object, class), before)
+        true
     }
 
     /// Whether the thread that this object stands for has finished.
