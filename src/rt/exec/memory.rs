@@ -185,24 +185,13 @@ impl Runtime {
         region: &Region,
         address: usize,
     ) -> bool {
-        match region {
-            Region::Heap {
-                thread,
-                events,
-                size,
-                align,
-                nth,
-                offset,
-            } => {
-                let is_it = |block: &heap::Block| {
-                    (block.thread, block.events, block.nth) == (thread.0, *events, *nth)
-                        && block.align == *align
-                };
-                self.heap
-                    .is_still(address, (address - offset, *size), is_it)
+        match *region {
+            Region::Heap { size, offset, .. } => {
+                let is_it = |block: &heap::Block| self::region(block.name(), offset) == *region;
+                self.heap.is_still(address, (address - offset, size), is_it)
             }
             // No stack is in a block.
-            &Region::Stack { thread, depth } => match stacks.get(thread.index()) {
+            Region::Stack { thread, depth } => match stacks.get(thread.index()) {
                 Some(&Some((bottom, top))) => address >= bottom && address + depth == top,
                 _ => false,
             },

@@ -49,36 +49,24 @@ impl Runtime {
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
-        let is_still = |region: &Region| {
+        let mut note = |region: &Region| to_be_told = !is_known_to_all(region, began);
+        let known = inner.table.meet_again(machine, target, |region| {
             let is_still = self.is_still(&inner.stacks, region, target.address);
-            to_be_told = is_still && !is_known_to_all(region, began);
-            is_still
-        };
-        match inner.table.meet_again(machine, target, is_still) {
-            Some(object) => {
-                if to_be_told {
-                    // Whether those that use it have learnt of it has to be watched.
-                    inner.watch_races();
-                }
-                Ok(object)
+            if is_still {
+                note(region);
             }
-            None => self.look_up(inner, target),
-        }
-    }
-
-    /// [`Runtime::resolve`] for an object that may be where none was before.
-    #[inline(never)]
-    fn look_up(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
-        let machine = &mut inner.driver.machine;
-        let began = machine.first_spawn();
-        let mut to_be_told = false;
-        let locate = || {
-            let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
-            to_be_told = !is_known_to_all(&region, began);
-            Ok(region)
+            is_still
+        });
+        let object = match known {
+            Some(object) => object,
+            None => inner.table.object(machine, target, || {
+                let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
+                note(&region);
+                Ok(region)
+            })?,
         };
-        let object = inner.table.object(machine, target, locate)?;
         if to_be_told {
+            // Whether those that use it have learnt of it has to be watched.
             inner.watch_races();
         }
         Ok(object)
