@@ -157,7 +157,6 @@ pub(crate) fn explore(
     let mut stacks = Stacks {
         pool,
         coroutines: Vec::new(),
-        running: 0,
     };
     let mut last: Option<End> = None;
     loop {
@@ -339,14 +338,17 @@ struct Stacks<'a> {
     pool: &'a mut Pool,
     /// By thread.
     coroutines: Vec<Option<Coroutine>>,
-    /// How many of them there are.
-    running: usize,
 }
 
 impl Stacks<'_> {
     #[inline]
     fn of(&mut self, thread: ThreadId) -> Option<&mut Coroutine> {
         self.coroutines.get_mut(thread.index())?.as_mut()
+    }
+
+    /// Whether a thread has a stack.
+    fn any(&self) -> bool {
+        self.coroutines.iter().any(Option::is_some)
     }
 
     /// A stack for a thread that is about to start.
@@ -362,7 +364,6 @@ impl Stacks<'_> {
             inner.stacks.resize(thread.index() + 1, None);
             self.coroutines.resize_with(thread.index() + 1, || None);
         }
-        self.running += 1;
         inner.stacks[thread.index()] = Some(coroutine.stack());
         self.coroutines[thread.index()].insert(coroutine)
     }
@@ -370,7 +371,6 @@ impl Stacks<'_> {
     /// Takes back the stack of a thread that has ended, one way or the other.
     fn end(&mut self, runtime: &Runtime, thread: ThreadId) {
         if let Some(coroutine) = self.coroutines[thread.index()].take() {
-            self.running -= 1;
             self.pool.recycle(coroutine);
         }
         runtime.inner.borrow_mut().stacks[thread.index()] = None;
@@ -427,7 +427,7 @@ fn tear_down(
     runtime.stopping.set(true);
     runtime.inner.borrow_mut().spawned.clear();
     // A destructor may have to wait for what another thread holds; each round ends some.
-    let mut progress = stacks.running > 0;
+    let mut progress = stacks.any();
     while progress {
         progress = false;
         for index in 0..stacks.coroutines.len() {
@@ -454,11 +454,10 @@ fn tear_down(
         }
     }
     // What still waits will wait for ever; its stack is lost, which is better than hanging.
-    if stacks.running > 0 {
+    if stacks.any() {
         for coroutine in stacks.coroutines.drain(..).flatten() {
             coroutine.abandon();
         }
-        stacks.running = 0;
         runtime.inner.borrow_mut().stacks.clear();
     }
     runtime.message.set(None);
