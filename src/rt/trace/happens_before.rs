@@ -18,7 +18,7 @@
 mod clock;
 
 use super::dependency::{
-    ALL, CHANGING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, SLOTS, WAIT_SLOT, changes_value,
+    CHANGING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, SLOTS, WAIT_SLOT, changes_value,
     ordered,
 };
 use super::id::{ObjectId, ThreadId};
@@ -97,6 +97,8 @@ struct Record {
     used: u32,
     /// The classes of which there has ever been one.
     classes: Classes,
+    /// The slots of those that may change what a wait looks at.
+    changing: u32,
     /// The thread that has made all accesses, or [`NOBODY`].
     owner: ThreadId,
     /// The positions of all events on the object.
@@ -199,11 +201,10 @@ impl HappensBefore {
 
     /// The slots of the events on `object` that may change what a wait looks at. Classes that no object has
     /// together share slots, so this is less than the slots of all such classes.
+    #[inline]
     pub(crate) fn changing_slots(&self, object: ObjectId) -> u32 {
-        let known = self.classes_on(object);
-        let changing = ALL.into_iter().filter(|&class| changes_value(class));
-        let changing = changing.filter(|&class| known.contains(class));
-        changing.fold(0, |slots, class| slots | class.slots())
+        let record = self.objects.get(object.index());
+        record.map_or(0, |record| record.changing)
     }
 
     /// Forgets the events from `length` on.
@@ -334,6 +335,7 @@ impl HappensBefore {
             heads: [NOWHERE; SLOTS],
             used: 0,
             classes: Classes::NONE,
+            changing: 0,
             owner: NOBODY,
             events: Vec::new(),
         };
@@ -527,13 +529,22 @@ impl Record {
     #[inline(always)]
     fn note(&mut self, label: Label, slot: u8, event: u32) -> (u32, u32) {
         if !self.classes.intersects(label.classes()) {
-            self.classes.add(label.class());
+            self.meet(label.class());
         }
         self.used |= 1 << slot;
         let rank = self.events.len() as u32;
         self.events.push(event);
         let previous = std::mem::replace(&mut self.heads[usize::from(slot)], event);
         (rank, previous)
+    }
+
+    /// Notes that there is an access of this class.
+    #[cold]
+    fn meet(&mut self, class: Class) {
+        self.classes.add(class);
+        if changes_value(class) {
+            self.changing |= class.slots();
+        }
     }
 
     /// Forgets the last access, before which `previous` was the last in its slot.
