@@ -171,7 +171,7 @@ impl Explorer for Backtrack {
         }
         let mut reversal = std::mem::take(&mut self.reversal);
         pairs(run, |first, second| {
-            if reversal.build(run, first, &second, None) {
+            if reversal.build(run, first, second, None) {
                 std::mem::swap(&mut self.reversal, &mut reversal);
                 self.cover(run, first as usize);
                 std::mem::swap(&mut self.reversal, &mut reversal);

@@ -69,11 +69,11 @@ pub(super) fn is_asleep(
     sleepers: &[Sleeper],
 ) -> bool {
     let Operation { object, kind } = second.operation;
-    sleepers.iter().any(|sleeper| sleeper.step == second.step)
+    is_cut(run, first, object)
+        && !matches!(kind, OpKind::Wait { .. })
         // Else its thread has other items before it.
         && second.predecessor.is_none_or(|p| p < first)
-        && is_cut(run, first, object)
-        && !matches!(kind, OpKind::Wait { .. })
+        && sleepers.iter().any(|sleeper| sleeper.step == second.step)
 }
 
 /// Whether the event at `first` is such that everything on `object` behind it happens after it.

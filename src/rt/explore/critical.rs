@@ -16,7 +16,7 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, Second)> = Vec::new();
     pairs(run, |first, second| {
         if second.position(run) != Some(first) && second.step.alternative == 0 {
-            found.push((first, second));
+            found.push((first, *second));
         }
         true
     });

@@ -305,7 +305,7 @@ impl Explorer for Frontier {
         self.extend(run);
         self.choices.forget();
         pairs(run, |first, second| {
-            self.reverse(run, first, &second);
+            self.reverse(run, first, second);
             true
         });
         self.tree.count(&self.path);

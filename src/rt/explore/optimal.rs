@@ -29,7 +29,7 @@ use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::{Choices, Known, Lack};
 use super::cover::{Needed, Walk, is_asleep, leave_behind};
 use super::driver::Plan;
-use super::reversal::{Item, Reversal, Second, pairs};
+use super::reversal::{Item, Reversal, Second, direct, indirect};
 use super::sleep::Sleeper;
 use super::wakeup_tree::{Arena, List, NodeId};
 use super::{Choice, Explorer, Finished, Free, Point};
@@ -342,23 +342,17 @@ impl Explorer for Optimal {
         self.settled
             .truncate(run.clocks.races_before(run.first_new));
         self.settled.resize(run.clocks.races().len(), false);
-        let mut settled = std::mem::take(&mut self.settled);
-        pairs(run, |first, second| {
-            match second.race {
-                Some(race) => {
-                    if !settled[race] {
-                        settled[race] = self.reverse(run, first, &second);
-                    }
-                    true
-                }
-                None => {
-                    self.reverse(run, first, &second);
-                    // A choice whose outcomes lack nothing need not be asked for the rest of them.
-                    (self.levels.get(first as usize)).is_none_or(|level| !level.settled)
-                }
+        for race in 0..self.settled.len() {
+            if !self.settled[race] {
+                self.settled[race] =
+                    direct(run, race, |first, second| self.reverse(run, first, second));
             }
+        }
+        indirect(run, |first, second| {
+            self.reverse(run, first, second);
+            // A choice whose outcomes lack nothing need not be asked for the rest of them.
+            (self.levels.get(first as usize)).is_none_or(|level| !level.settled)
         });
-        self.settled = settled;
         self.next = (0..self.levels.len())
             .rev()
             .find(|&depth| !self.levels[depth].pending.is_empty())

@@ -87,46 +87,72 @@ pub(crate) struct Reversal {
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
 /// groups. Of a choice it is told no further outcomes once it says no.
-pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second) -> bool) {
-    let trace = run.trace;
-    let executed = |position: u32, alternative: u32| {
-        let event = trace.at(position);
-        Second {
-            step: Step {
-                thread: event.thread,
-                alternative,
-            },
-            operation: event.operation,
-            predecessor: trace.predecessor(position),
-            race: None,
-        }
-    };
-    // (a) Direct.
-    for (number, race) in run.clocks.races().iter().enumerate() {
-        let kind = &trace.at(race.second).operation.kind;
-        if enables(trace.at(race.first).label.class(), kind)
-            || kind.may_have_to_wait() && lets_in(run, race)
-        {
-            continue;
-        }
-        let outcomes = outcomes(run, kind);
-        for alternative in 0..outcomes {
-            let second = Second {
-                race: (outcomes == 1).then_some(number),
-                ..executed(race.second, alternative)
-            };
-            found(race.first, second);
-        }
+pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+    for number in 0..run.clocks.races().len() {
+        direct(run, number, |first, second| {
+            found(first, second);
+            false
+        });
     }
+    indirect(run, found);
+}
+
+/// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Says whether all that
+/// there is to find out of the race hangs on nothing behind it: there is no way, or the only one is such that
+/// `found` says so.
+pub(crate) fn direct(
+    run: &Finished<'_>,
+    number: usize,
+    mut found: impl FnMut(u32, &Second) -> bool,
+) -> bool {
+    let race = &run.clocks.races()[number];
+    let kind = &run.trace.at(race.second).operation.kind;
+    if enables(run.trace.at(race.first).label.class(), kind)
+        || kind.may_have_to_wait() && lets_in(run, race)
+    {
+        return true;
+    }
+    let outcomes = outcomes(run, kind);
+    if outcomes == 1 {
+        let second = Second {
+            race: Some(number),
+            ..executed(run, race.second, 0)
+        };
+        return found(race.first, &second);
+    }
+    for alternative in 0..outcomes {
+        found(race.first, &executed(run, race.second, alternative));
+    }
+    false
+}
+
+/// The event at `position`, or another outcome of it, as a second one.
+#[inline]
+fn executed(run: &Finished<'_>, position: u32, alternative: u32) -> Second {
+    let event = run.trace.at(position);
+    Second {
+        step: Step {
+            thread: event.thread,
+            alternative,
+        },
+        operation: event.operation,
+        predecessor: run.trace.predecessor(position),
+        race: None,
+    }
+}
+
+/// The pairs that are no races: calls `found` as [`pairs`] does.
+pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+    let trace = run.trace;
     for &position in trace.notable() {
         let event = trace.at(position);
         // (b) Blocking.
         shut_out(run, event.thread, event.operation, position, |first| {
-            found(first, executed(position, 0));
+            found(first, &executed(run, position, 0));
         });
         // (c) Choices.
         let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
-        others.all(|other| found(position, executed(position, other)));
+        others.all(|other| found(position, &executed(run, position, other)));
     }
     for blocked in run.blocked {
         let second = Second {
@@ -137,7 +163,7 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, Second) -> bo
         };
         let end = trace.len() as u32;
         shut_out(run, blocked.thread, blocked.operation, end, |first| {
-            found(first, second);
+            found(first, &second);
         });
     }
 }
