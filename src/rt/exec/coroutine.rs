@@ -121,15 +121,16 @@ impl Pool {
     /// suspended or has overflowed cannot be used again and is abandoned.
     #[inline]
     pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
-        let not_begun = coroutine.control.body.take();
         match coroutine.control.state.get() {
-            State::Ready | State::Idle => {
+            State::Idle => self.idle.push(coroutine),
+            State::Ready => {
                 coroutine.control.state.set(State::Idle);
+                let not_begun = coroutine.control.body.take();
                 self.idle.push(coroutine);
+                drop(not_begun);
             }
             State::Running | State::Suspended => coroutine.abandon(),
         }
-        drop(not_begun);
     }
 }
 
