@@ -245,6 +245,9 @@ fn put_back_statics(runtime: &Runtime) {
 
 /// What a complete execution has not given back; blocks do not count if they may be `kept`.
 fn leaked(runtime: &Runtime, kept: bool) -> Option<End> {
+    if runtime.tracked.borrow().is_empty() && (kept || runtime.heap.is_empty()) {
+        return None;
+    }
     let tracked = runtime.tracked.take();
     let blocks = match kept {
         true => Vec::new(),
