@@ -227,11 +227,23 @@ pub(crate) fn spawn(name: Option<String>, body: Body) -> Option<ThreadId> {
     context::spawn(name, body, context::here())
 }
 
-/// Announces an operation on another thread's end: a join, or a look whether it has finished.
+/// Announces that another thread's end is waited for.
 #[track_caller]
-pub(crate) fn on_thread(thread: ThreadId, kind: OpKind) -> Answer {
+pub(crate) fn join(thread: ThreadId) -> Answer {
+    // With the kind in sight, less is asked.
     context::announce(context::here(), |machine, _| {
         let object = machine.thread_object(thread);
+        let kind = OpKind::Join;
+        Some(Operation { object, kind })
+    })
+}
+
+/// Announces a look whether another thread has finished.
+#[track_caller]
+pub(crate) fn is_finished(thread: ThreadId) -> Answer {
+    context::announce(context::here(), |machine, _| {
+        let object = machine.thread_object(thread);
+        let kind = OpKind::IsFinished;
         Some(Operation { object, kind })
     })
 }

@@ -43,7 +43,7 @@ impl<T> JoinHandle<T> {
     pub fn join(self) -> Result<T> {
         match self.running {
             Running::Modelled(id) => {
-                rt::on_thread(id, OpKind::Join);
+                rt::join(id);
             }
             Running::Real(handle) => handle.join()?,
             Running::Never => {}
@@ -63,7 +63,7 @@ impl<T> JoinHandle<T> {
     pub fn is_finished(&self) -> bool {
         match &self.running {
             Running::Modelled(id) => {
-                let answer = rt::on_thread(*id, OpKind::IsFinished);
+                let answer = rt::is_finished(*id);
                 matches!(answer, Answer::Done(Outcome::Value(1)))
             }
             Running::Real(handle) => handle.is_finished(),

@@ -224,7 +224,9 @@ impl<T> Packet<T> {
 impl<T> Drop for Packet<T> {
     #[inline]
     fn drop(&mut self) {
-        if let (Some(Err(_)), Some(scope)) = (self.result.get_mut().take(), &self.scope) {
+        if let Some(scope) = &self.scope
+            && let Some(Err(_)) = self.result.get_mut()
+        {
             scope.note_panic();
         }
     }

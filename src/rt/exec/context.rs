@@ -87,9 +87,38 @@ pub(crate) struct Inner {
     /// The thread whose coroutine is to be resumed next. What came of its step is in [`Runtime::outcome`].
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
-    /// Bodies of threads that have been spawned and not started.
-    pub(crate) spawned: Vec<(ThreadId, Body)>,
+    /// By thread the body of one that has been spawned and not started.
+    pub(crate) bodies: Vec<Option<Body>>,
     pub(crate) names: Vec<(ThreadId, String)>,
+}
+
+impl Inner {
+    /// What a thread is to do that is spawned.
+    #[inline]
+    pub(super) fn put_body(&mut self, thread: ThreadId, body: Body) {
+        *at_thread(&mut self.bodies, thread) = Some(body);
+    }
+
+    /// What a thread is to do that starts.
+    #[inline]
+    pub(super) fn take_body(&mut self, thread: ThreadId) -> Option<Body> {
+        self.bodies.get_mut(thread.index())?.take()
+    }
+}
+
+/// What a list has for a thread, which is longer then if it is too short.
+#[inline]
+pub(super) fn at_thread<T>(list: &mut Vec<Option<T>>, thread: ThreadId) -> &mut Option<T> {
+    #[cold]
+    #[inline(never)]
+    fn grow<T>(list: &mut Vec<Option<T>>, len: usize) {
+        list.resize_with(len, || None);
+    }
+
+    if list.len() <= thread.index() {
+        grow(list, thread.index() + 1);
+    }
+    &mut list[thread.index()]
 }
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.
@@ -337,15 +366,12 @@ pub(crate) fn may_leak(address: usize) {
 
 /// Spawns a thread with this body. `None` where none can be spawned, or if the execution ends with it.
 pub(crate) fn spawn(name: Option<String>, body: Body, site: Site) -> Option<ThreadId> {
-    let mut body = Some(body);
     let spawned = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
         let child = inner.driver.machine.next_child(me);
-        if let Some(body) = body.take() {
-            inner.spawned.push((child, body));
-        }
+        inner.put_body(child, body);
         if let Some(name) = name {
             inner.names.push((child, name));
         }
@@ -451,11 +477,13 @@ pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8)) {
 /// Drops the thread-local variables of the current thread, the latest first.
 pub(crate) fn drop_locals() {
     loop {
-        let next = RUNTIME.with(|runtime| {
+        let next = with_any(|runtime| {
             let me = runtime.current.get();
             runtime.locals.borrow_mut().next_to_drop(me)
         });
-        let Some((value, drop)) = next else { return };
+        let Some((value, drop)) = next.flatten() else {
+            return;
+        };
         // SAFETY: the shim gave this function for this value, and it is handed out once.
         unsafe { drop(value) };
     }

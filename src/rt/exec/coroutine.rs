@@ -121,15 +121,16 @@ impl Pool {
     /// suspended or has overflowed cannot be used again and is abandoned.
     #[inline]
     pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
-        let not_begun = coroutine.control.body.take();
         match coroutine.control.state.get() {
-            State::Ready | State::Idle => {
+            State::Idle => self.idle.push(coroutine),
+            State::Ready => {
                 coroutine.control.state.set(State::Idle);
+                let not_begun = coroutine.control.body.take();
                 self.idle.push(coroutine);
+                drop(not_begun);
             }
             State::Running | State::Suspended => coroutine.abandon(),
         }
-        drop(not_begun);
     }
 }
 
@@ -339,6 +340,13 @@ impl Stretch {
 /// called before something that must not be cut off in the middle and is known to need less.
 #[inline(never)]
 pub(crate) fn leave_room<const BYTES: usize>() {
+    leave_room_here::<BYTES>();
+}
+
+/// [`leave_room`] as a part of the caller's frame, for a function that is not inlined and has returned before that
+/// something is called.
+#[inline(always)]
+pub(crate) fn leave_room_here<const BYTES: usize>() {
     const { assert!(BYTES > 0) };
     let mut room = MaybeUninit::<[u8; BYTES]>::uninit();
     // The lowest byte. Of a room that is larger than a page, the compiler touches each page on entry.

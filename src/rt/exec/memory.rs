@@ -128,22 +128,6 @@ impl Runtime {
         };
     }
 
-    /// Forgets what was on the stack of a thread that has ended.
-    pub(crate) fn forget_stack(&self, thread: ThreadId, (bottom, top): (usize, usize)) {
-        let mut inner = self.inner.borrow_mut();
-        let Inner {
-            table,
-            races,
-            ended,
-            ..
-        } = &mut *inner;
-        table.forget_stack(bottom, top - bottom);
-        if races.is_active() {
-            races.forget(bottom, top - bottom);
-        }
-        ended.push((thread, (bottom, top)));
-    }
-
     /// Where an address is, in words that are the same in every execution with the same history.
     pub(super) fn locate(
         &self,
@@ -251,6 +235,18 @@ impl Runtime {
 }
 
 impl Inner {
+    /// Forgets what was on the stack of a thread that has ended.
+    #[inline]
+    pub(super) fn forget_stack(&mut self, thread: ThreadId) {
+        if let Some((bottom, top)) = self.stacks[thread.index()].take() {
+            self.table.forget_stack(bottom, top - bottom);
+            if self.races.is_active() {
+                self.races.forget(bottom, top - bottom);
+            }
+            self.ended.push((thread, (bottom, top)));
+        }
+    }
+
     /// From here on the accesses to plain memory are watched.
     pub(super) fn watch_races(&mut self) {
         if !self.races.is_active() {

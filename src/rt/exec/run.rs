@@ -18,7 +18,7 @@ use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked};
 use crate::rt::{Body, Work};
 
-use super::context::{Inner, ROOM, Runtime, enter, here};
+use super::context::{Inner, ROOM, Runtime, at_thread, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, Watched};
 use super::objects::Table;
@@ -123,7 +123,7 @@ pub(crate) fn explore(
             ended: Vec::new(),
             next: None,
             end: None,
-            spawned: Vec::new(),
+            bodies: Vec::new(),
             names: Vec::new(),
         }),
         heap: Heap::new(),
@@ -157,6 +157,7 @@ pub(crate) fn explore(
     let mut stacks = Stacks {
         pool,
         coroutines: Vec::new(),
+        in_use: 0,
     };
     let mut last: Option<End> = None;
     loop {
@@ -244,6 +245,9 @@ fn put_back_statics(runtime: &Runtime) {
 
 /// What a complete execution has not given back; blocks do not count if they may be `kept`.
 fn leaked(runtime: &Runtime, kept: bool) -> Option<End> {
+    if runtime.tracked.borrow().is_empty() && (kept || runtime.heap.is_empty()) {
+        return None;
+    }
     let tracked = runtime.tracked.take();
     let blocks = match kept {
         true => Vec::new(),
@@ -271,8 +275,7 @@ fn execute(
         inner.next = None;
         inner.races.reset();
         inner.ended.clear();
-        let main = Body::new(main.clone());
-        inner.spawned.push((ThreadId::MAIN, main));
+        inner.put_body(ThreadId::MAIN, Body::new(main.clone()));
         let next = inner.next();
         runtime.take(&mut inner, next);
     }
@@ -288,12 +291,12 @@ fn execute(
         match resume(runtime, thread, coroutine) {
             Resumed::Suspended => {}
             Resumed::Finished(Ok(())) => {
+                stacks.end(thread);
                 // The next thread may get this stack, and its variables are others.
-                runtime.forget_stack(thread, coroutine.stack());
-                stacks.end(runtime, thread);
+                runtime.inner.borrow_mut().forget_stack(thread);
             }
             Resumed::Finished(Err(payload)) => {
-                stacks.end(runtime, thread);
+                stacks.end(thread);
                 if runtime
                     .failing
                     .get()
@@ -305,7 +308,7 @@ fn execute(
                 return runtime.fault().unwrap_or(End::Panicked { thread });
             }
             Resumed::Overflowed => {
-                stacks.end(runtime, thread);
+                stacks.end(thread);
                 return End::StackOverflow { thread };
             }
         }
@@ -338,6 +341,8 @@ struct Stacks<'a> {
     pool: &'a mut Pool,
     /// By thread.
     coroutines: Vec<Option<Coroutine>>,
+    /// How many threads have one.
+    in_use: usize,
 }
 
 impl Stacks<'_> {
@@ -346,34 +351,24 @@ impl Stacks<'_> {
         self.coroutines.get_mut(thread.index())?.as_mut()
     }
 
-    /// Whether a thread has a stack.
-    fn any(&self) -> bool {
-        self.coroutines.iter().any(Option::is_some)
-    }
-
     /// A stack for a thread that is about to start.
     #[inline]
     fn start(&mut self, inner: &mut Inner, thread: ThreadId) -> &mut Coroutine {
-        let at = inner.spawned.iter().position(|(t, _)| *t == thread);
-        let Some(at) = at else {
+        let Some(body) = inner.take_body(thread) else {
             panic!("dpor bug: {thread:?} has neither a stack nor a body")
         };
-        let (_, body) = inner.spawned.swap_remove(at);
         let coroutine = self.pool.start(body);
-        if self.coroutines.len() <= thread.index() {
-            inner.stacks.resize(thread.index() + 1, None);
-            self.coroutines.resize_with(thread.index() + 1, || None);
-        }
-        inner.stacks[thread.index()] = Some(coroutine.stack());
-        self.coroutines[thread.index()].insert(coroutine)
+        *at_thread(&mut inner.stacks, thread) = Some(coroutine.stack());
+        self.in_use += 1;
+        at_thread(&mut self.coroutines, thread).insert(coroutine)
     }
 
     /// Takes back the stack of a thread that has ended, one way or the other.
-    fn end(&mut self, runtime: &Runtime, thread: ThreadId) {
+    fn end(&mut self, thread: ThreadId) {
         if let Some(coroutine) = self.coroutines[thread.index()].take() {
+            self.in_use -= 1;
             self.pool.recycle(coroutine);
         }
-        runtime.inner.borrow_mut().stacks[thread.index()] = None;
     }
 }
 
@@ -425,9 +420,11 @@ fn tear_down(
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) {
     runtime.stopping.set(true);
-    runtime.inner.borrow_mut().spawned.clear();
+    for body in &mut runtime.inner.borrow_mut().bodies {
+        drop(body.take());
+    }
     // A destructor may have to wait for what another thread holds; each round ends some.
-    let mut progress = stacks.any();
+    let mut progress = stacks.in_use > 0;
     while progress {
         progress = false;
         for index in 0..stacks.coroutines.len() {
@@ -449,12 +446,14 @@ fn tear_down(
                 }
                 Resumed::Overflowed => {}
             }
-            stacks.end(runtime, thread);
+            stacks.end(thread);
+            runtime.inner.borrow_mut().stacks[index] = None;
             progress = true;
         }
     }
     // What still waits will wait for ever; its stack is lost, which is better than hanging.
-    if stacks.any() {
+    if stacks.in_use > 0 {
+        stacks.in_use = 0;
         for coroutine in stacks.coroutines.drain(..).flatten() {
             coroutine.abandon();
         }

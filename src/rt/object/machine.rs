@@ -7,7 +7,7 @@
 
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{Names, ObjectId, Place, ThreadId};
-use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, Site};
 
 mod execute;
@@ -152,9 +152,15 @@ impl Machine {
 
     /// Back to the state before the first event: no objects, and the main thread about to start.
     pub(crate) fn reset(&mut self, site: Site) {
-        for object in self.touched.drain(..) {
-            self.objects[object.index()] = None;
+        for object in &self.touched {
+            let slot = &mut self.objects[object.index()];
+            match slot {
+                Some(object) if object.state.owns_memory() => *slot = None,
+                // To drop it would be a call that does nothing.
+                _ => std::mem::forget(slot.take()),
+            }
         }
+        self.touched.clear();
         self.seen.clear();
         self.live.clear();
         self.add_thread(ThreadId::MAIN, site);
@@ -205,15 +211,55 @@ impl Machine {
         }
     }
 
+    /// Makes an object. Most stand for threads or are atomics. These are made by functions of their own, since an
+    /// object of any kind would be made in one place and moved to another.
+    #[inline]
     fn make(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
-        if self.objects.len() <= object.index() {
-            self.objects.resize_with(object.index() + 1, || None);
+        match kind {
+            ObjectKind::Thread => self.make_thread(object),
+            ObjectKind::Atomic(ty) => self.make_atomic(object, ty, value),
+            _ => self.make_another(object, kind, value),
         }
-        self.objects[object.index()] = Some(Object {
+    }
+
+    #[inline(never)]
+    fn make_thread(&mut self, object: ObjectId) {
+        *self.new_object(object) = Some(Object {
+            state: State::Thread { finished: false },
+            made: (ObjectKind::Thread, 0),
+        });
+    }
+
+    #[inline(never)]
+    fn make_atomic(&mut self, object: ObjectId, ty: AtomicType, value: u64) {
+        *self.new_object(object) = Some(Object {
+            state: State::Atomic { ty, value },
+            made: (ObjectKind::Atomic(ty), value),
+        });
+    }
+
+    #[inline(never)]
+    fn make_another(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
+        *self.new_object(object) = Some(Object {
             state: State::new(kind, value),
             made: (kind, value),
         });
+    }
+
+    /// Where an object is to be put that this execution meets.
+    #[inline(always)]
+    fn new_object(&mut self, object: ObjectId) -> &mut Option<Object> {
+        #[cold]
+        #[inline(never)]
+        fn grow(objects: &mut Vec<Option<Object>>, len: usize) {
+            objects.resize_with(len, || None);
+        }
+
         self.touched.push(object);
+        if self.objects.len() <= object.index() {
+            grow(&mut self.objects, object.index() + 1);
+        }
+        &mut self.objects[object.index()]
     }
 
     /// The object that stands for the end of `thread`.

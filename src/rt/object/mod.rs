@@ -64,6 +64,22 @@ impl State {
         }
     }
 
+    /// Whether there is something to be done when it is dropped.
+    pub(crate) fn owns_memory(&self) -> bool {
+        match self {
+            State::Condvar(_) => true,
+            State::Atomic { .. }
+            | State::Mutex(_)
+            | State::Count { .. }
+            | State::Thread { .. }
+            | State::Token { .. }
+            | State::RwLock(_)
+            | State::Barrier(_)
+            | State::Once(_)
+            | State::Channel(_) => false,
+        }
+    }
+
     /// What kind of object this is the state of.
     pub(crate) fn kind(&self) -> ObjectKind {
         match *self {
