@@ -15,7 +15,7 @@ use crate::rt::explore::order::{self, Turns};
 use crate::rt::explore::pct::Pct;
 use crate::rt::explore::pos::Pos;
 use crate::rt::explore::price::Price;
-use crate::rt::explore::sample::{Sampler, Strategy};
+use crate::rt::explore::sample::{Sampler, Strategy, Walk};
 use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
 use crate::rt::report::execution::Execution;
@@ -65,7 +65,6 @@ impl Builder {
 
     /// The explorer that the settings ask for.
     pub(crate) fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
-        let sample = |strategy| Box::new(Sampler::new(strategy, seed, self.iterations));
         let sampling = matches!(
             self.algorithm,
             Algorithm::Random | Algorithm::Pct | Algorithm::Pos
@@ -101,10 +100,14 @@ impl Builder {
             Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
             Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
             Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
-            Algorithm::Random => sample(Strategy::Walk),
-            Algorithm::Pct => sample(Strategy::Pct(Pct::new(self.pct_depth))),
-            Algorithm::Pos => sample(Strategy::Pos(Pos::default())),
+            Algorithm::Random => self.sampler(Walk, seed),
+            Algorithm::Pct => self.sampler(Pct::new(self.pct_depth), seed),
+            Algorithm::Pos => self.sampler(Pos::default(), seed),
         }
+    }
+
+    fn sampler(&self, strategy: impl Strategy + 'static, seed: u64) -> Box<dyn Explorer> {
+        Box::new(Sampler::new(strategy, seed, self.iterations))
     }
 
     /// The explorer that visits each trace once, in the order that the settings ask for.

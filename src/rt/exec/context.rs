@@ -421,12 +421,12 @@ pub(crate) fn woke_up() {
 
 /// Whether spurious failures are explored by the model that runs here.
 pub(crate) fn switch_exploration(on: bool) {
-    let _ = with(|runtime| runtime.inner.borrow_mut().driver.regions.switch(on));
+    let _ = with(|runtime| runtime.inner.borrow_mut().driver.switch_exploration(on));
 }
 
 /// Switches exploration off for the rest of this execution.
 pub(crate) fn skip_rest() {
-    let _ = with(|runtime| runtime.inner.borrow_mut().driver.regions.skip());
+    let _ = with(|runtime| runtime.inner.borrow_mut().driver.skip_rest());
 }
 
 /// Whether spurious failures of weak compare-exchanges are explored by the model that runs here.

@@ -117,8 +117,8 @@ pub(crate) struct Driver {
     asks_for_clocks: bool,
     bounds: Bounds,
     plan: Plan,
-    /// The position behind the plan, and how many of the steps from there on are made by the thread that made the
-    /// last one if it can: all that the limit leaves, or none.
+    /// A position, and how many of the steps from there on are made by the thread that made the last one if it can:
+    /// behind the plan all that the limit leaves, or else those that the explorer has said last.
     free_from: usize,
     free_for: usize,
     position: usize,
@@ -238,6 +238,18 @@ impl Driver {
         self.position = 0;
         self.current = ThreadId::MAIN;
         true
+    }
+
+    /// The test switches exploration on or off.
+    pub(crate) fn switch_exploration(&mut self, on: bool) {
+        self.regions.switch(on);
+        self.ask_again();
+    }
+
+    /// The test switches exploration off for the rest of this execution.
+    pub(crate) fn skip_rest(&mut self) {
+        self.regions.skip();
+        self.ask_again();
     }
 
     /// The events of this execution so far.

@@ -11,9 +11,10 @@
 //! | `Classic`, `Source` | `backtrack.rs` |
 //! | `Optimal` | `optimal.rs`; in another order than depth-first `frontier.rs` |
 //! | `Bounded` | `bound.rs`, `price.rs` |
-//! | `Random`, `Pct`, `Pos` | `sample.rs`, `pct.rs`, `pos.rs` |
+//! | `Random`, `Pct`, `Pos` | `sample.rs`, `able.rs`, `pct.rs`, `pos.rs` |
 //! | replay of one schedule | `replay.rs` |
 
+mod able;
 pub(crate) mod backtrack;
 pub(crate) mod bound;
 pub(crate) mod checkpoint;
@@ -174,6 +175,9 @@ impl Point<'_> {
 /// What an explorer wants.
 pub(crate) enum Choice {
     Run(Step),
+    /// The step, and so many further ones of its thread without a question in between, as long as each has one
+    /// outcome, and each but the last leaves the others as they are ([`able::leaves_the_others`]).
+    RunOn(Step, usize),
     Prune(Pruned),
     /// The schedule that was to be followed does not fit.
     Stale {

@@ -14,7 +14,7 @@
 
 use super::Point;
 use super::rng::Rng;
-use super::sample::highest;
+use super::sample::{Strategy, highest};
 use crate::rt::trace::id::ThreadId;
 
 /// The priorities of one execution.
@@ -42,8 +42,10 @@ impl Pct {
             priorities: Vec::new(),
         }
     }
+}
 
-    pub(super) fn begin(&mut self, rng: &mut Rng) {
+impl Strategy for Pct {
+    fn begin(&mut self, rng: &mut Rng) {
         self.priorities.clear();
         self.changes.clear();
         self.step = 0;
@@ -54,7 +56,7 @@ impl Pct {
         }
     }
 
-    pub(super) fn pick(&mut self, at: &Point<'_>, rng: &mut Rng) -> Option<ThreadId> {
+    fn pick(&mut self, at: &Point<'_>, able: &[ThreadId], rng: &mut Rng) -> Option<ThreadId> {
         for thread in at.machine.live() {
             if self.priorities.len() <= thread.index() {
                 self.priorities.resize(thread.index() + 1, 0);
@@ -63,20 +65,36 @@ impl Pct {
                 self.priorities[thread.index()] = rng.next() | 1 << 63;
             }
         }
-        if at.enabled().nth(1).is_none() {
-            return at.enabled().next();
+        if able.len() < 2 {
+            return able.first().copied();
         }
         for i in 0..self.changes.len() {
             if self.changes[i] == self.step {
-                let thread = highest(at, &self.priorities)?;
+                let thread = highest(able, &self.priorities)?;
                 self.priorities[thread.index()] = i as u64 + 1;
             }
         }
         self.step += 1;
-        highest(at, &self.priorities)
+        highest(able, &self.priorities)
     }
 
-    pub(super) fn finish(&mut self) {
+    /// Up to the next change of priorities.
+    fn further(&self, _thread: ThreadId, able: &[ThreadId], _rng: &Rng) -> usize {
+        if able.len() < 2 {
+            return usize::MAX;
+        }
+        let ahead = self.changes.iter().filter(|&&change| change >= self.step);
+        let steps = ahead.map(|change| (change - self.step) as usize);
+        steps.min().unwrap_or(usize::MAX)
+    }
+
+    fn pass(&mut self, times: u64, able: &[ThreadId], _rng: &mut Rng) {
+        if able.len() > 1 {
+            self.step += times;
+        }
+    }
+
+    fn finish(&mut self) {
         self.steps = self.steps.max(self.step);
     }
 }

@@ -8,7 +8,7 @@
 
 use super::Point;
 use super::rng::Rng;
-use super::sample::highest;
+use super::sample::{Strategy, highest};
 use crate::rt::trace::dependency::commutes;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Step;
@@ -22,13 +22,13 @@ pub(crate) struct Pos {
     seen: usize,
 }
 
-impl Pos {
-    pub(super) fn begin(&mut self) {
+impl Strategy for Pos {
+    fn begin(&mut self, _rng: &mut Rng) {
         self.priorities.clear();
         self.seen = 0;
     }
 
-    pub(super) fn pick(&mut self, at: &Point<'_>, rng: &mut Rng) -> Option<ThreadId> {
+    fn pick(&mut self, at: &Point<'_>, able: &[ThreadId], rng: &mut Rng) -> Option<ThreadId> {
         let machine = at.machine;
         if at.trace.len() > self.seen {
             self.seen = at.trace.len();
@@ -57,6 +57,6 @@ impl Pos {
                 self.priorities[thread.index()] = rng.next() | 1;
             }
         }
-        highest(at, &self.priorities)
+        highest(able, &self.priorities)
     }
 }

@@ -18,6 +18,11 @@ impl Rng {
         Rng(rng.next() ^ stream.wrapping_mul(STEP))
     }
 
+    /// Passes over so many numbers.
+    pub(crate) fn skip(&mut self, numbers: u64) {
+        self.0 = self.0.wrapping_add(STEP.wrapping_mul(numbers));
+    }
+
     /// 64 random bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
@@ -46,6 +51,17 @@ mod tests {
         assert_eq!(numbers(7, 3), numbers(7, 3));
         assert_ne!(numbers(7, 3), numbers(7, 4));
         assert_ne!(numbers(7, 3), numbers(8, 3));
+    }
+
+    #[test]
+    fn numbers_that_are_passed_over_are_those_that_would_have_come() {
+        let mut one = Rng::new(7, 3);
+        let mut other = one.clone();
+        for _ in 0..5 {
+            one.next();
+        }
+        other.skip(5);
+        assert_eq!(one.next(), other.next());
     }
 
     #[test]

@@ -3,12 +3,16 @@
 //! A [`Sampler`] runs a number of executions that do not depend on each other. Who runs next is
 //! decided by one of three strategies:
 //!
-//! * `Walk`: uniformly among the enabled threads. Simple, and bad at bugs that need one thread to be
+//! * [`Walk`]: uniformly among the enabled threads. Simple, and bad at bugs that need one thread to be
 //!   held back for long.
-//! * [`Pct`]: random priorities that change at a few random moments, with a guaranteed chance to hit
+//! * [`Pct`](super::pct::Pct): random priorities that change at a few random moments, with a guaranteed chance to hit
 //!   a bug of a given depth.
-//! * [`Pos`]: random priorities for pending events, drawn anew for those that race with what was
+//! * [`Pos`](super::pos::Pos): random priorities for pending events, drawn anew for those that race with what was
 //!   executed, so that each order of racing events has a fair chance.
+//!
+//! Most steps leave it as it is who can go on ([`Able`]). So it can be told ahead how often the thread that is drawn
+//! will be drawn again, and it makes that many steps without a question: what is drawn, and with which random
+//! numbers, is the same as if each step were asked for.
 //!
 //! Outcomes of choices are drawn uniformly. The n-th execution depends on the seed and n only (and,
 //! under PCT, on the length of the ones before), so a seed replays the exploration; a failing
@@ -17,89 +21,155 @@
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Step;
 
+use super::able::{Able, leaves_the_others};
 use super::driver::Plan;
-use super::pct::Pct;
-use super::pos::Pos;
 use super::rng::Rng;
 use super::{Choice, Coverage, Explorer, Finished, Point};
 
+/// How a thread is drawn.
+pub(crate) trait Strategy {
+    /// Another execution begins.
+    fn begin(&mut self, _rng: &mut Rng) {}
+    /// Picks one of those that can go on, if there are any.
+    fn pick(&mut self, at: &Point<'_>, able: &[ThreadId], rng: &mut Rng) -> Option<ThreadId>;
+    /// How many times in a row `thread`, which was picked, is picked again if these stay those that can go on.
+    fn further(&self, _thread: ThreadId, _able: &[ThreadId], _rng: &Rng) -> usize {
+        0
+    }
+    /// So many of these times are over.
+    fn pass(&mut self, _times: u64, _able: &[ThreadId], _rng: &mut Rng) {}
+    /// The execution is over.
+    fn finish(&mut self) {}
+}
+
+/// Any thread, each with the same chance.
+pub(crate) struct Walk;
+
+impl Strategy for Walk {
+    #[inline]
+    fn pick(&mut self, _at: &Point<'_>, able: &[ThreadId], rng: &mut Rng) -> Option<ThreadId> {
+        if able.is_empty() {
+            return None;
+        }
+        Some(able[rng.below(able.len() as u64) as usize])
+    }
+
+    #[inline]
+    fn further(&self, thread: ThreadId, able: &[ThreadId], rng: &Rng) -> usize {
+        if able.len() == 1 {
+            return usize::MAX;
+        }
+        let mut ahead = rng.clone();
+        let mut draw = || able[ahead.below(able.len() as u64) as usize];
+        let mut times = 0;
+        while draw() == thread {
+            times += 1;
+        }
+        times
+    }
+
+    #[inline]
+    fn pass(&mut self, times: u64, _able: &[ThreadId], rng: &mut Rng) {
+        rng.skip(times);
+    }
+}
+
 /// The explorer that draws executions by chance.
-pub(crate) struct Sampler {
-    strategy: Strategy,
+pub(crate) struct Sampler<S> {
+    strategy: S,
     seed: u64,
     /// How many executions are drawn, and how many have begun.
     iterations: u64,
     begun: u64,
     rng: Rng,
-    /// The threads that can go on, while one of them is drawn.
-    enabled: Vec<ThreadId>,
+    able: Able,
+    /// The number of the last step of the execution for which there was a question.
+    asked: usize,
 }
 
-/// How a thread is drawn.
-pub(crate) enum Strategy {
-    Walk,
-    Pct(Pct),
-    Pos(Pos),
-}
-
-impl Sampler {
-    pub(crate) fn new(strategy: Strategy, seed: u64, iterations: u64) -> Sampler {
+impl<S: Strategy> Sampler<S> {
+    pub(crate) fn new(strategy: S, seed: u64, iterations: u64) -> Sampler<S> {
         Sampler {
             strategy,
             seed,
             iterations,
             begun: 0,
             rng: Rng::new(seed, 0),
-            enabled: Vec::new(),
+            able: Able::default(),
+            asked: 0,
         }
+    }
+
+    /// What `thread`, which is drawn, does, and how many steps behind that it would be drawn for too, if each but the
+    /// last of them leaves the others as they are.
+    #[inline]
+    fn run(&mut self, at: &Point<'_>, thread: ThreadId) -> Choice {
+        let next = at.machine.pending(thread);
+        let known = next.is_some_and(|next| leaves_the_others(&next.operation.kind));
+        // Such a step has one outcome, unless it may fail for no reason.
+        if !known || at.machine.limits.spurious_failures {
+            let alternative = match at.machine.alternatives(thread) {
+                1 => 0,
+                several => self.rng.below(u64::from(several)) as u32,
+            };
+            let step = Step {
+                thread,
+                alternative,
+            };
+            return Choice::RunOn(step, 0);
+        }
+        let further = match self.able.lasting() {
+            Some(able) => self.strategy.further(thread, able, &self.rng),
+            None => 0,
+        };
+        Choice::RunOn(Step::of(thread), further)
+    }
+
+    /// There is a question after so many events. Those since the last one count as drawn.
+    #[inline]
+    fn catch_up(&mut self, events: usize) {
+        let unasked = events.saturating_sub(self.asked) as u64;
+        self.asked = events + 1;
+        (self.strategy).pass(unasked, self.able.threads(), &mut self.rng);
     }
 }
 
-impl Explorer for Sampler {
+impl<S: Strategy> Explorer for Sampler<S> {
     fn begin(&mut self, _plan: &mut Plan) -> bool {
         if self.begun == self.iterations {
             return false;
         }
         self.begun += 1;
         self.rng = Rng::new(self.seed, self.begun);
-        match &mut self.strategy {
-            Strategy::Walk => {}
-            Strategy::Pct(pct) => pct.begin(&mut self.rng),
-            Strategy::Pos(pos) => pos.begin(),
-        }
+        self.able.forget();
+        self.asked = 0;
+        self.strategy.begin(&mut self.rng);
         true
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.catch_up(at.trace.len());
         if at.fixed {
+            self.able.forget();
             return at.go_on();
         }
-        let picked = match &mut self.strategy {
-            Strategy::Walk => walk(at, &mut self.rng, &mut self.enabled),
-            Strategy::Pct(pct) => pct.pick(at, &mut self.rng),
-            Strategy::Pos(pos) => pos.pick(at, &mut self.rng),
-        };
-        let Some(thread) = picked else {
-            return Choice::NothingEnabled;
-        };
-        let alternative = match at.machine.alternatives(thread) {
-            1 => 0,
-            several => self.rng.below(u64::from(several)) as u32,
-        };
-        Choice::Run(Step {
-            thread,
-            alternative,
-        })
+        self.able.update(at);
+        match (self.strategy).pick(at, self.able.threads(), &mut self.rng) {
+            Some(thread) => self.run(at, thread),
+            None => {
+                self.able.forget();
+                Choice::NothingEnabled
+            }
+        }
     }
 
     fn asks_for_clocks(&self) -> bool {
         false
     }
 
-    fn finish(&mut self, _run: &Finished<'_>) {
-        if let Strategy::Pct(pct) = &mut self.strategy {
-            pct.finish();
-        }
+    fn finish(&mut self, run: &Finished<'_>) {
+        self.catch_up(run.trace.len());
+        self.strategy.finish();
     }
 
     fn more(&self) -> bool {
@@ -111,18 +181,8 @@ impl Explorer for Sampler {
     }
 }
 
-/// Any enabled thread, each with the same chance. They are written down, because what it takes to find out
-/// whether one is enabled should be done once.
-fn walk(at: &Point<'_>, rng: &mut Rng, enabled: &mut Vec<ThreadId>) -> Option<ThreadId> {
-    enabled.clear();
-    enabled.extend(at.enabled());
-    if enabled.is_empty() {
-        return None;
-    }
-    Some(enabled[rng.below(enabled.len() as u64) as usize])
-}
-
-/// The enabled thread with the highest priority.
-pub(super) fn highest(at: &Point<'_>, priorities: &[u64]) -> Option<ThreadId> {
-    at.enabled().max_by_key(|thread| priorities[thread.index()])
+/// The thread with the highest priority.
+pub(super) fn highest(able: &[ThreadId], priorities: &[u64]) -> Option<ThreadId> {
+    let able = able.iter().copied();
+    able.max_by_key(|thread| priorities[thread.index()])
 }

@@ -7,6 +7,7 @@
 
 use std::mem::discriminant;
 
+use crate::rt::explore::able::leaves_the_others;
 use crate::rt::explore::{Choice, Point};
 use crate::rt::object::machine::{Executed, Pending};
 use crate::rt::trace::Site;
@@ -76,6 +77,37 @@ impl Driver {
         position.wrapping_sub(self.free_from) < self.free_for
     }
 
+    /// The thread goes on for so many steps behind the next one.
+    #[inline]
+    fn let_go_on(&mut self, further: usize) {
+        self.free_from = self.position + 1;
+        self.free_for = further.min(self.bounds.events_max.saturating_sub(self.free_from));
+    }
+
+    /// The explorer is to be asked before the next step, unless it always says the same.
+    #[inline]
+    pub(super) fn ask_again(&mut self) {
+        if !self.last_goes_on {
+            self.free_for = 0;
+        }
+    }
+
+    /// Whether a thread that was let go on makes a step of this kind unasked. After one that may concern the
+    /// others there is a question.
+    #[inline]
+    fn goes_on_with(&mut self, kind: &OpKind) -> bool {
+        if self.last_goes_on {
+            return true;
+        }
+        if matches!(kind, OpKind::Choose { .. }) || kind.may_have_alternatives() {
+            return false;
+        }
+        if !leaves_the_others(kind) {
+            self.free_for = 0;
+        }
+        true
+    }
+
     /// Makes the step that the thread that made the last one is about to announce, if it is the next
     /// one anyhow. Nothing has to be announced then, and nobody to be asked; most steps are such steps.
     /// `None` if nothing was done.
@@ -109,6 +141,9 @@ impl Driver {
         if !self.is_free(position) || !self.machine.can_perform(thread, operation) {
             return Ok(None);
         }
+        if !self.goes_on_with(&operation.kind) {
+            return Ok(None);
+        }
         let step = Step::of(thread);
         let executed = self.machine.perform(step, operation, site);
         self.trace.push(executed.event(step, operation, site));
@@ -128,6 +163,7 @@ impl Driver {
             let (step, label) = self.plan.steps[planned];
             return self.follow(step, label);
         }
+        self.ask_again();
         loop {
             let choice = self.explorer.choose(&Point {
                 trace: &self.trace,
@@ -137,6 +173,10 @@ impl Driver {
             });
             match choice {
                 Choice::Run(step) => return self.run(step),
+                Choice::RunOn(step, further) => {
+                    self.let_go_on(further);
+                    return self.run(step);
+                }
                 Choice::Prune(reason) => return Next::Ended(End::Pruned(reason)),
                 Choice::Stale { misfit } => return Next::Ended(End::Stale { misfit }),
                 Choice::NothingEnabled => {
