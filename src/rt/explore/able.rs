@@ -36,6 +36,13 @@ impl Able {
         if !lasts {
             self.look(at);
         }
+        // To look at each must come to the same.
+        #[cfg(test)]
+        {
+            let mut fresh = Able::default();
+            fresh.look(at);
+            assert_eq!(fresh.threads, self.threads);
+        }
     }
 
     /// Follows the last step. False if another thread than those that it names may be concerned.

@@ -11,6 +11,7 @@ mod figures;
 mod linearisations;
 mod orders;
 mod random;
+mod samples;
 
 use super::testing::{Ins, Program, Val};
 

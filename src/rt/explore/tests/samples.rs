@@ -1,0 +1,44 @@
+//! Are samples of random programs among their traces?
+//!
+//! And is it known from step to step who can go on, which `Able` says against a fresh look in each
+//! of them.
+
+use super::super::pct::Pct;
+use super::super::pos::Pos;
+use super::super::sample::{Sampler, Walk};
+use super::super::testing::{explore_up_to, explore_with};
+use super::super::{Explorer, Free};
+use super::random::program;
+
+#[test]
+fn samples_are_among_the_traces() {
+    let samplers: [fn(u64) -> Box<dyn Explorer>; 3] = [
+        |seed| Box::new(Sampler::new(Walk, seed, 10)),
+        |seed| Box::new(Sampler::new(Pct::new(3), seed, 10)),
+        |seed| Box::new(Sampler::new(Pos::default(), seed, 10)),
+    ];
+    let mut sampled = 0;
+    for seed in 1..1500 {
+        let program = program(seed);
+        let Some(traces) = explore_up_to(&program, "optimal", Free::Last, 600) else {
+            continue;
+        };
+        for sampler in samplers {
+            let Some(samples) = explore_with(&program, sampler(seed), true, u64::MAX) else {
+                panic!("there is no limit")
+            };
+            let none = samples
+                .traces
+                .keys()
+                .find(|sample| !traces.traces.contains_key(sample));
+            assert_eq!(
+                none,
+                None,
+                "seed {seed} draws what is no trace of\n{}",
+                program.listing()
+            );
+            sampled += samples.traces.len();
+        }
+    }
+    assert!(sampled > 10_000, "only {sampled} samples");
+}
