@@ -24,7 +24,7 @@ use crate::rt::trace::{self, Site};
 use crate::rt::{self, Answer, Outcome};
 use crate::search::{Watch, fresh_seed};
 use crate::shown::{Body, Shown};
-use crate::summary::{Report, Verdict};
+use crate::summary::{Passed, Report, Verdict};
 
 /// What kind of failure was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ pub fn model<F>(f: F)
 where
     F: Fn() + Send + Sync + 'static,
 {
-    Builder::new().check(f);
+    Builder::new().checked(f);
 }
 
 /// Runs the one execution that `schedule` describes.
@@ -179,7 +179,7 @@ where
 {
     let mut builder = Builder::new();
     builder.replay = Some(schedule.to_owned());
-    builder.check(f);
+    builder.checked(f);
 }
 
 /// Gives what `object` is made of a name in reports: `dpor::name(&*queue, "queue")`. It belongs to the place
@@ -200,8 +200,17 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        let failure = match self.explore(f) {
-            Ok(report) => return report,
+        self.checked(f).report()
+    }
+
+    /// [`Builder::check`] without a report.
+    #[track_caller]
+    fn checked<F>(&self, f: F) -> Passed
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        let failure = match self.explored(f) {
+            Ok(passed) => return passed,
             Err(failure) => failure,
         };
         above(|| eprintln!("{failure}"));
@@ -238,6 +247,15 @@ impl Builder {
     /// be taken up.
     #[track_caller]
     pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        self.explored(f).map(|passed| passed.report())
+    }
+
+    /// [`Builder::explore`] without a report, which few ask for.
+    #[track_caller]
+    fn explored<F>(&self, f: F) -> Result<Passed, Box<Failure>>
     where
         F: Fn() + Send + Sync + 'static,
     {
@@ -335,14 +353,18 @@ impl Builder {
                 );
             });
         }
-        let report = Report::new(&driver, watch.stopped, seed, watch.start.elapsed());
-        if report.complete {
-            watch.complete();
+        let passed = Passed {
+            driver,
+            stopped: watch.stopped,
+            seed,
+            elapsed: watch.start.elapsed(),
+        };
+        match passed.verdict() {
+            Verdict::Complete => watch.complete(),
+            Verdict::Replayed => {}
+            _ => above(|| eprintln!("{}", passed.report().cut_short(&site))),
         }
-        if !report.complete && report.verdict != Verdict::Replayed {
-            above(|| eprintln!("{}", report.cut_short(&site)));
-        }
-        Ok(report)
+        Ok(passed)
     }
 }
 

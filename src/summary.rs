@@ -43,29 +43,41 @@ pub struct Report {
     pub elapsed: Duration,
 }
 
-impl Report {
-    /// The report on what this driver has explored until it was `stopped`, or until its end.
-    pub(crate) fn new(
-        driver: &Driver,
-        stopped: Option<Limit>,
-        seed: u64,
-        elapsed: Duration,
-    ) -> Report {
-        let (stats, covered) = (driver.stats, driver.coverage());
-        let within = match covered {
-            Coverage::Within(price, within) => within.map(|most| Bound::of(price, most)),
-            _ => None,
-        };
-        let verdict = match (stopped, covered) {
+/// An exploration without a failure.
+pub(crate) struct Passed {
+    pub(crate) driver: Box<Driver>,
+    /// The limit that has ended it.
+    pub(crate) stopped: Option<Limit>,
+    pub(crate) seed: u64,
+    pub(crate) elapsed: Duration,
+}
+
+impl Passed {
+    /// Which part of the traces was explored.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match (self.stopped, self.driver.coverage()) {
             (Some(limit), _) => Verdict::Stopped(limit),
             (None, Coverage::All) => Verdict::Complete,
             (None, Coverage::Within(price, within)) => {
                 Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
             }
             (None, Coverage::Regions) => Verdict::Marked,
-            (None, Coverage::Sampled) => Verdict::Sampled { seed },
+            (None, Coverage::Sampled) => Verdict::Sampled { seed: self.seed },
             (None, Coverage::Replayed) => Verdict::Replayed,
+        }
+    }
+
+    /// All there is to tell about it.
+    pub(crate) fn report(&self) -> Report {
+        let Passed {
+            driver, elapsed, ..
+        } = self;
+        let stats = driver.stats;
+        let within = match driver.coverage() {
+            Coverage::Within(price, within) => within.map(|most| Bound::of(price, most)),
+            _ => None,
         };
+        let verdict = self.verdict();
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
             place: site.to_string(),
             site,
@@ -82,10 +94,12 @@ impl Report {
             within,
             estimate: driver.estimate(),
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
-            elapsed,
+            elapsed: *elapsed,
         }
     }
+}
 
+impl Report {
     /// What one must know about an exploration that was cut short, as one or two lines.
     pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {
         if self.executions + self.pruned == 0 {
