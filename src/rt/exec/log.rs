@@ -78,7 +78,10 @@ impl Log {
 
     /// Another execution begins.
     pub(crate) fn clear(&self) {
-        *self.kept() = Kept::default();
+        let mut kept = self.kept();
+        kept.lines.clear();
+        kept.spans.clear();
+        kept.stacks.clear();
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
