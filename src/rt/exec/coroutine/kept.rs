@@ -43,6 +43,10 @@ impl Kept {
     pub(super) fn keep(&self, stacks: Vec<Coroutine>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(stacks.into_iter().map(Idle));
+        // Mostly there is room for all.
+        if kept.iter().map(Idle::bytes).sum::<usize>() <= MOST {
+            return;
+        }
         let mut room = MOST;
         let (mut fitting, mut others) = (Vec::new(), Vec::new());
         for idle in kept.drain(..).rev() {
