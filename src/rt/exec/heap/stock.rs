@@ -21,9 +21,10 @@ const SIZE_MAX: usize = 1024;
 const BYTES_MAX: usize = 16 << 20;
 
 /// The blocks that are handed out again.
+#[derive(Default)]
 pub(super) struct Stock {
-    /// For each size the number of its shelf, counted from 1; 0 if there is none.
-    numbers: [u16; SIZE_MAX + 1],
+    /// For each size up to the largest that has one the number of its shelf, counted from 1; 0 if there is none.
+    numbers: Vec<u16>,
     shelves: Vec<Shelf>,
     /// The shelves of which blocks are out.
     used: Vec<u16>,
@@ -53,17 +54,6 @@ pub(super) struct Taken<'a> {
     pub(super) shelf: u32,
     /// The one before, to be replaced by the new one.
     pub(super) listing: &'a mut Listing,
-}
-
-impl Default for Stock {
-    fn default() -> Stock {
-        Stock {
-            numbers: [0; SIZE_MAX + 1],
-            shelves: Vec::new(),
-            used: Vec::new(),
-            bytes: 0,
-        }
-    }
 }
 
 impl Stock {
@@ -96,6 +86,9 @@ impl Stock {
         if size == 0 || size > SIZE_MAX || self.bytes + size > BYTES_MAX {
             return NOWHERE;
         }
+        if self.numbers.len() <= size {
+            self.make_room(size);
+        }
         if self.numbers[size] == 0 {
             self.shelves.push(Shelf {
                 layout,
@@ -121,6 +114,14 @@ impl Stock {
             self.used.push(number);
         }
         number as u32 - 1
+    }
+
+    /// Makes room for the number of a shelf of this size, and for as many shelves as most tests have.
+    #[cold]
+    fn make_room(&mut self, size: usize) {
+        self.numbers.resize((size + 1).next_multiple_of(256), 0);
+        self.shelves.reserve(8);
+        self.used.reserve(8);
     }
 
     /// The block that this shelf got last was listed.
