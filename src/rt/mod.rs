@@ -10,10 +10,12 @@ pub(crate) mod report;
 pub(crate) mod trace;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use exec::context;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
+use exec::short;
 use exec::unwinding;
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
@@ -91,6 +93,18 @@ pub(crate) struct Target {
     pub(crate) memory: u64,
 }
 
+impl Target {
+    /// An atomic at this address that holds `memory`.
+    #[inline(always)]
+    pub(crate) fn atomic(address: usize, ty: AtomicType, memory: u64) -> Target {
+        Target {
+            address,
+            kind: ObjectKind::Atomic(ty),
+            memory,
+        }
+    }
+}
+
 /// What became of an announced operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
@@ -109,6 +123,57 @@ pub(crate) enum Answer {
 #[inline]
 pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
     context::perform(target, kind, context::here())
+}
+
+/// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
+/// handed over in pieces, and where it is enough ([`short`]) nothing else is made of them.
+#[track_caller]
+#[inline]
+pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) {
+    let site = context::here();
+    if !short::load(address, ty, memory, order, site) {
+        let target = Target::atomic(address, ty, memory);
+        context::perform(target, OpKind::Load { order }, site);
+    }
+}
+
+/// [`perform`] for a store to an atomic.
+#[track_caller]
+#[inline]
+pub(crate) fn store(
+    address: usize,
+    ty: AtomicType,
+    memory: u64,
+    order: Ordering,
+    value: u64,
+) -> Answer {
+    let site = context::here();
+    if short::store(address, ty, memory, order, value, site) {
+        return Answer::Done(Outcome::Done);
+    }
+    let target = Target::atomic(address, ty, memory);
+    context::perform(target, OpKind::Store { order, value }, site)
+}
+
+/// [`perform`] for a read-modify-write on an atomic.
+#[track_caller]
+#[inline]
+pub(crate) fn modify(
+    address: usize,
+    ty: AtomicType,
+    memory: u64,
+    order: Ordering,
+    (rmw, operand): (Rmw, u64),
+) {
+    let site = context::here();
+    if !short::modify(address, ty, memory, order, (rmw, operand), site) {
+        let kind = OpKind::Rmw {
+            order,
+            rmw,
+            operand,
+        };
+        context::perform(Target::atomic(address, ty, memory), kind, site);
+    }
 }
 
 /// [`perform`] for an operation whose place in the program is known otherwise: a guard that is

@@ -25,6 +25,7 @@ use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::panics::Message;
+use super::short;
 use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
 
@@ -182,57 +183,13 @@ fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
     }
 }
 
-/// Performs an operation on an atomic or a reference count if that needs no decision and no switch. `None`
-/// if nothing was done.
-#[inline(always)]
-fn shortly(runtime: &Runtime, target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
-    if runtime.stopping.get()
-        || !runtime.unwinding.is_calm()
-        || runtime.heap.has_news()
-        || !runtime.roomy.get().is_here()
-    {
-        return None;
-    }
-    let mut inner = runtime.inner.borrow_mut();
-    let Inner { driver, table, .. } = &mut *inner;
-    let object = table.at_hand(target.address)?;
-    let me = runtime.current.get();
-    runtime.heap.record(false);
-    let done = driver.shortly(me, (object, kind, site), (target.kind, target.memory));
-    if done.is_some() && !inner.watched() {
-        drop(inner);
-        return runtime.wait_for_turn(site);
-    }
-    drop(inner);
-    if let Some((outcome, events)) = done {
-        runtime.note_pointer(target, kind, outcome);
-        runtime.heap.set_thread(me.0, events);
-        runtime.pulse.beat(me, site);
-    }
-    runtime.heap.record(true);
-    done.map(|(outcome, _)| outcome)
-}
-
-/// Announces an operation on the object behind a shim; returns when it has happened.
+/// Announces an operation on the object behind a shim; returns when it has happened. Most operations do not come
+/// here, or no further than to the short way ([`short`]).
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
-    // Loads and stores are most operations. With the kind in sight, each has a short way of its own.
-    let done = with_any(|runtime| match kind {
-        OpKind::Load { order } => shortly(runtime, target, &OpKind::Load { order }, site),
-        OpKind::Store { order, value } => {
-            shortly(runtime, target, &OpKind::Store { order, value }, site)
-        }
-        _ => shortly(runtime, target, &kind, site),
-    });
-    match done {
-        Some(Some(outcome)) => Answer::Done(outcome),
-        _ => perform_slowly(target, kind, site),
+    let done = with_any(|runtime| short::another(runtime, target, kind, site));
+    if let Some(Some(outcome)) = done {
+        return Answer::Done(outcome);
     }
-}
-
-/// [`perform`] where others may have to go first; inlined because the thread may suspend in it
-/// ([`Runtime::step`]).
-#[inline(always)]
-fn perform_slowly(target: Target, kind: OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();

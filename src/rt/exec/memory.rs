@@ -109,23 +109,11 @@ impl Runtime {
     }
 
     /// A pointer to a block has been published: the block is the model's.
-    #[inline(always)]
+    #[inline]
     pub(super) fn note_pointer(&self, target: Target, kind: &OpKind, outcome: Outcome) {
-        if target.kind != ObjectKind::Atomic(AtomicType::Ptr) {
-            return;
+        if let Some(pointer) = published(target, kind, outcome) {
+            self.heap.find(pointer as usize);
         }
-        match *kind {
-            OpKind::Store { value, .. }
-            | OpKind::Rmw {
-                rmw: Rmw::Swap,
-                operand: value,
-                ..
-            } => self.heap.find(value as usize),
-            OpKind::CompareExchange { new, .. } if outcome.succeeded() => {
-                self.heap.find(new as usize)
-            }
-            _ => None,
-        };
     }
 
     /// Where an address is, in words that are the same in every execution with the same history.
@@ -314,5 +302,23 @@ fn region(block: Block, offset: usize) -> Region {
         align: block.align,
         nth: block.nth,
         offset,
+    }
+}
+
+/// The pointer that an operation has put into the memory behind a shim.
+#[inline(always)]
+pub(super) fn published(target: Target, kind: &OpKind, outcome: Outcome) -> Option<u64> {
+    if target.kind != ObjectKind::Atomic(AtomicType::Ptr) {
+        return None;
+    }
+    match *kind {
+        OpKind::Store { value, .. }
+        | OpKind::Rmw {
+            rmw: Rmw::Swap,
+            operand: value,
+            ..
+        } => Some(value),
+        OpKind::CompareExchange { new, .. } if outcome.succeeded() => Some(new),
+        _ => None,
     }
 }

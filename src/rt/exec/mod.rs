@@ -15,6 +15,7 @@ pub(crate) mod objects;
 mod older;
 pub(crate) mod panics;
 pub(crate) mod run;
+pub(crate) mod short;
 mod statics;
 mod step;
 pub(crate) mod unwinding;

@@ -53,8 +53,20 @@ impl SpinLog {
     }
 
     /// Notes that the thread has seen `value` in `object` without changing it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&mut self, object: ObjectId, value: u64) {
+        // Most often it is the only location since the last change, and either the first look at it or not.
+        let has_room = self.has_room();
+        match self.reads.first_mut() {
+            None if has_room => self.reads.push((object, value)),
+            Some((first, seen)) if *first == object => *seen = value,
+            _ => self.read_another(object, value),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_another(&mut self, object: ObjectId, value: u64) {
         if let Some(entry) = self.reads.iter_mut().find(|(o, _)| *o == object) {
             entry.1 = value;
         } else if self.reads.len() < ENOUGH {
@@ -89,12 +101,17 @@ impl SpinLog {
         self.repeats >= bound
     }
 
+    /// Whether another read can be noted without asking for memory.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.reads.len() < self.reads.capacity()
+    }
+
     /// The thread is about to read `object`, which shows `value`, at `site`, without any hint
     /// before. Gives what to wait for, if it has done the same often enough.
     ///
     /// A loop may read several locations, and may have been preceded by other reads; it is
     /// recognised by any one read that comes back before [`ENOUGH`] others.
-    #[inline]
     pub(crate) fn reread(
         &mut self,
         site: Site,
@@ -102,31 +119,45 @@ impl SpinLog {
         value: u64,
         bound: u32,
     ) -> Option<&[(ObjectId, u64)]> {
-        let again = self.unhinted.is_some_and(|(known, before, seen)| {
-            // One place in the program has one address; comparing names would take longer than the read.
-            ptr::eq(known, site) && (before, seen) == (object, value)
-        });
-        if !again {
-            self.others += 1;
-            if self.unhinted.is_none() || self.others > ENOUGH as u32 {
-                self.unhinted = Some((site, object, value));
-                self.others = 0;
-                self.repeats = 0;
-            }
-            return None;
-        }
-        self.others = 0;
-        self.repeats += 1;
-        if self.repeats == bound {
-            // From here on the log has the reads of one iteration only.
-            self.reads.clear();
-        }
-        if self.repeats <= bound || self.reads.is_empty() {
+        let again = self.come_back(site, object, value, bound);
+        if !again || self.repeats <= bound || self.reads.is_empty() {
             return None;
         }
         self.repeats = 0;
         self.turn(site);
         Some(&self.before)
+    }
+
+    /// [`SpinLog::reread`] without asking whether to wait, where that cannot be ([`SpinLog::may_wait`]). Says
+    /// whether it is the read that is looked out for.
+    #[inline(always)]
+    pub(crate) fn come_back(
+        &mut self,
+        site: Site,
+        object: ObjectId,
+        value: u64,
+        bound: u32,
+    ) -> bool {
+        if let Some((known, before, seen)) = self.unhinted {
+            // One place in the program has one address; comparing names would take longer than the read.
+            if ptr::eq(known, site) && (before, seen) == (object, value) {
+                self.others = 0;
+                self.repeats += 1;
+                if self.repeats == bound {
+                    // From here on the log has the reads of one iteration only.
+                    self.reads.clear();
+                }
+                return true;
+            }
+            self.others += 1;
+            if self.others <= ENOUGH as u32 {
+                return false;
+            }
+        }
+        self.unhinted = Some((site, object, value));
+        self.others = 0;
+        self.repeats = 0;
+        false
     }
 
     fn turn(&mut self, site: Site) {

@@ -175,7 +175,7 @@ impl Trace {
             }
             self.spawned[child.index()] = position;
         }
-        if event.alternatives > 1 || event.operation.kind.may_have_waited() {
+        if is_notable(&event) {
             self.notable.push(position);
         }
         self.events.push(Event {
@@ -184,6 +184,32 @@ impl Trace {
             ..event
         });
         index
+    }
+
+    /// [`Trace::push`] for an event that is no spawn, if no memory has to be asked for. Otherwise, and if the event
+    /// is a notable one, nothing was done.
+    #[inline(always)]
+    pub(crate) fn push_in_place(&mut self, event: Event) -> Option<u32> {
+        if is_notable(&event) {
+            return None;
+        }
+        let position = self.events.len() as u32;
+        let positions = self.positions.get_mut(event.thread.index())?;
+        let index = positions.len() as u32;
+        let previous = positions.last().copied().unwrap_or(NOWHERE);
+        if !push_in_place(positions, position) {
+            return None;
+        }
+        let event = Event {
+            index,
+            previous,
+            ..event
+        };
+        if !push_in_place(&mut self.events, event) {
+            positions.pop();
+            return None;
+        }
+        Some(index)
     }
 
     /// Makes room for the events of this thread.
@@ -221,4 +247,20 @@ impl Trace {
         let kept = (self.notable).partition_point(|&position| (position as usize) < length);
         self.notable.truncate(kept);
     }
+}
+
+/// Whether the event has something to be reversed besides its races.
+#[inline(always)]
+fn is_notable(event: &Event) -> bool {
+    event.alternatives > 1 || event.operation.kind.may_have_waited()
+}
+
+/// Appends the item if there is room for it.
+#[inline(always)]
+fn push_in_place<T>(items: &mut Vec<T>, item: T) -> bool {
+    let room = items.len() < items.capacity();
+    if room {
+        items.push(item);
+    }
+    room
 }

@@ -6,20 +6,17 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::rt::{self, Answer, AtomicType, ObjectKind, OpKind, Outcome, Rmw, Target};
+use crate::rt::{self, Answer, AtomicType, OpKind, Outcome, Rmw, Target};
 
 /// An atomic that holds `memory`, for an announcement.
+#[inline]
 pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target {
-    Target {
-        address: address.addr(),
-        kind: ObjectKind::Atomic(ty),
-        memory: ty.truncate(memory),
-    }
+    Target::atomic(address.addr(), ty, ty.truncate(memory))
 }
 
 #[track_caller]
 #[inline]
-pub(super) fn load(target: Target, order: Ordering) {
+pub(super) fn load(target: Target, ty: AtomicType, order: Ordering) {
     assert!(
         !matches!(order, Ordering::Release | Ordering::AcqRel),
         "there is no such thing as {} load",
@@ -29,7 +26,7 @@ pub(super) fn load(target: Target, order: Ordering) {
             "an acquire-release"
         }
     );
-    rt::perform(target, OpKind::Load { order });
+    rt::load(target.address, ty, target.memory, order);
 }
 
 /// Announces a store, and says with which ordering it is to be made. Where a model runs, all that may look
@@ -48,7 +45,7 @@ pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering)
         }
     );
     let value = ty.truncate(value);
-    match rt::perform(target, OpKind::Store { order, value }) {
+    match rt::store(target.address, ty, target.memory, order, value) {
         Answer::Outside => order,
         Answer::Done(_) | Answer::Inert => Ordering::Relaxed,
     }
@@ -58,14 +55,7 @@ pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering)
 #[inline]
 pub(super) fn modify(target: Target, ty: AtomicType, rmw: Rmw, operand: u64, order: Ordering) {
     let operand = ty.truncate(operand);
-    rt::perform(
-        target,
-        OpKind::Rmw {
-            order,
-            rmw,
-            operand,
-        },
-    );
+    rt::modify(target.address, ty, target.memory, order, (rmw, operand));
 }
 
 /// Announces a compare-exchange. False if it is to fail although the value is the expected one.
@@ -177,7 +167,7 @@ macro_rules! common {
         #[inline]
         #[track_caller]
         pub fn load(&self, order: Ordering) -> $value {
-            super::cell::load(self.target(), order);
+            super::cell::load(self.target(), $kind, order);
             self.0.load(order)
         }
 

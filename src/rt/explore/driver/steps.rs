@@ -41,33 +41,41 @@ impl Driver {
     ) -> Option<(Outcome, u32)> {
         // The operation is in pieces, because it was written just now: a copy of the whole would have to wait
         // for that, and is made only for the trace.
-        let whole = || Operation {
+        let whole = Operation {
             object,
             kind: *kind,
         };
         let position = self.position;
-        let mut step = Step::of(thread);
+        if self.regions.off() {
+            return None;
+        }
+        let (outcome, events);
         if position < self.plan.kept {
             let event = self.trace.at(position as u32);
             if event.thread != thread || !alike(&event.operation, object, kind) {
                 return None;
             }
-            step.alternative = event.alternative;
-            let fits = |label| same(label, event.label);
-            let executed = (self.machine).perform_known(step, (object, kind, site), known, fits)?;
-            let index = event.index;
-            (self.trace).refresh(position, &whole(), executed.outcome, executed.before);
-            self.advance(thread);
-            return Some((executed.outcome, index + 1));
+            let foreseen = (self.machine).foresee(event.step(), (object, kind), known)?;
+            let executed = foreseen.executed;
+            if !same(executed.label, event.label) {
+                return None;
+            }
+            (outcome, events) = (executed.outcome, event.index + 1);
+            (self.trace).refresh(position, &whole, outcome, executed.before);
+            foreseen.make((object, kind, site));
+        } else {
+            if !self.is_free(position) {
+                return None;
+            }
+            let step = Step::of(thread);
+            let foreseen = (self.machine).foresee(step, (object, kind), known)?;
+            let event = foreseen.executed.event(step, &whole, site);
+            (outcome, events) = (event.outcome, self.trace.push_in_place(event)? + 1);
+            foreseen.make((object, kind, site));
         }
-        if !self.is_free(position) {
-            return None;
-        }
-        let any = |_| true;
-        let executed = (self.machine).perform_known(step, (object, kind, site), known, any)?;
-        let index = self.trace.push(executed.event(step, &whole(), site));
-        self.advance(thread);
-        Some((executed.outcome, index + 1))
+        self.position = position + 1;
+        self.current = thread;
+        Some((outcome, events))
     }
 
     /// Whether nothing speaks against that the thread that made the last step makes the one at this

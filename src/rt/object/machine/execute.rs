@@ -29,13 +29,11 @@ impl Thread {
         if after != before {
             self.spin.change();
             self.let_go_in_a_row = 0;
-        } else if outcome != Outcome::Done {
+        } else if is_look(before, after, outcome) {
             self.spin.read(object, before);
         }
     }
-}
 
-impl Thread {
     /// The thread does this to an object in this state.
     #[inline(always)]
     fn use_object(&mut self, state: &mut State, step: Step, operation: &Operation) -> Executed {
@@ -63,6 +61,12 @@ impl Thread {
             ..Executed::plainly(outcome, state.label(operation, outcome), before)
         }
     }
+}
+
+/// Whether what was done to an atomic has only shown its value to the thread.
+#[inline(always)]
+fn is_look(before: u64, after: u64, outcome: Outcome) -> bool {
+    after == before && outcome != Outcome::Done
 }
 
 impl Executed {
@@ -135,6 +139,37 @@ fn outcome_of_life(operation: &Operation) -> Executed {
     Executed::plainly(Outcome::Done, Label::of(object, class), before)
 }
 
+/// A step that has not been made, and of which it is known what comes of it.
+pub(crate) struct Foreseen<'a> {
+    pub(crate) executed: Executed,
+    value: &'a mut u64,
+    before: u64,
+    after: u64,
+    thread: &'a mut Thread,
+    bound: u32,
+}
+
+impl Foreseen<'_> {
+    /// Makes the step.
+    #[inline(always)]
+    pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) {
+        let Foreseen {
+            thread,
+            before,
+            after,
+            ..
+        } = self;
+        *self.value = after;
+        thread.events += 1;
+        if looks(kind) {
+            thread.spin.come_back(site, object, before, self.bound);
+        }
+        if kind.is_atomic() {
+            thread.saw(object, before, after, self.executed.outcome);
+        }
+    }
+}
+
 impl Machine {
     /// Executes the announced step of an enabled thread. What it has announced is given from where it stands.
     #[inline(always)]
@@ -175,46 +210,57 @@ impl Machine {
         }
     }
 
-    /// Executes an operation that its thread has not announced before on an atomic or a reference count,
-    /// which is of this kind and holds `memory`. `None` if nothing was done: because the object is
-    /// another one, because the thread has to wait for a change before, because the operation is not one
-    /// of the frequent ones, or because `fits` says no to the label.
+    /// What comes of an operation that its thread has not announced before on an atomic or a reference count,
+    /// which is of this kind and holds `memory`. `None` if that is not known on this short way: because the object
+    /// is another one, because the thread has to wait for a change before, because what it sees cannot be noted
+    /// without asking for memory, or because the operation is not one of the frequent ones.
     #[inline(always)]
-    pub(crate) fn perform_known(
+    pub(crate) fn foresee(
         &mut self,
         step: Step,
-        (object, kind, site): (ObjectId, &OpKind, Site),
+        (object, kind): (ObjectId, &OpKind),
         (of, memory): (ObjectKind, u64),
-        fits: impl FnOnce(Label) -> bool,
-    ) -> Option<Executed> {
-        let state = match self.objects.get_mut(object.index()) {
-            Some(Some(object)) => &mut object.state,
-            _ => return None,
-        };
-        let entry = self.threads.get_mut(step.thread.index())?;
-        match (state, of) {
-            (State::Atomic { ty, value }, ObjectKind::Atomic(of)) => {
+    ) -> Option<Foreseen<'_>> {
+        let met = self.objects.get_mut(object.index())?;
+        let thread = self.threads.get_mut(step.thread.index())?;
+        match of {
+            ObjectKind::Atomic(of) => {
+                let Some(Object {
+                    state: State::Atomic { ty, value },
+                    ..
+                }) = met
+                else {
+                    return None;
+                };
                 let before = *value;
                 if *ty != of || before != memory {
                     return None;
                 }
                 let (after, executed) = on_atomic(of, before, step, (object, kind));
-                if !fits(executed.label) {
+                let bound = self.limits.unhinted_spin_bound;
+                let log = &thread.spin;
+                if looks(kind) && log.may_wait(bound)
+                    || is_look(before, after, executed.outcome) && !log.has_room()
+                {
                     return None;
                 }
-                if looks(kind) {
-                    let bound = self.limits.unhinted_spin_bound;
-                    if entry.spin.may_wait(bound) {
-                        return None;
-                    }
-                    entry.spin.reread(site, object, before, bound);
-                }
-                *value = after;
-                entry.events += 1;
-                entry.saw(object, before, after, executed.outcome);
-                Some(executed)
+                Some(Foreseen {
+                    executed,
+                    value,
+                    before,
+                    after,
+                    thread,
+                    bound,
+                })
             }
-            (State::Count { observed, count }, ObjectKind::Count { observed: of }) => {
+            ObjectKind::Count { observed: of } => {
+                let Some(Object {
+                    state: State::Count { observed, count },
+                    ..
+                }) = met
+                else {
+                    return None;
+                };
                 let before = *count;
                 if *observed != of || before != memory {
                     return None;
@@ -226,12 +272,14 @@ impl Machine {
                     }
                     _ => return None,
                 };
-                if !fits(executed.label) {
-                    return None;
-                }
-                *count = after;
-                entry.events += 1;
-                Some(executed)
+                Some(Foreseen {
+                    executed,
+                    value: count,
+                    before,
+                    after,
+                    thread,
+                    bound: 0,
+                })
             }
             _ => None,
         }
