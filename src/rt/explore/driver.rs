@@ -132,7 +132,7 @@ impl Driver {
     pub(crate) fn new(explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) -> Driver {
         Driver {
             machine: Machine::new(limits),
-            trace: Trace::default(),
+            trace: Trace::new(),
             clocks: HappensBefore::default(),
             stats: Stats::default(),
             regions: Regions::new(bounds.explicit),

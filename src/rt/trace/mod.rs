@@ -73,7 +73,19 @@ pub(crate) struct Trace {
     spawned: Vec<u32>,
 }
 
+/// For how many events there is room at first, in all and of each thread: most executions of a test are as short,
+/// and what grows from nothing is moved several times.
+const ROOM: (usize, usize) = (64, 16);
+
 impl Trace {
+    /// An empty trace.
+    pub(crate) fn new() -> Trace {
+        Trace {
+            events: Vec::with_capacity(ROOM.0),
+            ..Trace::default()
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
@@ -215,7 +227,8 @@ impl Trace {
     /// Makes room for the events of this thread.
     #[cold]
     fn make_room(&mut self, thread: usize) {
-        self.positions.resize_with(thread + 1, Vec::new);
+        let room = || Vec::with_capacity(ROOM.1);
+        self.positions.resize_with(thread + 1, room);
         self.spawned.resize(thread + 1, NOWHERE);
     }
 
