@@ -103,6 +103,16 @@ impl Target {
             memory,
         }
     }
+
+    /// A reference count at this address that holds `memory`.
+    #[inline(always)]
+    pub(crate) fn count(address: usize, observed: bool, memory: u64) -> Target {
+        Target {
+            address,
+            kind: ObjectKind::Count { observed },
+            memory,
+        }
+    }
 }
 
 /// What became of an announced operation.
@@ -173,6 +183,40 @@ pub(crate) fn modify(
             operand,
         };
         context::perform(Target::atomic(address, ty, memory), kind, site);
+    }
+}
+
+/// [`perform`] for a compare-exchange, which `kind` is, on an atomic.
+#[track_caller]
+#[inline]
+pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind) -> Answer {
+    let site = context::here();
+    match short::compare(address, ty, memory, &kind, site) {
+        Some(outcome) => Answer::Done(outcome),
+        None => context::perform(Target::atomic(address, ty, memory), kind, site),
+    }
+}
+
+/// [`perform`] for a reference that is added.
+#[track_caller]
+#[inline]
+pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
+    let site = context::here();
+    match short::retain(address, observed, memory, site) {
+        Some(outcome) => Answer::Done(outcome),
+        None => {
+            let target = Target::count(address, observed, memory);
+            context::perform(target, OpKind::Retain, site)
+        }
+    }
+}
+
+/// [`perform_at`] for a reference that is given up.
+#[inline]
+pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::Site) {
+    if !short::release(address, observed, memory, site) {
+        let target = Target::count(address, observed, memory);
+        context::perform(target, OpKind::Release { told: false }, site);
     }
 }
 

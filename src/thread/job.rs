@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Result;
 use super::scoped::{Member, Members};
-use crate::rt::{self, Body, ObjectKind, OpKind, Target, Work};
+use crate::rt::{self, Body, Work};
 
 /// Where a thread leaves what its closure returned, or the payload of its panic.
 struct Packet<T> {
@@ -189,12 +189,7 @@ impl<T> Packet<T> {
         let shares = self.shares.load(Relaxed);
         if shares > 0 {
             let _give_up = GiveUp(self);
-            let target = Target {
-                address: self.shares.as_ptr().addr(),
-                kind: ObjectKind::Count { observed: true },
-                memory: shares as u64,
-            };
-            rt::perform_at(target, OpKind::Release { told: false }, site);
+            rt::release(self.shares.as_ptr().addr(), true, shares as u64, site);
         }
     }
 

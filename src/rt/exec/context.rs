@@ -25,7 +25,6 @@ use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::panics::Message;
-use super::short;
 use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
 
@@ -184,12 +183,8 @@ fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
 }
 
 /// Announces an operation on the object behind a shim; returns when it has happened. Most operations do not come
-/// here, or no further than to the short way ([`short`]).
+/// here, because the short way ([`short`](super::short)) is enough for them.
 pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
-    let done = with_any(|runtime| short::another(runtime, target, kind, site));
-    if let Some(Some(outcome)) = done {
-        return Answer::Done(outcome);
-    }
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();

@@ -11,20 +11,10 @@ use std::sync::atomic::Ordering;
 
 use crate::rt::Target;
 use crate::rt::trace::Site;
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
+use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
 
 use super::context::{Inner, Runtime, with_any};
 use super::memory::published;
-
-/// A reference count that holds `memory`.
-#[inline(always)]
-fn count(address: usize, observed: bool, memory: u64) -> Target {
-    Target {
-        address,
-        kind: ObjectKind::Count { observed },
-        memory,
-    }
-}
 
 /// Performs a load of an atomic that holds `memory`. False if nothing was done.
 pub(crate) fn load(
@@ -72,71 +62,32 @@ pub(crate) fn modify(
     with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
 }
 
-/// Performs an operation of another kind on the object behind a shim. `None` if nothing was done.
-#[inline(always)]
-pub(super) fn another(
-    runtime: &Runtime,
-    target: Target,
-    kind: OpKind,
-    site: Site,
-) -> Option<Outcome> {
-    let Target {
-        address, memory, ..
-    } = target;
-    match (target.kind, kind) {
-        (ObjectKind::Atomic(ty), OpKind::CompareExchange { .. }) => {
-            compare(runtime, address, ty, memory, &kind, site)
-        }
-        (ObjectKind::Count { observed }, OpKind::Retain) => {
-            retain(runtime, address, observed, memory, site)
-        }
-        (ObjectKind::Count { observed }, OpKind::Release { told }) => {
-            release(runtime, address, observed, memory, told, site)
-        }
-        _ => None,
-    }
-}
-
-#[inline(never)]
-fn compare(
-    runtime: &Runtime,
+/// Performs a compare-exchange, which `kind` is, on an atomic that holds `memory`. `None` if nothing was done.
+pub(crate) fn compare(
     address: usize,
     ty: AtomicType,
     memory: u64,
     kind: &OpKind,
     site: Site,
 ) -> Option<Outcome> {
-    match *kind {
-        OpKind::CompareExchange { .. } => {
-            runtime.shortly(Target::atomic(address, ty, memory), kind, site)
-        }
-        _ => None,
-    }
+    let OpKind::CompareExchange { .. } = *kind else {
+        return None;
+    };
+    let target = Target::atomic(address, ty, memory);
+    with_any(|runtime| runtime.shortly(target, kind, site)).flatten()
 }
 
-#[inline(never)]
-fn retain(
-    runtime: &Runtime,
-    address: usize,
-    observed: bool,
-    memory: u64,
-    site: Site,
-) -> Option<Outcome> {
-    let target = count(address, observed, memory);
-    runtime.shortly(target, &OpKind::Retain, site)
+/// Adds a reference to those that `memory` counts. `None` if nothing was done.
+pub(crate) fn retain(address: usize, observed: bool, memory: u64, site: Site) -> Option<Outcome> {
+    let target = Target::count(address, observed, memory);
+    with_any(|runtime| runtime.shortly(target, &OpKind::Retain, site)).flatten()
 }
 
-#[inline(never)]
-fn release(
-    runtime: &Runtime,
-    address: usize,
-    observed: bool,
-    memory: u64,
-    told: bool,
-    site: Site,
-) -> Option<Outcome> {
-    let target = count(address, observed, memory);
-    runtime.shortly(target, &OpKind::Release { told }, site)
+/// Gives one of the references up that `memory` counts. False if nothing was done.
+pub(crate) fn release(address: usize, observed: bool, memory: u64, site: Site) -> bool {
+    let target = Target::count(address, observed, memory);
+    let kind = OpKind::Release { told: false };
+    with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
 }
 
 impl Runtime {

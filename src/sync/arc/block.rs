@@ -124,41 +124,52 @@ impl Header {
         rt::perform(self.target(), kind)
     }
 
-    /// Announces a reference that is added, by one or to a pointer.
+    /// Announces a reference that is added by who has one.
     ///
     /// # Panics
     ///
     /// If there is none: the value is gone, or about to be.
     #[inline]
     #[track_caller]
-    pub(super) fn announce_another(&self, kind: OpKind) {
-        let found = match self.perform(kind) {
-            Answer::Done(Outcome::Value(found)) => found,
-            Answer::Done(Outcome::Failure(_)) => 0,
-            _ => return,
-        };
-        assert!(
-            found > 0,
-            "use after free: a reference was added to an `Arc` whose last reference had been dropped"
-        );
+    pub(super) fn announce_another(&self) {
+        let (address, memory) = (self.address(), self.references());
+        expect_some(rt::retain(address, self.observed, memory));
+    }
+
+    /// [`Header::announce_another`] for a reference that is added by who has a pointer.
+    #[track_caller]
+    pub(super) fn announce_another_raw(&self) {
+        expect_some(self.perform(OpKind::RetainRaw));
     }
 
     /// Announces the end of a reference. It shows the place where the block was made.
     #[inline]
-    pub(super) fn perform_drop(&self, kind: OpKind) {
-        rt::perform_at(self.target(), kind, self.site);
+    pub(super) fn announce_end(&self) {
+        let (address, memory) = (self.address(), self.references());
+        rt::release(address, self.observed, memory, self.site);
+    }
+
+    /// [`Header::announce_end`] for a weak reference.
+    pub(super) fn announce_weak_end(&self) {
+        rt::perform_at(self.target(), OpKind::ReleaseWeak, self.site);
     }
 
     #[inline]
     fn target(&self) -> Target {
-        Target {
-            address: (&raw const self.strong).addr(),
-            kind: ObjectKind::Count {
-                observed: self.observed,
-            },
-            memory: self.strong.load(Relaxed) as u64 % rt::WEAK
-                + (self.weak_references() as u64 % rt::WEAK) * rt::WEAK,
-        }
+        Target::count(self.address(), self.observed, self.references())
+    }
+
+    /// Where the counts are.
+    #[inline]
+    fn address(&self) -> usize {
+        (&raw const self.strong).addr()
+    }
+
+    /// How many references there are, as a [`Target`] has it.
+    #[inline]
+    fn references(&self) -> u64 {
+        self.strong.load(Relaxed) as u64 % rt::WEAK
+            + (self.weak_references() as u64 % rt::WEAK) * rt::WEAK
     }
 
     /// How many weak references there are.
@@ -286,6 +297,21 @@ pub(super) unsafe fn drop_value<T: ?Sized>(value: NonNull<T>) {
     let _gone = Gone(value);
     // SAFETY: nobody else can reach the value: there is no reference, and none can come back.
     unsafe { ptr::drop_in_place(value.as_ptr()) };
+}
+
+/// Panics if the answer to a reference that is added says that there was none before.
+#[inline]
+#[track_caller]
+fn expect_some(answer: Answer) {
+    let found = match answer {
+        Answer::Done(Outcome::Value(found)) => found,
+        Answer::Done(Outcome::Failure(_)) => 0,
+        _ => return,
+    };
+    assert!(
+        found > 0,
+        "use after free: a reference was added to an `Arc` whose last reference had been dropped"
+    );
 }
 
 /// Ends the process when a program has leaked so many references that their number no longer fits:

@@ -344,7 +344,7 @@ impl<T: ?Sized> Arc<T> {
     pub unsafe fn increment_strong_count(pointer: *const T) {
         // SAFETY: the caller's promise; the borrowed reference is not given up.
         let this = ManuallyDrop::new(unsafe { Arc::from_raw(pointer) });
-        this.header().announce_another(OpKind::RetainRaw);
+        this.header().announce_another_raw();
         this.header().retain();
     }
 
@@ -456,7 +456,7 @@ impl<T: ?Sized> Clone for Arc<T> {
     /// Another reference to the same value.
     #[track_caller]
     fn clone(&self) -> Arc<T> {
-        self.header().announce_another(OpKind::Retain);
+        self.header().announce_another();
         self.header().retain();
         // SAFETY: it has just been counted.
         unsafe { Arc::own(self.value) }
@@ -490,6 +490,6 @@ impl<T: ?Sized> Drop for Arc<T> {
             }
         }
         let _release = Release(self.value);
-        self.header().perform_drop(OpKind::Release { told: false });
+        self.header().announce_end();
     }
 }

@@ -143,7 +143,7 @@ impl<T: ?Sized> Drop for Weak<T> {
         }
         if let Some(header) = self.header() {
             let _release = Release(self.value);
-            header.perform_drop(OpKind::ReleaseWeak);
+            header.announce_weak_end();
         }
     }
 }

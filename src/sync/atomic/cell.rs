@@ -86,7 +86,7 @@ pub(super) fn compare(
         spurious: weak && rt::spurious_failures(),
     };
     !matches!(
-        rt::perform(target, kind),
+        rt::compare(target.address, ty, target.memory, kind),
         Answer::Done(Outcome::Failure(found)) if found == expected
     )
 }
