@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize, fence};
 
-use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
+use crate::rt::{self, Answer, OpKind, Outcome, Target};
 
 /// What stands in front of the value.
 pub(super) struct Header {
