@@ -338,15 +338,11 @@ impl Stretch {
 
 /// Overflows now if fewer than `BYTES` bytes of this stack are left, give or take a few words. To be
 /// called before something that must not be cut off in the middle and is known to need less.
+///
+/// The room is given back before that is called. As a part of the caller's frame it would be counted as often as such
+/// calls are nested, and what the handler of an overflow prints is allocated on a stack of 8 KiB.
 #[inline(never)]
 pub(crate) fn leave_room<const BYTES: usize>() {
-    leave_room_here::<BYTES>();
-}
-
-/// [`leave_room`] as a part of the caller's frame, for a function that is not inlined and has returned before that
-/// something is called.
-#[inline(always)]
-pub(crate) fn leave_room_here<const BYTES: usize>() {
     const { assert!(BYTES > 0) };
     let mut room = MaybeUninit::<[u8; BYTES]>::uninit();
     // The lowest byte. Of a room that is larger than a page, the compiler touches each page on entry.

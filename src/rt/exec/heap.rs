@@ -43,7 +43,7 @@ use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
 
-use super::coroutine::{leave_room, leave_room_here};
+use super::coroutine::leave_room;
 use crate::rt::trace::NOWHERE;
 
 mod blocks;
@@ -294,7 +294,6 @@ impl Heap {
     /// A block that the execution before has freed, if user code asks for such a one.
     #[inline(never)]
     fn hand_out(&self, layout: Layout, allocator: *const ()) -> Option<*mut u8> {
-        leave_room_here::<ROOM>();
         if !self.recording.get() {
             return None;
         }
@@ -323,7 +322,6 @@ impl Heap {
     /// Says what is to be done with a block that is being freed.
     #[inline(never)]
     fn note_freed(&self, start: usize, layout: Layout) -> Free {
-        leave_room_here::<ROOM>();
         let by = self.thread.get();
         let freed = self.with(|state| {
             let (found, shelf) = state.blocks.end(start, layout, by)?;
@@ -506,7 +504,10 @@ const ROOM: usize = 2048;
 /// one; it came from the allocator behind it at this address, and was freed.
 #[inline]
 pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
-    with_attached(|heap| heap.hand_out(layout, allocator))?
+    with_attached(|heap| {
+        leave_room::<ROOM>();
+        heap.hand_out(layout, allocator)
+    })?
 }
 
 /// Called by the tracking allocator after each other allocation, also a failed one (`start` is null then).
@@ -521,6 +522,7 @@ pub(crate) fn allocated(start: *mut u8, layout: Layout, kept: impl FnOnce() -> K
 #[inline]
 pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) -> bool {
     let now = with_attached(|heap| {
+        leave_room::<ROOM>();
         let free = heap.note_freed(start.addr(), layout);
         if free == Free::AtTheEnd {
             heap.keep(kept());
