@@ -3,7 +3,8 @@
 //! A [`Pool`] hands out stacks. [`Pool::start`] puts a closure, the *body*, on one of them and gives
 //! a [`Coroutine`]; [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
 //! overflows. [`Pool::recycle`] takes the stack back for the next body. This is the only file that
-//! names the `generator` crate, and these are the facts about it (0.8.11) that shape the file:
+//! names the `generator` crate, and these are the facts about it (0.8.11, and
+//! 0.8.12 but for what is said) that shape the file:
 //!
 //! - A generator is made once per stack and never started anew. Its code is the loop in
 //!   [`Control::serve`]: take a body, run it under `catch_unwind`, switch back. A new stack costs
@@ -12,7 +13,7 @@
 //!   The loop also gives each body the same depth to begin at, so that a variable of the same code
 //!   has the same distance from the top of the stack in each execution.
 //! - A generator that is dropped while frames are alive on it unwinds them with the process-wide
-//!   panic hook swapped out, under the feet of tests that run in parallel. So a suspended stack is
+//!   panic hook swapped out (not in 0.8.12), under the feet of tests that run in parallel. So a suspended stack is
 //!   never dropped: it is resumed until its body has ended, or leaked. An idle stack has no frames
 //!   but the loop's own; it is told to return, and a generator that has returned is dropped quietly.
 //! - The first generator of a process installs a panic hook and a signal handler. [`prepare`] makes
@@ -36,7 +37,7 @@
 //!   an overflow kills the process with `SIGSEGV`.
 //! - The handler compares the address with the outermost generator that runs on the OS thread. An
 //!   overflow in a model inside a model therefore kills the process.
-//! - The handler prints and allocates, so the stack must not end inside of `malloc` with its lock held:
+//! - The handler allocates, in 0.8.11 what it prints, so the stack must not end inside of `malloc` with its lock held:
 //!   the handler would wait for that lock forever. A recursion that allocates, or a long list that
 //!   frees itself, does meet this. [`leave_room`] makes such a stack overflow one step earlier; the
 //!   tracking allocator calls it, and a program without that allocator may hang.
