@@ -15,7 +15,7 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::Machine;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::{Effect, End};
 use crate::rt::{Answer, Body, Memory, Target};
@@ -96,7 +96,7 @@ impl Inner {
     /// What a thread is to do that is spawned.
     #[inline]
     pub(super) fn put_body(&mut self, thread: ThreadId, body: Body) {
-        *at_thread(&mut self.bodies, thread) = Some(body);
+        *entry(&mut self.bodies, thread.index()) = Some(body);
     }
 
     /// What a thread is to do that starts.
@@ -104,21 +104,6 @@ impl Inner {
     pub(super) fn take_body(&mut self, thread: ThreadId) -> Option<Body> {
         self.bodies.get_mut(thread.index())?.take()
     }
-}
-
-/// What a list has for a thread, which is longer then if it is too short.
-#[inline]
-pub(super) fn at_thread<T>(list: &mut Vec<Option<T>>, thread: ThreadId) -> &mut Option<T> {
-    #[cold]
-    #[inline(never)]
-    fn grow<T>(list: &mut Vec<Option<T>>, len: usize) {
-        list.resize_with(len, || None);
-    }
-
-    if list.len() <= thread.index() {
-        grow(list, thread.index() + 1);
-    }
-    &mut list[thread.index()]
 }
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.

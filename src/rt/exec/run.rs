@@ -12,13 +12,13 @@ use std::time::Duration;
 use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked};
 use crate::rt::{Body, Work};
 
-use super::context::{Inner, ROOM, Runtime, at_thread, enter, here};
+use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, Watched};
 use super::objects::Table;
@@ -358,9 +358,9 @@ impl Stacks<'_> {
             panic!("dpor bug: {thread:?} has neither a stack nor a body")
         };
         let coroutine = self.pool.start(body);
-        *at_thread(&mut inner.stacks, thread) = Some(coroutine.stack());
+        *entry(&mut inner.stacks, thread.index()) = Some(coroutine.stack());
         self.in_use += 1;
-        at_thread(&mut self.coroutines, thread).insert(coroutine)
+        entry(&mut self.coroutines, thread.index()).insert(coroutine)
     }
 
     /// Takes back the stack of a thread that has ended, one way or the other.

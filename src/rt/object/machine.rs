@@ -6,7 +6,7 @@
 //! outcome back. It knows nothing of schedules.
 
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
-use crate::rt::trace::id::{Names, ObjectId, Place, ThreadId};
+use crate::rt::trace::id::{Names, ObjectId, Place, ThreadId, entry};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, Site};
 
@@ -249,17 +249,8 @@ impl Machine {
     /// Where an object is to be put that this execution meets.
     #[inline(always)]
     fn new_object(&mut self, object: ObjectId) -> &mut Option<Object> {
-        #[cold]
-        #[inline(never)]
-        fn grow(objects: &mut Vec<Option<Object>>, len: usize) {
-            objects.resize_with(len, || None);
-        }
-
         self.touched.push(object);
-        if self.objects.len() <= object.index() {
-            grow(&mut self.objects, object.index() + 1);
-        }
-        &mut self.objects[object.index()]
+        entry(&mut self.objects, object.index())
     }
 
     /// The object that stands for the end of `thread`.

@@ -15,6 +15,21 @@ use std::fmt;
 
 use rustc_hash::FxHashMap as HashMap;
 
+/// What a list that goes by the indices of names has at this one; the list is longer then if it is too short.
+#[inline]
+pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
+    #[cold]
+    #[inline(never)]
+    fn grow<T>(list: &mut Vec<Option<T>>, len: usize) {
+        list.resize_with(len, || None);
+    }
+
+    if list.len() <= index {
+        grow(list, index + 1);
+    }
+    &mut list[index]
+}
+
 /// A thread of the explored program, as an index into [`Names`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ThreadId(pub(crate) u32);
