@@ -198,11 +198,9 @@ impl Heap {
 
     /// The live blocks that somebody has asked for and that must not stay, in the order of their names.
     pub(crate) fn live_and_found(&self) -> Vec<Block> {
-        let found = |state: &mut State| match state.blocks.live() {
-            0 => Vec::new(),
-            _ => (state.blocks.iter())
-                .filter(|b| b.found && !b.forgiven)
-                .collect(),
+        let found = |state: &mut State| {
+            let found = state.blocks.iter().filter(|b| b.found && !b.forgiven);
+            found.collect()
         };
         let mut blocks: Vec<Block> = self.with(found).unwrap_or_default();
         blocks.sort_unstable_by_key(Block::name);

@@ -24,7 +24,8 @@ pub(crate) fn load(
     order: Ordering,
     site: Site,
 ) -> bool {
-    let (target, kind) = (Target::atomic(address, ty, memory), OpKind::Load { order });
+    let target = Target::atomic(address, ty, memory);
+    let kind = OpKind::Load { order };
     with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
 }
 
@@ -37,10 +38,8 @@ pub(crate) fn store(
     value: u64,
     site: Site,
 ) -> bool {
-    let (target, kind) = (
-        Target::atomic(address, ty, memory),
-        OpKind::Store { order, value },
-    );
+    let target = Target::atomic(address, ty, memory);
+    let kind = OpKind::Store { order, value };
     with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
 }
 
@@ -70,6 +69,7 @@ pub(crate) fn compare(
     kind: &OpKind,
     site: Site,
 ) -> Option<Outcome> {
+    // With the kind in sight, little is left of the others.
     let OpKind::CompareExchange { .. } = *kind else {
         return None;
     };

@@ -61,9 +61,7 @@ impl Able {
         };
         match next.operation.kind {
             OpKind::Wait { .. } => return false,
-            ref kind if kind.may_have_to_wait() && !at.machine.enabled(at.last) => {
-                self.threads.retain(|&thread| thread != at.last);
-            }
+            _ if !at.machine.enabled(at.last) => self.threads.retain(|&thread| thread != at.last),
             _ => {}
         }
         true

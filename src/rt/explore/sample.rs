@@ -116,7 +116,7 @@ impl<S: Strategy> Sampler<S> {
                 thread,
                 alternative,
             };
-            return Choice::RunOn(step, 0);
+            return Choice::Run(step);
         }
         let further = match self.able.lasting() {
             Some(able) => self.strategy.further(thread, able, &self.rng),

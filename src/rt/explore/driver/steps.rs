@@ -46,6 +46,7 @@ impl Driver {
             kind: *kind,
         };
         let position = self.position;
+        // Where exploration is off that is noted with each step.
         if self.regions.off() {
             return None;
         }
