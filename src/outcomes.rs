@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::Builder;
+use crate::rt;
 
 /// Explores every trace of `f`, and gives each value that it returns with the number of executions that
 /// return it. Executions that [`assume`](crate::assume) gives up return nothing.
@@ -37,6 +38,9 @@ where
     let collect = found.clone();
     let report = Builder::new().check(move || {
         let value = f();
+        if rt::is_unexplored() {
+            return;
+        }
         let mut found = collect.lock().unwrap_or_else(PoisonError::into_inner);
         *found.entry(value).or_default() += 1;
     });

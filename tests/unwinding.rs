@@ -222,6 +222,50 @@ fn executions_that_are_given_up_may_join_in_destructors() {
     assert!(report.pruned > 0, "or this test shows nothing");
 }
 
+/// Announces with a number where it is, like the waiting side of many a lock-free channel, and is never dropped
+/// in between.
+struct Step(Arc<AtomicUsize>);
+
+impl Step {
+    fn make(&self) {
+        self.0.store(1, SeqCst);
+        thread::yield_now();
+        self.0.store(2, SeqCst);
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        assert_ne!(self.0.load(SeqCst), 1, "nobody leaves in the middle");
+    }
+}
+
+#[test]
+fn no_destructor_of_an_execution_that_is_given_up_sees_what_no_execution_leads_to() {
+    let body = || {
+        let states = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let threads = [0, 1].map(|me| {
+            let (mine, other) = (Step(states[me].clone()), states[1 - me].clone());
+            thread::spawn(move || {
+                mine.make();
+                other.load(SeqCst)
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    };
+    let all = Builder::new().check(body).executions;
+    let mut builder = Builder::new();
+    builder.algorithm = dpor::Algorithm::SleepSets;
+    let report = builder.check(body);
+    assert_eq!(report.executions, all);
+    assert!(report.pruned > 0, "or this test shows nothing");
+    builder.algorithm = dpor::Algorithm::Optimal;
+    builder.preemption_bound = Some(1);
+    assert!(builder.check(body).pruned > 0, "nor this one");
+}
+
 #[test]
 fn an_execution_that_a_worker_gives_up_may_lock_in_a_destructor() {
     let report = Builder::new().check(|| {

@@ -325,6 +325,11 @@ pub(crate) fn name_object(address: usize, size: usize, name: &str) {
     context::name_object(address, size, name);
 }
 
+/// Whether the execution that runs here was given up, and only goes on to its end.
+pub(crate) fn is_unexplored() -> bool {
+    context::is_unexplored()
+}
+
 /// The block that holds this address may stay allocated when the execution ends.
 pub(crate) fn may_leak(address: usize) {
     context::may_leak(address);

@@ -53,6 +53,8 @@ pub(crate) struct Runtime {
     pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
+    /// The execution is given up, and goes on only to its end.
+    pub(crate) unexplored: Cell<bool>,
     /// The code that runs is the program's and no part of the execution.
     pub(crate) aside: Cell<bool>,
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
@@ -323,6 +325,11 @@ pub(crate) fn spawn(name: Option<String>, body: Body, site: Site) -> Option<Thre
 /// The modelled thread that runs here.
 pub(crate) fn current() -> Option<ThreadId> {
     with_any(|runtime| runtime.current.get())
+}
+
+/// Whether the execution that runs here was given up, and only goes on to its end.
+pub(crate) fn is_unexplored() -> bool {
+    with_any(|runtime| runtime.unexplored.get()) == Some(true)
 }
 
 /// The name a thread was given when it was built.

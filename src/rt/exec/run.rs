@@ -15,7 +15,7 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::{ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{Block, End, Leaked};
+use crate::rt::trace::verdict::{Block, End, Leaked, Pruned};
 use crate::rt::{Body, Work};
 
 use super::context::{Inner, ROOM, Runtime, enter, here};
@@ -132,6 +132,7 @@ pub(crate) fn explore(
         outcome: Cell::new(None),
         roomy: Cell::default(),
         stopping: Cell::new(false),
+        unexplored: Cell::new(false),
         aside: Cell::new(false),
         catches_panics,
         unwinding: Unwinding::default(),
@@ -177,6 +178,10 @@ pub(crate) fn explore(
         let (end, events, message, payload) = enter(&runtime, || {
             let mut panicked = None;
             let mut end = execute(&runtime, &mut stacks, &main, &mut panicked);
+            if let End::Pruned(Pruned::Asleep) = end {
+                runtime.inner.borrow_mut().driver.finish(&end);
+                run_out(&runtime, &mut stacks);
+            }
             // A panic is the end of an execution where it begins; what it waited for later is of no interest.
             let unwinds = matches!(end, End::Panicked { .. }) || std::thread::panicking();
             let failing = runtime.failing.get().filter(|_| unwinds);
@@ -204,7 +209,9 @@ pub(crate) fn explore(
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(end) {
             end @ (End::Complete | End::Pruned(_)) => {
-                inner.driver.finish(&end);
+                if !matches!(end, End::Pruned(Pruned::Asleep)) {
+                    inner.driver.finish(&end);
+                }
                 last = Some(end);
             }
             end => {
@@ -279,6 +286,31 @@ fn execute(
         let next = inner.next();
         runtime.take(&mut inner, next);
     }
+    go_on(runtime, stacks, panicked)
+}
+
+/// Lets the threads of an execution that is given up go on to their ends. To unwind them in the middle of what they
+/// do would be cheaper, but then destructors find what no execution leads to, and one that panics
+/// for that ends the process.
+fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>) {
+    let left = runtime.inner.borrow_mut().driver.leave(FURTHER);
+    runtime.unexplored.set(true);
+    go_on(runtime, stacks, &mut None);
+    runtime.unexplored.set(false);
+    let mut inner = runtime.inner.borrow_mut();
+    inner.driver.take_up(left);
+    (inner.next, inner.end) = (None, None);
+}
+
+/// How many events an execution that is given up may still have. What is left of its threads after that unwinds.
+const FURTHER: usize = 10_000;
+
+/// Lets the threads of an execution go on until it ends.
+fn go_on(
+    runtime: &Runtime,
+    stacks: &mut Stacks<'_>,
+    panicked: &mut Option<Box<dyn Any + Send>>,
+) -> End {
     loop {
         let thread = match next(runtime) {
             Ok(thread) => thread,

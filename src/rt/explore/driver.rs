@@ -31,7 +31,9 @@ use crate::rt::trace::{Event, Site, Trace};
 use super::checkpoint::{self, Progress, Statics};
 use super::estimate::Estimator;
 use super::hotspots::Hotspots;
+use super::leisure::Leisure;
 use super::regions::Regions;
+use super::replay::Replay;
 use super::{Coverage, Explorer, Finished};
 
 /// How the next execution begins.
@@ -100,6 +102,14 @@ impl Stats {
     pub(crate) fn begun(&self) -> u64 {
         self.complete + self.asleep + self.assumed
     }
+}
+
+/// What an execution was when it was left to itself.
+pub(crate) struct Left {
+    explorer: Box<dyn Explorer>,
+    last_goes_on: bool,
+    bounds: Bounds,
+    length: usize,
 }
 
 /// The loop that explores one program.
@@ -312,6 +322,35 @@ impl Driver {
             first_new: self.plan.kept + self.plan.repeated,
             planned: self.plan.steps.len() - self.plan.repeated,
         });
+    }
+
+    /// From here on nobody explores the execution, which goes on as it likes for at most `further` events. What was
+    /// to be learnt from it was learnt, or is learnt after [`Driver::take_up`].
+    pub(crate) fn leave(&mut self, further: usize) -> Left {
+        let explorer = Box::new(Replay::along(Leisure::default()));
+        let left = Left {
+            explorer: std::mem::replace(&mut self.explorer, explorer),
+            last_goes_on: self.last_goes_on,
+            bounds: self.bounds,
+            length: self.position,
+        };
+        self.last_goes_on = false;
+        self.ask_again();
+        self.bounds.events_max = self.position + further;
+        left
+    }
+
+    /// The execution, which was left, has ended, and is again what it was then.
+    pub(crate) fn take_up(&mut self, left: Left) {
+        let Left {
+            explorer,
+            last_goes_on,
+            bounds,
+            length,
+        } = left;
+        (self.explorer, self.last_goes_on, self.bounds) = (explorer, last_goes_on, bounds);
+        self.trace.truncate(length);
+        self.position = length;
     }
 
     /// How an execution has ended, in all: if it did not fail but the schedule that was followed goes on, the

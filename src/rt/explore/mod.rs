@@ -26,6 +26,7 @@ pub(crate) mod estimate;
 pub(crate) mod exhaustive;
 pub(crate) mod frontier;
 pub(crate) mod hotspots;
+pub(crate) mod leisure;
 pub(crate) mod linearise;
 mod open_tree;
 pub(crate) mod optimal;

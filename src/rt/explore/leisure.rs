@@ -1,0 +1,38 @@
+//! How does an execution end that nobody explores any further?
+//!
+//! As it likes, but it should: then every value is dropped where its owner drops it, in a world that goes on as
+//! the program expects. So threads take turns, and none of them can keep the others from going on for ever.
+
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::Step;
+
+use super::replay::Way;
+use super::{Choice, Point};
+
+/// How many steps a thread makes before it is another one's turn. Who spins for what another thread does makes no
+/// more of them for nothing.
+const TURN: usize = 100;
+
+/// Threads that take turns.
+#[derive(Default)]
+pub(crate) struct Leisure {
+    /// How many steps of the turn were made.
+    made: usize,
+}
+
+impl Way for Leisure {
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        let stays = |&thread: &ThreadId| thread == at.last && self.made < TURN;
+        let Some(thread) = (at.enabled().find(stays))
+            .or_else(|| at.enabled().find(|&thread| thread > at.last))
+            .or_else(|| at.enabled().next())
+        else {
+            return Choice::NothingEnabled;
+        };
+        self.made = match thread == at.last {
+            true => self.made + 1,
+            false => 0,
+        };
+        Choice::Run(Step::of(thread))
+    }
+}
