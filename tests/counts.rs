@@ -160,6 +160,55 @@ fn a_spinning_thread_waits_for_the_change() {
     assert_eq!(count(body), 4);
 }
 
+/// A loop that backs off for longer each time, as those of many crates do.
+fn back_off(rounds: &mut u32) {
+    for _ in 0..1 << *rounds {
+        dpor::hint::spin_loop();
+    }
+    *rounds = (*rounds + 1).min(6);
+}
+
+#[test]
+fn a_thread_that_backs_off_for_longer_each_time_waits_like_one_that_does_not() {
+    let body = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let shared = flag.clone();
+        let setter = thread::spawn(move || shared.store(1, SeqCst));
+        let mut rounds = 0;
+        while flag.load(SeqCst) == 0 {
+            back_off(&mut rounds);
+        }
+        setter.join().expect("no thread panics");
+    };
+    assert_eq!(count(body), 4);
+}
+
+#[test]
+fn a_thread_that_takes_and_puts_back_before_it_yields_waits_for_a_change() {
+    // A consumer that takes a lock of its own making, finds nothing, gives the lock back, and yields.
+    let body = || {
+        let (lock, slot) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let shared = Arc::new((lock, slot));
+        let theirs = shared.clone();
+        let producer = thread::spawn(move || theirs.1.store(7, SeqCst));
+        let found = loop {
+            let (lock, slot) = &*shared;
+            assert_eq!(lock.swap(1, SeqCst), 0, "there is one consumer");
+            let found = slot.load(SeqCst);
+            lock.store(0, SeqCst);
+            if found != 0 {
+                break found;
+            }
+            thread::yield_now();
+        };
+        assert_eq!(found, 7);
+        producer.join().expect("no thread panics");
+    };
+    // The value is there for the first, second, third or fourth look, or is waited for. The first hint is where
+    // such a loop begins to be told from others.
+    assert_eq!(count(body), 5);
+}
+
 #[test]
 fn wakeup_stress_has_two_times_n_factorial_executions() {
     for (n, traces) in [(4, 48), (5, 240), (6, 1440)] {

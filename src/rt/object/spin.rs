@@ -9,6 +9,12 @@
 //! the same read, but only after [`Limits::unhinted_spin_bound`] repetitions: a `for` loop that
 //! reads is not a spin loop.
 //!
+//! A loop with a hint may also take something and put it back, like one that tries a lock of its own making and finds nothing
+//! behind it. Its iteration is idle if everything that it has seen and changed is as it was before, and was so in the
+//! iteration before. Such a loop is told from its second hint on.
+//!
+//! Hints that follow each other with nothing in between are one: a backoff makes more of them each time.
+//!
 //! The rule is EXPLORATION's (section 7); a failed compare-exchange, a swap of the same value, a
 //! failed `try_lock` count as reads, because two spinning threads would otherwise wake each other
 //! for ever.
@@ -29,11 +35,65 @@ pub(crate) struct SpinLog {
     changed: bool,
     site: Option<Site>,
     idle: u32,
+    round: Round,
     /// A loop without a hint: the read it comes back to, and how often it found the same.
     unhinted: Option<(Site, ObjectId, u64)>,
     repeats: u32,
     /// How many other reads there were since.
     others: u32,
+}
+
+/// What a thread has done to atomics since its last hint, and in the iteration before.
+#[derive(Clone, Debug, Default)]
+struct Round {
+    /// Each location with its value now, and, in the same order, the values before.
+    left: Vec<(ObjectId, u64)>,
+    found: Vec<u64>,
+    /// What the iteration before has left.
+    before: Vec<(ObjectId, u64)>,
+    /// Whether something was done that is not undone, or too much.
+    lasting: bool,
+}
+
+impl Round {
+    fn reset(&mut self) {
+        self.left.clear();
+        self.found.clear();
+        self.before.clear();
+        self.lasting = false;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn touch(&mut self, object: ObjectId, found: u64, left: u64) {
+        if let Some(known) = self.left.iter_mut().find(|(o, _)| *o == object) {
+            known.1 = left;
+        } else if self.left.len() < ENOUGH {
+            self.left.push((object, left));
+            self.found.push(found);
+        } else {
+            self.lasting = true;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.left.len() < self.left.capacity() && self.found.len() < self.found.capacity()
+    }
+
+    /// The iteration is over. Says whether it has left everything as it was, like the one before.
+    fn turn(&mut self) -> bool {
+        let undone = self
+            .left
+            .iter()
+            .map(|&(_, left)| left)
+            .eq(self.found.iter().copied());
+        let again = undone && !self.lasting && !self.left.is_empty() && self.left == self.before;
+        std::mem::swap(&mut self.left, &mut self.before);
+        self.left.clear();
+        self.found.clear();
+        self.lasting = false;
+        again
+    }
 }
 
 /// A loop that spins reads few locations. A thread that reads more than this since its last hint is
@@ -47,6 +107,7 @@ impl SpinLog {
         self.changed = false;
         self.site = None;
         self.idle = 0;
+        self.round.reset();
         self.unhinted = None;
         self.repeats = 0;
         self.others = 0;
@@ -55,6 +116,9 @@ impl SpinLog {
     /// Notes that the thread has seen `value` in `object` without changing it.
     #[inline(always)]
     pub(crate) fn read(&mut self, object: ObjectId, value: u64) {
+        if self.site.is_some() {
+            self.round.touch(object, value, value);
+        }
         // Most often it is the only location since the last change, and either the first look at it or not.
         let has_room = self.has_room();
         match self.reads.first_mut() {
@@ -76,9 +140,24 @@ impl SpinLog {
         }
     }
 
-    /// Notes that the thread has changed something.
+    /// Notes that the thread has found one value in `object`, and left another.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, object: ObjectId, found: u64, left: u64) {
+        if self.site.is_some() {
+            self.round.touch(object, found, left);
+        }
+        self.forget();
+    }
+
+    /// Notes that the thread has changed something that it cannot be seen to put back.
     #[inline]
     pub(crate) fn change(&mut self) {
+        self.round.lasting = true;
+        self.forget();
+    }
+
+    #[inline]
+    fn forget(&mut self) {
         self.changed = true;
         self.reads.clear();
         self.unhinted = None;
@@ -86,13 +165,20 @@ impl SpinLog {
 
     /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait.
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
-        let idle = !self.changed
-            && !self.reads.is_empty()
-            && self.site == Some(site)
-            && self.reads == self.before;
+        if self.reads.is_empty() && !self.changed {
+            return None;
+        }
+        let same_place = self.site == Some(site);
+        let looks = !self.changed && self.reads == self.before;
+        let undoes = self.round.turn();
+        let idle = same_place && (looks || undoes);
         self.idle = if idle { self.idle + 1 } else { 0 };
         self.turn(site);
-        (self.idle > spin_bound).then_some(&self.before)
+        let seen = match looks {
+            true => &self.before,
+            false => &self.round.before,
+        };
+        (self.idle > spin_bound).then_some(seen)
     }
 
     /// Whether the next [`SpinLog::reread`] with this bound may give something to wait for.
@@ -105,6 +191,12 @@ impl SpinLog {
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.reads.len() < self.reads.capacity()
+    }
+
+    /// Whether the same holds of what only matters once there was a hint.
+    #[inline]
+    pub(crate) fn has_room_for_round(&self) -> bool {
+        self.site.is_none() || self.round.has_room()
     }
 
     /// The thread is about to read `object`, which shows `value`, at `site`, without any hint

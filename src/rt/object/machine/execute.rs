@@ -27,7 +27,7 @@ impl Thread {
     #[inline(always)]
     fn saw(&mut self, object: ObjectId, before: u64, after: u64, outcome: Outcome) {
         if after != before {
-            self.spin.change();
+            self.spin.write(object, before, after);
             self.let_go_in_a_row = 0;
         } else if is_look(before, after, outcome) {
             self.spin.read(object, before);
@@ -241,6 +241,7 @@ impl Machine {
                 let log = &thread.spin;
                 if looks(kind) && log.may_wait(bound)
                     || is_look(before, after, executed.outcome) && !log.has_room()
+                    || !log.has_room_for_round()
                 {
                     return None;
                 }
