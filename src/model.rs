@@ -9,6 +9,7 @@ pub use crate::config::Builder;
 use crate::kept;
 use crate::progress::above;
 use crate::report_dir::ReportDir;
+use crate::rt::exec::memory::Unseen;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::{context, heap};
@@ -286,10 +287,14 @@ impl Builder {
         let body = Arc::new(f);
         let mut stacks = stacks(self.stack_size);
         let mut failures: Vec<Failure> = Vec::new();
+        let mut unseen: Vec<Unseen> = Vec::new();
         let driver = loop {
             let log = watch.log.clone();
             let explored = log.listen(|| {
-                let running = self.running(site);
+                let running = Settings {
+                    unseen: unseen.clone(),
+                    ..self.running(site)
+                };
                 explore(body.clone(), driver, &mut stacks, running, |between| {
                     watch.go_on(between)
                 })
@@ -314,7 +319,14 @@ impl Builder {
                 stacks: &mut stacks,
                 log: &log,
                 site,
+                unseen: &unseen,
             };
+            if let Some(free) = body.is_in_order(&mut found) {
+                unseen.push(free);
+                driver = found.driver;
+                driver.make_again();
+                continue;
+            }
             found.hear(log.lines());
             let shown = body.shown(&mut found, self.replay.is_some());
             let (mut failure, end, rest) = failure(found, shown, given.as_ref());
@@ -376,6 +388,7 @@ impl Builder {
             site,
             check_leaks: self.check_leaks,
             watch: None,
+            unseen: Vec::new(),
         }
     }
 }

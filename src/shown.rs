@@ -16,10 +16,12 @@ use crate::model::place;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::log::Log;
+use crate::rt::exec::memory::Unseen;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
 use crate::rt::explore::Explorer;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::critical::candidates;
+use crate::rt::explore::driver::Driver;
 use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
@@ -29,7 +31,7 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Outcome;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Block, Effect, End, Pair};
+use crate::rt::trace::verdict::{Block, DataRace, Effect, End, Pair};
 
 /// The most preemptions of the executions that are searched for a simpler one.
 const PREEMPTIONS_MAX: usize = 2;
@@ -53,6 +55,8 @@ pub(crate) struct Body<'a> {
     pub(crate) stacks: &'a mut Pool,
     pub(crate) log: &'a Log,
     pub(crate) site: Site,
+    /// Frees that are known to be in order.
+    pub(crate) unseen: &'a [Unseen],
 }
 
 impl Body<'_> {
@@ -96,6 +100,45 @@ impl Body<'_> {
         }
     }
 
+    /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
+    pub(crate) fn is_in_order(&mut self, found: &mut Found) -> Option<Unseen> {
+        let End::DataRace(race) = found.end.clone() else {
+            return None;
+        };
+        let free = Unseen::of(&race)?;
+        let is_in_order = self.never_comes_first(found, &race)
+            || self.watched(found).is_some_and(|block| Unseen::is(&block));
+        is_in_order.then_some(free)
+    }
+
+    /// Whether the free was tried without the use that it races with, and did not come about, or not before it. What is
+    /// unseen has ordered them then. Nothing is known if the free depends on that use.
+    fn never_comes_first(&mut self, found: &mut Found, race: &DataRace) -> bool {
+        let driver = &mut found.driver;
+        driver.measure();
+        let (trace, clocks) = (&driver.trace, &driver.clocks);
+        let counts = past(trace, clocks, &[(race.second.thread, race.second.after)]);
+        let event = matches!(race.first.effect, Effect::AtomicRead | Effect::AtomicWrite);
+        // What is no event happens as soon as the one before it has.
+        let without = race.first.after + u32::from(event);
+        if counts.get(race.first.thread.index()) >= Some(&without) {
+            return false;
+        }
+        let Some(order) = fewest_switches(trace, clocks, &counts) else {
+            return false;
+        };
+        let schedule = schedule(&order, driver);
+        let again = self.fails(Box::new(Replay::new(schedule)), 1, None);
+        !again.is_some_and(|again| matches!(again.end, End::BadMemory(_)))
+    }
+
+    fn running(&self) -> Settings {
+        Settings {
+            unseen: self.unseen.to_vec(),
+            ..self.settings.running(self.site)
+        }
+    }
+
     /// Runs what this explorer asks for, at most so many executions; gives the first failure.
     fn fails(
         &mut self,
@@ -105,7 +148,7 @@ impl Body<'_> {
     ) -> Option<Box<Found>> {
         let settings = Settings {
             watch,
-            ..self.settings.running(self.site)
+            ..self.running()
         };
         let driver = self.settings.driver(explorer);
         let log = self.log.quiet();
@@ -158,12 +201,7 @@ impl Body<'_> {
         };
         let counts = past(trace, clocks, &depends_on);
         let order = fewest_switches(trace, clocks, &counts)?;
-        let names = &driver.machine.names;
-        let step = |&at: &u32| {
-            let event = trace.at(at);
-            (names.path(event.thread), event.alternative)
-        };
-        let schedule: Schedule = order.iter().map(step).collect();
+        let schedule = schedule(&order, driver);
         let again = self.fails(Box::new(Replay::new(schedule)), 1, None)?;
         (same(found, &again) && simpler(&again, found)).then_some(again)
     }
@@ -218,7 +256,7 @@ impl Body<'_> {
     /// Whether the execution that begins like this, and goes on as it likes, is fine.
     fn passes(&mut self, schedule: &Schedule) -> bool {
         let explorer = Box::new(Replay::new(schedule.clone()));
-        let settings = self.settings.running(self.site);
+        let settings = self.running();
         let driver = self.settings.driver(explorer);
         match explore(self.body.clone(), driver, self.stacks, settings, |_| true) {
             Explored::Failed(_) => false,
@@ -226,23 +264,26 @@ impl Body<'_> {
         }
     }
 
-    /// Where the block that a failure is about was allocated and freed, from another run of the
+    /// What becomes of the block that a failure is about, from another run of the
     /// execution: to note that of every block all the time would cost more than the exploration.
-    fn life(&mut self, found: &Found) -> Life {
-        let Some(block) = found.end.block() else {
-            return Life::default();
-        };
+    fn watched(&mut self, found: &Found) -> Option<Watched> {
+        let block = found.end.block()?;
         let schedule = Schedule::of(found.driver.trace.events(), &found.driver.machine.names);
-        let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block));
-        let Some(again) = again else {
-            return Life::default();
-        };
-        let Watched {
+        let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block))?;
+        Some(again.watched)
+    }
+
+    /// Where the block that a failure is about was allocated and freed.
+    fn life(&mut self, found: &Found) -> Life {
+        let Some(Watched {
             allocated,
             freed,
             again,
             ..
-        } = again.watched;
+        }) = self.watched(found)
+        else {
+            return Life::default();
+        };
         let place = |trace: Option<Backtrace>| places::of(&trace?);
         Life {
             allocated: place(allocated),
@@ -250,6 +291,15 @@ impl Body<'_> {
             again: place(again),
         }
     }
+}
+
+/// The schedule of these events in this order.
+fn schedule(order: &[u32], driver: &Driver) -> Schedule {
+    let step = |&at: &u32| {
+        let event = driver.trace.at(at);
+        (driver.machine.names.path(event.thread), event.alternative)
+    };
+    order.iter().map(step).collect()
 }
 
 /// Whether two executions failed in the same way.

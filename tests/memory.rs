@@ -438,3 +438,71 @@ fn in_use() -> isize {
 fn in_use() -> isize {
     0
 }
+
+/// An address for another thread.
+struct At(*const AtomicUsize);
+
+// SAFETY: what is at the address is an atomic. Whether it still is, is what the tests are about.
+unsafe impl Send for At {}
+
+impl At {
+    fn get(&self) -> &AtomicUsize {
+        // SAFETY: none. The model ends before memory is used that is no more.
+        unsafe { &*self.0 }
+    }
+
+    /// Says that it is over, and then says it again.
+    fn announce(&self) {
+        self.get().store(1, Release);
+        self.get().store(2, Release);
+    }
+}
+
+#[test]
+fn what_is_freed_must_not_be_about_to_be_used() {
+    // The first store is ordered before the free. The second comes too late in each execution with a free, and its
+    // thread had come to it before that.
+    let failure = fails(FailureKind::UseAfterFree, || {
+        let latch = Box::new(AtomicUsize::new(0));
+        let at = At(&raw const *latch);
+        thread::spawn(move || at.announce());
+        match latch.load(Acquire) {
+            1 => drop(latch),
+            _ => dpor::alloc::may_leak(Box::leak(latch)),
+        }
+    });
+    tells(
+        &failure,
+        &["use after free: main.1 uses", "store to", "main       free"],
+    );
+}
+
+#[test]
+fn a_thread_must_not_end_while_another_is_about_to_use_its_stack() {
+    let failure = fails(FailureKind::UseAfterFree, || {
+        let waits = thread::spawn(|| {
+            let latch = AtomicUsize::new(0);
+            let at = At(&raw const latch);
+            thread::spawn(move || at.announce());
+            while latch.load(Acquire) == 0 {
+                thread::yield_now();
+            }
+        });
+        waits.join().unwrap();
+    });
+    tells(
+        &failure,
+        &["use after the end of a thread: main.1.1 uses", "store to"],
+    );
+    passes(|| {
+        let waits = thread::spawn(|| {
+            let latch = AtomicUsize::new(0);
+            let at = At(&raw const latch);
+            thread::spawn(move || at.announce());
+            while latch.load(Acquire) != 2 {
+                thread::yield_now();
+            }
+        });
+        waits.join().unwrap();
+    });
+}

@@ -23,6 +23,7 @@ use crate::rt::{Answer, Body, Memory, Target};
 use super::coroutine::{Stretch, leave_room, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
+use super::memory::Unseen;
 use super::objects::Table;
 use super::panics::Message;
 use super::unwinding::Unwinding;
@@ -53,7 +54,7 @@ pub(crate) struct Runtime {
     pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
-    /// The execution is given up, and goes on only to its end.
+    /// The execution is given up, or has failed, and goes on only to its end.
     pub(crate) unexplored: Cell<bool>,
     /// The code that runs is the program's and no part of the execution.
     pub(crate) aside: Cell<bool>,
@@ -81,6 +82,8 @@ pub(crate) struct Inner {
     pub(crate) driver: Driver,
     pub(crate) table: Table,
     pub(crate) races: Detector,
+    /// Frees that are in order, although the detector cannot see why.
+    pub(crate) unseen: Vec<Unseen>,
     /// By thread the stack of one that has started and not ended: the lowest address, and the one behind the
     /// highest.
     pub(crate) stacks: Vec<Option<(usize, usize)>>,

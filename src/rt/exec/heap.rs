@@ -149,7 +149,7 @@ impl Heap {
         self.give_back();
         self.recording.set(false);
         self.thread.set((0, 0));
-        self.some_freed.set(false);
+        self.some_freed.set(self.watching.get());
         let mut state = self.state.take().unwrap_or_default();
         state.blocks.clear();
         state.counters.clear();
@@ -263,7 +263,11 @@ impl Heap {
     }
 
     fn drain_some_freed(&self, mut each: impl FnMut(usize, usize)) {
-        self.some_freed.set(false);
+        // Where a block is watched there is something to be looked at before each operation.
+        self.some_freed.set(self.watching.get());
+        if self.watching.get() {
+            self.look_inside();
+        }
         let mut freed = self
             .with(|state| mem::take(&mut state.freed))
             .unwrap_or_default();

@@ -3,14 +3,64 @@
 //! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
 //! access, and how the execution ends if one of them objects.
 
+use std::backtrace::Backtrace;
+
 use super::context::{Inner, Runtime};
-use super::heap::{self, Fault};
+use super::heap::{self, Fault, Watched};
+use crate::rt::object::machine::Pending;
 use crate::rt::race::weak_link;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Rmw};
 use crate::rt::trace::verdict::{Access, BadMemory, Block, DataRace, Effect, End, Gone, Wrong};
 use crate::rt::{Memory, Target};
+
+/// A free that comes after every use of its block, for a reason that no event shows. Mostly the last of several owners
+/// makes it, who are counted by an `Arc` of std's. Many programs have one whose imports are swapped: a `Waker` cannot
+/// do without.
+///
+/// There is no telling such a free from another one when it happens, so it is told by where it was seen before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Unseen {
+    /// Where the use stands that it comes after.
+    used: Site,
+    /// The last operation before it of the thread that frees.
+    before: Site,
+    /// The size of the block in bytes.
+    size: usize,
+}
+
+impl Unseen {
+    /// The free that is one of the two accesses, if it is.
+    pub(crate) fn of(race: &DataRace) -> Option<Unseen> {
+        let size = race.block?.size;
+        (race.second.effect == Effect::Free).then_some(Unseen {
+            used: race.first.site,
+            before: race.second.site,
+            size,
+        })
+    }
+
+    /// Whether the block was freed by an `Arc` or an `Rc` of std's that was the last one, directly or with what was in
+    /// it.
+    pub(crate) fn is(block: &Watched) -> bool {
+        block.was_counted_down() || block.freed.as_ref().is_some_and(within_last_drop)
+    }
+}
+
+/// Whether this is in the middle of the drop of what the last `Arc` or `Rc` of std's has owned. The block of the `Arc`
+/// itself is freed behind that, where optimised code has left the function.
+fn within_last_drop(trace: &Backtrace) -> bool {
+    let text = trace.to_string();
+    // What a job holds is dropped by the thread whose job it is, or by who has joined it.
+    let lines = text
+        .lines()
+        .take_while(|line| !line.contains("dpor::thread::job"));
+    let names = lines.map(|line| line.trim_start_matches(|c: char| !c.is_alphabetic()));
+    let owners = ["alloc::sync::Arc<", "alloc::rc::Rc<"];
+    let mut names = names.filter(|name| owners.iter().any(|owner| name.starts_with(owner)));
+    names.any(|name| name.contains("::drop_slow"))
+}
 
 impl Runtime {
     /// What was found at the address of a shim is no more.
@@ -91,21 +141,35 @@ impl Runtime {
         let mut end = None;
         {
             let mut inner = self.inner.borrow_mut();
-            let me = self.current.get();
             self.heap.drain_freed(|start, length| {
                 if end.is_none() {
-                    let block = || self.heap.find_gone(start).map(|block| block.name());
-                    end = inner.freed(start, length, me, block);
+                    end = self.freed(&mut inner, start, length);
                 }
                 let Inner { table, races, .. } = &mut *inner;
                 table.forget(start, length);
                 races.forget(start, length);
             });
         }
-        match end.map(End::DataRace).or_else(|| self.fault()) {
+        match end.or_else(|| self.fault()) {
             None => Some(()),
             Some(end) => self.fail(end),
         }
+    }
+
+    /// What is wrong with it that the current thread has freed this memory.
+    fn freed(&self, inner: &mut Inner, start: usize, length: usize) -> Option<End> {
+        let me = self.current.get();
+        // What a closure owned is freed by the main thread, after it has joined the others.
+        if inner.driver.machine.is_alone(me) {
+            return None;
+        }
+        let objects = inner.table.inside(start, length);
+        if let Some((thread, pending)) = inner.about_to_use(&objects, me) {
+            let block = self.heap.find_gone(start)?;
+            return Some(used_when_gone(inner, thread, &pending, gone(&block)));
+        }
+        let block = || self.heap.find_gone(start).map(|block| block.name());
+        (inner.race_of_free((start, length), &objects, me, block)).map(End::DataRace)
     }
 
     /// A pointer to a block has been published: the block is the model's.
@@ -223,16 +287,25 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Forgets what was on the stack of a thread that has ended.
+    /// Forgets what was on the stack of a thread that has ended. Gives how the execution ends if another thread is about
+    /// to use something of it.
     #[inline]
-    pub(super) fn forget_stack(&mut self, thread: ThreadId) {
+    pub(super) fn forget_stack(&mut self, thread: ThreadId) -> Option<End> {
+        let mut end = None;
         if let Some((bottom, top)) = self.stacks[thread.index()].take() {
-            self.table.forget_stack(bottom, top - bottom);
+            if self.table.has_some_on_stacks() {
+                let objects = self.table.inside(bottom, top - bottom);
+                end = (self.about_to_use(&objects, thread)).map(|(other, pending)| {
+                    used_when_gone(self, other, &pending, Gone::Stack(thread))
+                });
+                self.table.forget(bottom, top - bottom);
+            }
             if self.races.is_active() {
                 self.races.forget(bottom, top - bottom);
             }
             self.ended.push((thread, (bottom, top)));
         }
+        end
     }
 
     /// From here on the accesses to plain memory are watched.
@@ -248,19 +321,25 @@ impl Inner {
         race
     }
 
-    /// A thread has freed this memory: the race of that with a use of it.
-    fn freed(
+    /// A thread that has announced an operation on one of these objects, which are gone now. Nothing can keep it from
+    /// that.
+    fn about_to_use(&self, objects: &[ObjectId], me: ThreadId) -> Option<(ThreadId, Pending)> {
+        let machine = &self.driver.machine;
+        let mut others = machine.live().iter().filter(|&&thread| thread != me);
+        others.find_map(|&thread| {
+            let pending = machine.pending(thread)?;
+            (objects.contains(&pending.operation.object)).then_some((thread, *pending))
+        })
+    }
+
+    /// A thread has freed this memory with these objects in it: the race of that with a use of it.
+    fn race_of_free(
         &mut self,
-        start: usize,
-        length: usize,
+        (start, length): (usize, usize),
+        objects: &[ObjectId],
         thread: ThreadId,
         block: impl FnOnce() -> Option<Block>,
     ) -> Option<Box<DataRace>> {
-        // What a closure owned is freed by the main thread, after it has joined the others.
-        if self.driver.machine.is_alone(thread) {
-            return None;
-        }
-        let objects = self.table.inside(start, length);
         let counted = |object: &ObjectId| {
             let kind = self.driver.machine.state(*object).kind();
             matches!(
@@ -283,9 +362,25 @@ impl Inner {
             site: last.site,
             after: self.driver.machine.events_of(thread),
         };
-        let free = self.races.free((start, length), &objects, access, block());
-        free.err().map(|race| self.explained(race))
+        let free = self.races.free((start, length), objects, access, block());
+        let race = free.err()?;
+        if let Some(free) = Unseen::of(&race)
+            && self.unseen.contains(&free)
+        {
+            return None;
+        }
+        Some(self.explained(race))
     }
+}
+
+/// The end of an execution in which this thread is about to use what is gone.
+fn used_when_gone(inner: &Inner, thread: ThreadId, pending: &Pending, memory: Gone) -> End {
+    End::BadMemory(Box::new(BadMemory {
+        thread,
+        after: inner.driver.machine.events_of(thread),
+        wrong: Wrong::Operation(pending.operation, pending.site),
+        memory,
+    }))
 }
 
 fn gone(block: &heap::Block) -> Gone {

@@ -338,11 +338,10 @@ impl Table {
         self.older.forget(|address| block.contains(&address));
     }
 
-    /// Forgets the objects on a stack whose thread has ended.
-    pub(crate) fn forget_stack(&mut self, start: usize, length: usize) {
-        if self.on_stacks {
-            self.forget(start, length);
-        }
+    /// Whether some of the objects are on stacks.
+    #[inline]
+    pub(crate) fn has_some_on_stacks(&self) -> bool {
+        self.on_stacks
     }
 
     /// Whether the object at this address is older than the execution.

@@ -72,7 +72,7 @@ impl Runtime {
     fn begin_panic(&self, message: Message) {
         let me = self.current.get();
         self.unwinding.begin(me);
-        if self.stopping.get() {
+        if self.stopping.get() || self.unexplored.get() {
             // The failure has been found before; only if this ends the process it matters what was said.
             self.afterwards.set(Some(message));
             return;

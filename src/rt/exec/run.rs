@@ -21,6 +21,7 @@ use crate::rt::{Body, Work};
 use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, Watched};
+use super::memory::Unseen;
 use super::objects::Table;
 use super::panics::{self, Message};
 use super::unwinding::Unwinding;
@@ -60,7 +61,7 @@ pub(crate) enum Explored {
 }
 
 /// How an exploration is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// If a step does not come back within this time, a line on standard error says so.
     pub(crate) patience: Option<Duration>,
@@ -70,6 +71,8 @@ pub(crate) struct Settings {
     pub(crate) check_leaks: bool,
     /// The block whose allocation and frees are of interest.
     pub(crate) watch: Option<Block>,
+    /// Frees that are known to be in order.
+    pub(crate) unseen: Vec<Unseen>,
 }
 
 /// What is known between two executions.
@@ -111,6 +114,7 @@ pub(crate) fn explore(
         site,
         check_leaks,
         watch,
+        unseen,
     } = settings;
     panics::install();
     let catches_panics = driver.machine.limits.catches_panics;
@@ -119,6 +123,7 @@ pub(crate) fn explore(
             driver,
             table: Table::default(),
             races: Detector::default(),
+            unseen,
             stacks: Vec::new(),
             ended: Vec::new(),
             next: None,
@@ -190,6 +195,11 @@ pub(crate) fn explore(
                 end = End::Panicked { thread };
             }
             let message = runtime.message.take();
+            if !matches!(end, End::Complete | End::Pruned(_)) {
+                let machine = runtime.inner.borrow().driver.machine.clone();
+                run_out(&runtime, &mut stacks);
+                runtime.inner.borrow_mut().driver.machine = machine;
+            }
             if end.in_a_word().is_some() {
                 runtime.message.set(message.clone());
                 runtime.inner.borrow_mut().end = Some(end.clone());
@@ -289,13 +299,14 @@ fn execute(
     go_on(runtime, stacks, panicked)
 }
 
-/// Lets the threads of an execution that is given up go on to their ends. To unwind them in the middle of what they
-/// do would be cheaper, but then destructors find what no execution leads to, and one that panics
+/// Lets the threads of an execution that is given up, or has failed, go on to their ends. To unwind them in the middle
+/// of what they do would be cheaper, but then destructors find what no execution leads to, and one that panics
 /// for that ends the process.
 fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>) {
     let left = runtime.inner.borrow_mut().driver.leave(FURTHER);
     runtime.unexplored.set(true);
-    go_on(runtime, stacks, &mut None);
+    // Each panic ends a thread, or leaves it in the middle of its unwinding.
+    while let End::Panicked { .. } = go_on(runtime, stacks, &mut None) {}
     runtime.unexplored.set(false);
     let mut inner = runtime.inner.borrow_mut();
     inner.driver.take_up(left);
@@ -325,7 +336,9 @@ fn go_on(
             Resumed::Finished(Ok(())) => {
                 stacks.end(thread);
                 // The next thread may get this stack, and its variables are others.
-                runtime.inner.borrow_mut().forget_stack(thread);
+                if let Some(end) = runtime.inner.borrow_mut().forget_stack(thread) {
+                    return end;
+                }
             }
             Resumed::Finished(Err(payload)) => {
                 stacks.end(thread);

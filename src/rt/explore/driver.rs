@@ -127,6 +127,11 @@ pub(crate) struct Driver {
     asks_for_clocks: bool,
     bounds: Bounds,
     plan: Plan,
+    /// How many events are those of the execution before: what the plan keeps, or all of an execution that is made
+    /// again.
+    replayed: usize,
+    /// The next execution is the last one again, and further.
+    again: bool,
     /// A position, and how many of the steps from there on are made by the thread that made the last one if it can:
     /// behind the plan all that the limit leaves, or else those that the explorer has said last.
     free_from: usize,
@@ -153,6 +158,8 @@ impl Driver {
             explorer,
             bounds,
             plan: Plan::default(),
+            replayed: 0,
+            again: false,
             free_from: 0,
             free_for: 0,
             position: 0,
@@ -220,6 +227,32 @@ impl Driver {
     /// Starts the next execution; false if nothing is left to explore. `site` is where the main
     /// thread's code begins.
     pub(crate) fn begin(&mut self, site: Site) -> bool {
+        self.replayed = match std::mem::take(&mut self.again) {
+            true => self.trace.len(),
+            false if !self.plan_next() => return false,
+            false => self.plan.kept,
+        };
+        self.trace.truncate(self.replayed);
+        self.clocks.truncate(self.replayed);
+        self.machine.reset(site);
+        self.regions.begin();
+        self.free_from = self.plan.kept + self.plan.steps.len();
+        self.free_for = match self.last_goes_on {
+            true => self.bounds.events_max.saturating_sub(self.free_from),
+            false => 0,
+        };
+        self.position = 0;
+        self.current = ThreadId::MAIN;
+        true
+    }
+
+    /// What was taken for the failure of the last execution is none: it is made again, and goes on from there.
+    pub(crate) fn make_again(&mut self) {
+        self.again = true;
+    }
+
+    /// Asks the explorer for the next execution; false if nothing is left to explore.
+    fn plan_next(&mut self) -> bool {
         self.plan.kept = 0;
         self.plan.steps.clear();
         self.plan.repeated = 0;
@@ -236,17 +269,6 @@ impl Driver {
                 self.hotspots.book(site);
             }
         }
-        self.trace.truncate(self.plan.kept);
-        self.clocks.truncate(self.plan.kept);
-        self.machine.reset(site);
-        self.regions.begin();
-        self.free_from = self.plan.kept + self.plan.steps.len();
-        self.free_for = match self.last_goes_on {
-            true => self.bounds.events_max.saturating_sub(self.free_from),
-            false => 0,
-        };
-        self.position = 0;
-        self.current = ThreadId::MAIN;
         true
     }
 

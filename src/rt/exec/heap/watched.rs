@@ -5,7 +5,7 @@
 
 use std::alloc::Layout;
 use std::backtrace::Backtrace;
-use std::mem;
+use std::{mem, ptr};
 
 use super::{Block, Heap, State};
 use crate::rt::trace::verdict;
@@ -17,9 +17,32 @@ pub(crate) struct Watched {
     pub(crate) allocated: Option<Backtrace>,
     pub(crate) freed: Option<Backtrace>,
     pub(crate) again: Option<Backtrace>,
+    /// What its first words have told of whether they count its owners.
+    counts: Counts,
 }
 
+/// The two counts with which the block of an `Arc` begins.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+enum Counts {
+    /// They have not been what counts of owners are.
+    #[default]
+    None,
+    /// There are owners.
+    Some,
+    /// There were, and the last one has freed the block.
+    Over,
+}
+
+/// No program has more owners of one block. Addresses are greater.
+const OWNERS_MAX: usize = i32::MAX as usize;
+
 impl Watched {
+    /// Whether the block looks like one whose last owner has freed it, as an `Arc` of std's does: it begins with two counts
+    /// that were positive, and were 0 in the end.
+    pub(crate) fn was_counted_down(&self) -> bool {
+        self.counts == Counts::Over
+    }
+
     /// Where the next free is noted.
     pub(super) fn next_free(&mut self) -> &mut Option<Backtrace> {
         match self.freed {
@@ -41,6 +64,22 @@ impl Heap {
         self.watching.set(false);
         self.with(|state| mem::take(&mut state.watched))
             .unwrap_or_default()
+    }
+
+    /// Looks at the first words of the block that is watched, if it is there. Once per operation is enough.
+    #[cold]
+    pub(super) fn look_inside(&self) {
+        let first = self.with(|state| {
+            let name = state.watched.name?;
+            let block = state.blocks.iter().find(|block| block.name() == name)?;
+            first_words(&block)
+        });
+        if let Some(Some((strong, weak))) = first
+            && (1..=OWNERS_MAX).contains(&strong)
+            && (1..=OWNERS_MAX).contains(&weak)
+        {
+            self.with(|state| state.watched.counts = Counts::Some);
+        }
     }
 
     /// [`Heap::look`] at the block with this start, if any is watched.
@@ -76,6 +115,12 @@ impl Heap {
         }
         let is_watched = |state: &mut State| state.watched.name == Some(block.name());
         if self.with(is_watched) == Some(true) {
+            self.with(|state| {
+                let counts = &mut state.watched.counts;
+                if *counts == Counts::Some && first_words(block) == Some((0, 0)) {
+                    *counts = Counts::Over;
+                }
+            });
             // Making it allocates. Nothing of that is the model's.
             let recording = self.record(false);
             let trace = Backtrace::force_capture();
@@ -83,4 +128,16 @@ impl Heap {
             self.record(recording);
         }
     }
+}
+
+/// The first two words in this block, if it is large enough for something behind them.
+fn first_words(block: &Block) -> Option<(usize, usize)> {
+    let words = ptr::with_exposed_provenance::<usize>(block.start);
+    if block.size <= 2 * size_of::<usize>() || !words.is_aligned() {
+        return None;
+    }
+    // SAFETY: the allocator has handed this memory out and has not got it back, and it is only used on this OS
+    // thread, which is here. What is in it is the program's, so it is read as a debugger would: once, as it is, and to
+    // be taken for no more than numbers that may mean anything.
+    Some(unsafe { (words.read_volatile(), words.add(1).read_volatile()) })
 }

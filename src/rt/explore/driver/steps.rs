@@ -51,7 +51,7 @@ impl Driver {
             return None;
         }
         let (outcome, events);
-        if position < self.plan.kept {
+        if position < self.replayed {
             let event = self.trace.at(position as u32);
             if event.thread != thread || !alike(&event.operation, object, kind) {
                 return None;
@@ -128,7 +128,7 @@ impl Driver {
         site: Site,
     ) -> Made<Option<Outcome>> {
         let position = self.position;
-        if position < self.plan.kept {
+        if position < self.replayed {
             let event = self.trace.at(position as u32);
             let fits = event.thread == thread
                 && alike(&event.operation, operation.object, &operation.kind)
@@ -164,7 +164,7 @@ impl Driver {
     /// Every live thread must have announced its operation.
     #[inline]
     pub(crate) fn next(&mut self) -> Next {
-        if self.position < self.plan.kept {
+        if self.position < self.replayed {
             return self.replay();
         }
         let planned = self.position - self.plan.kept;

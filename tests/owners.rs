@@ -1,0 +1,198 @@
+//! Is the end of a block in order if the last of its owners makes it, whoever counts them?
+//!
+//! An `Arc` of std's orders what no event shows. A test has one where its imports are only swapped in part, and
+//! wherever `std::task::Wake` makes a `Waker` of it.
+
+use std::ptr;
+use std::sync::Arc as StdArc;
+use std::sync::atomic::AtomicBool;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use dpor::{Algorithm, Builder, FailureKind, thread};
+
+/// What has owners: an object, and some in a block of their own.
+struct Owned {
+    flag: AtomicUsize,
+    slots: Box<[AtomicUsize]>,
+}
+
+impl Owned {
+    fn new() -> Owned {
+        Owned {
+            flag: AtomicUsize::new(0),
+            slots: [0, 0].map(AtomicUsize::new).into(),
+        }
+    }
+
+    /// Nothing of this orders anything.
+    fn use_it(&self, mine: usize) {
+        self.flag.store(mine, Relaxed);
+        self.slots[mine].store(mine, Relaxed);
+    }
+}
+
+/// Two threads use the same, and end.
+fn share<T: Clone + Send + 'static>(owned: T, use_it: fn(&T, usize)) {
+    let theirs = owned.clone();
+    thread::spawn(move || use_it(&theirs, 1));
+    use_it(&owned, 0);
+}
+
+fn counted_by_std() {
+    share(StdArc::new(Owned::new()), |owned, mine| owned.use_it(mine));
+}
+
+#[test]
+fn what_an_arc_of_std_frees_is_freed_after_every_use_of_it() {
+    for algorithm in [
+        Algorithm::Optimal,
+        Algorithm::Source,
+        Algorithm::SleepSets,
+        Algorithm::Naive,
+    ] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let report = builder.check(counted_by_std);
+        // The two stores to `flag` have two orders. Without partial orders, each of the thread's four steps goes
+        // anywhere between those of the other.
+        let expected = match algorithm {
+            Algorithm::Naive => 35,
+            _ => 2,
+        };
+        assert_eq!(report.executions, expected, "{algorithm:?}");
+        assert!(report.complete);
+    }
+    for algorithm in [Algorithm::Random, Algorithm::Pct] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        builder.iterations = 20;
+        assert_eq!(builder.check(counted_by_std).executions, 20);
+    }
+    let mut builder = Builder::new();
+    builder.replay = Some("v1 main*4 main.1*4 main".to_owned());
+    assert_eq!(builder.check(counted_by_std).executions, 1);
+}
+
+#[test]
+fn an_arc_of_dpor_comes_to_the_same_without_that() {
+    let report = Builder::new().check(|| {
+        share(Arc::new(Owned::new()), |owned, mine| owned.use_it(mine));
+    });
+    assert!(report.complete);
+}
+
+/// An owner by a count of its own, of which the last one is told by an operation with this order.
+struct ByHand(*const (AtomicUsize, Owned));
+
+// SAFETY: the last owner frees the block, and says so in an order that the tests vary.
+unsafe impl Send for ByHand {}
+
+impl ByHand {
+    fn new() -> ByHand {
+        ByHand(Box::into_raw(Box::new((AtomicUsize::new(1), Owned::new()))))
+    }
+
+    fn inside(&self) -> &(AtomicUsize, Owned) {
+        // SAFETY: there is an owner.
+        unsafe { &*self.0 }
+    }
+}
+
+impl Clone for ByHand {
+    fn clone(&self) -> ByHand {
+        self.inside().0.fetch_add(1, Relaxed);
+        ByHand(self.0)
+    }
+}
+
+impl Drop for ByHand {
+    fn drop(&mut self) {
+        if self.inside().0.fetch_sub(1, Relaxed) == 1 {
+            // SAFETY: this was the last owner.
+            drop(unsafe { Box::from_raw(self.0.cast_mut()) });
+        }
+    }
+}
+
+#[test]
+fn what_a_count_that_orders_nothing_frees_is_still_a_race() {
+    let failure = Builder::new()
+        .explore(|| {
+            // Nor does an owner of the other kind hide it.
+            counted_by_std();
+            share(ByHand::new(), |owned, mine| owned.inside().1.use_it(mine));
+        })
+        .expect_err("a drop that does not acquire");
+    assert_eq!(failure.kind(), FailureKind::DataRace, "{failure}");
+    assert!(failure.to_string().contains("frees the block"), "{failure}");
+}
+
+#[test]
+fn a_block_that_is_freed_while_another_thread_may_use_it_is_still_a_race() {
+    let mut builder = Builder::new();
+    builder.check_leaks = false;
+    let failure = builder
+        .explore(|| {
+            counted_by_std();
+            let owned = Box::leak(Box::new(AtomicUsize::new(0)));
+            let (address, done) = (ptr::from_mut(owned).addr(), Arc::new(AtomicUsize::new(0)));
+            let at = || ptr::with_exposed_provenance_mut::<AtomicUsize>(address);
+            let theirs = done.clone();
+            thread::spawn(move || {
+                let owned = ptr::with_exposed_provenance_mut::<AtomicUsize>(address);
+                theirs.store(1, Release);
+                // SAFETY: none, which is what the test is about.
+                unsafe { &*owned }.store(1, Relaxed);
+            });
+            if done.load(Acquire) == 1 {
+                // SAFETY: as above.
+                drop(unsafe { Box::from_raw(at()) });
+            }
+        })
+        .expect_err("a use that may come later");
+    assert!(
+        matches!(
+            failure.kind(),
+            FailureKind::DataRace | FailureKind::UseAfterFree
+        ),
+        "{failure}"
+    );
+}
+
+#[test]
+fn what_an_atomic_of_std_orders_is_no_race() {
+    let body = |seen_by_both: fn(&AtomicBool) -> bool| {
+        move || {
+            let owned = Box::leak(Box::new(AtomicUsize::new(0)));
+            let at = ptr::from_mut(owned).expose_provenance();
+            let over = StdArc::new(AtomicBool::new(false));
+            let theirs = over.clone();
+            thread::spawn(move || {
+                // SAFETY: `over` says when it is freed.
+                unsafe { &*ptr::with_exposed_provenance::<AtomicUsize>(at) }.store(1, Relaxed);
+                theirs.store(true, Release);
+            });
+            dpor::thread::yield_now();
+            AtomicUsize::new(0).store(0, Relaxed);
+            if seen_by_both(&over) {
+                // SAFETY: the other thread has used it for the last time.
+                drop(unsafe { Box::from_raw(ptr::with_exposed_provenance_mut::<AtomicUsize>(at)) });
+            }
+        }
+    };
+    let mut builder = Builder::new();
+    builder.check_leaks = false;
+    builder.check(body(|over| over.load(Acquire)));
+    let failure = builder
+        .explore(body(|_| true))
+        .expect_err("a free too early");
+    assert!(
+        matches!(
+            failure.kind(),
+            FailureKind::DataRace | FailureKind::UseAfterFree
+        ),
+        "{failure}"
+    );
+}
