@@ -3,7 +3,9 @@
 //! A loop that only looks waits at its hint until something it has looked at changes; see
 //! [`spin_loop`].
 
-pub use std::hint::{assert_unchecked, black_box, select_unpredictable, unreachable_unchecked};
+#[cfg(not(any(loom, feature = "loom")))]
+pub use std::hint::unreachable_unchecked;
+pub use std::hint::{assert_unchecked, black_box, select_unpredictable};
 
 use crate::rt::{self, Answer};
 
@@ -11,6 +13,21 @@ use crate::rt::{self, Answer};
 /// our oldest compiler.
 #[cold]
 pub const fn cold_path() {}
+
+/// Panics, as loom's: a test that comes here has found something.
+///
+/// # Safety
+///
+/// None here; in the program that is not tested the caller must not come here.
+///
+/// # Panics
+///
+/// Always.
+#[cfg(any(loom, feature = "loom"))]
+#[track_caller]
+pub const unsafe fn unreachable_unchecked() -> ! {
+    panic!("`unreachable_unchecked` was reached")
+}
 
 /// Drop-in replacement for `std::hint::spin_loop`.
 ///

@@ -25,6 +25,27 @@
 //!
 //! Values are sequentially consistent whatever the memory ordering says: behaviour that only weak
 //! memory shows is not explored.
+//!
+//! # Features
+//!
+//! * `allocator`, on by default, makes [`alloc::Tracking`] the global allocator.
+//! * `loom` stands for `--cfg loom`, see below.
+//! * `futures` and `checkpoint` may be asked for because loom has them; they change nothing.
+//!
+//! # Loom's signatures
+//!
+//! Where std and loom disagree, std's signature is here. A crate that was written for loom and renames the dependency,
+//! `loom = { package = "dpor", .. }`, has loom's instead if it is compiled with `--cfg loom`, as its tests are, or if it
+//! asks for the feature `loom`, for a cfg of another name. Then
+//!
+//! * [`cell::UnsafeCell`]'s `get` and `get_mut` take `&self` and give a [`cell::ConstPtr`] and a [`cell::MutPtr`];
+//! * [`thread::spawn()`] asks for no `Send`, and panics outside of a model;
+//! * [`Builder::check`] returns nothing, and [`Builder::explore`] a [`Report`];
+//! * [`hint::unreachable_unchecked`] panics;
+//! * blocks that are not freed are a failure only if they are an [`sync::Arc`]'s or tracked by the test, see
+//!   [`Builder::check_leaks`](Builder#structfield.check_leaks).
+//!
+//! A build has one `dpor`: the feature holds for all crates in it that use one.
 
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 

@@ -196,6 +196,7 @@ impl Builder {
     /// # Panics
     ///
     /// As [`model`].
+    #[cfg(not(any(loom, feature = "loom")))]
     #[track_caller]
     pub fn check<F>(&self, f: F) -> Report
     where
@@ -204,9 +205,23 @@ impl Builder {
         self.checked(f).report()
     }
 
-    /// [`Builder::check`] without a report.
+    /// Explores `f`. As in loom there is no report; [`Builder::explore`] gives one.
+    ///
+    /// # Panics
+    ///
+    /// As [`model`].
+    #[cfg(any(loom, feature = "loom"))]
     #[track_caller]
-    fn checked<F>(&self, f: F) -> Passed
+    pub fn check<F>(&self, f: F)
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        self.checked(f);
+    }
+
+    /// [`Builder::check`], whosesoever its signature is, for who may want a report.
+    #[track_caller]
+    pub(crate) fn checked<F>(&self, f: F) -> Passed
     where
         F: Fn() + Send + Sync + 'static,
     {

@@ -36,7 +36,7 @@ where
 {
     let found: Arc<Mutex<BTreeMap<T, u64>>> = Arc::default();
     let collect = found.clone();
-    let report = Builder::new().check(move || {
+    let report = Builder::new().checked(move || {
         let value = f();
         if rt::is_unexplored() {
             return;
@@ -44,6 +44,7 @@ where
         let mut found = collect.lock().unwrap_or_else(PoisonError::into_inner);
         *found.entry(value).or_default() += 1;
     });
+    let report = report.report();
     assert!(report.complete, "the outcomes are not all: {report}");
     std::mem::take(&mut found.lock().unwrap_or_else(PoisonError::into_inner))
 }

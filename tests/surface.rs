@@ -4,6 +4,9 @@
 //! compiled with its signature, once against std and once against `dpor`, so that neither side of the
 //! list can be wrong; what std has since a compiler newer than our oldest is compiled against `dpor`
 //! only. `docs/SURFACE.md` is printed from the same lists; `DPOR_BLESS=1` writes it anew.
+//!
+//! Where std and loom disagree a row is `of_std` or `of_loom`: with the feature `loom` the rows of loom are compiled
+//! against `dpor`, and without it those of std. What they do is in `tests/loom_signatures.rs`.
 
 /// How an item is here.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,8 @@ macro_rules! list {
     (@row $item:ident since $since:literal impl $($trait:tt)*) => {
         $item.traits.push(concat!(stringify!($($trait)*), " (", $since, ")"));
     };
+    (@row $item:ident of_std $($row:tt)*) => { list!(@row $item $($row)*); };
+    (@row $item:ident of_loom $($row:tt)*) => { list!(@row $item $($row)*); };
     (@row $item:ident since $since:literal fn $name:ident $($rest:tt)*) => {
         list!(@row $item since $since $name);
     };
@@ -69,6 +74,19 @@ macro_rules! check {
         fn holds<T: ?Sized + $($bound)*>() {}
         holds::<This>();
     }};
+    (@row std of_std $($row:tt)*) => { check!(@row std $($row)*) };
+    (@row dpor of_std $($row:tt)*) => {
+        #[cfg(not(any(loom, feature = "loom")))]
+        {
+            check!(@row dpor $($row)*);
+        }
+    };
+    (@row dpor of_loom $($row:tt)*) => {
+        #[cfg(any(loom, feature = "loom"))]
+        {
+            check!(@row dpor $($row)*);
+        }
+    };
     (@row std since $since:literal $($row:tt)*) => {};
     (@row dpor since $since:literal $($row:tt)*) => { check!(@row dpor $($row)*) };
     (@row $side:ident const unsafe $name:ident($($arg:ident: $ty:ty),*) -> $result:ty) => {{
@@ -133,7 +151,10 @@ fn document() -> String {
          needs no model; it is std's own or does the same. *Refused*: it is not here, for the reason that\n\
          is given. A number behind an item is the version of Rust that std has it since, where that is\n\
          newer than the oldest compiler that builds this crate; it is here with every compiler, unless\n\
-         the row says otherwise.\n",
+         the row says otherwise.\n\n\
+         Where std and loom disagree it is std's that is here. With `--cfg loom`, which users of loom compile\n\
+         their tests with, or with the feature `loom`, for crates whose cfg has a name of its own, it is\n\
+         loom's: the rows that begin with *loom's signature*, and what others say of it.\n",
     );
     let sections = [
         ("`std::sync`", sync::items()),

@@ -11,8 +11,9 @@
 //! as long as it is ordered with the accesses of other threads, and if it is not, the test fails. Ordered
 //! means by what the language grants: a `Relaxed` access orders nothing, however the model ran.
 //!
-//! Where std and loom have one name for two things (`get`, `get_mut`) it is std's here. Loom's are
-//! [`UnsafeCell::read`] and [`UnsafeCell::write`].
+//! Where std and loom have one name for two things (`get`, `get_mut`) it is std's here, unless
+//! [loom's signatures](crate#looms-signatures) are asked for. Loom's are also called [`UnsafeCell::read`] and
+//! [`UnsafeCell::write`].
 
 mod single;
 mod unsafe_cell;

@@ -82,12 +82,12 @@ impl<T: Copy> Cell<T> {
 impl<T: ?Sized> Cell<T> {
     /// A pointer to the value. What is done through it is not watched.
     pub const fn as_ptr(&self) -> *mut T {
-        self.0.get()
+        self.0.unwatched()
     }
 
     /// The value; the reference is exclusive.
     pub const fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut()
+        self.0.exclusive()
     }
 
     /// The cell around a value that is borrowed exclusively.

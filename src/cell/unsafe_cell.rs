@@ -10,7 +10,8 @@ use crate::rt::{self, Accessing, Memory};
 ///
 /// It has the layout of `T`. Accesses by [`with`](UnsafeCell::with), [`with_mut`](UnsafeCell::with_mut),
 /// [`read`](UnsafeCell::read) and [`write`](UnsafeCell::write) are watched. What is done through the raw
-/// pointer of [`get`](UnsafeCell::get) is not: nobody can see it.
+/// pointer of std's [`get`](UnsafeCell::get) is not: nobody can see it. With loom's signatures `get` is `read`,
+/// and `get_mut` is `write`.
 #[repr(transparent)]
 pub struct UnsafeCell<T: ?Sized>(std_cell::UnsafeCell<T>);
 
@@ -113,15 +114,45 @@ impl<T: ?Sized> UnsafeCell<T> {
     }
 }
 
+/// Std's names.
+#[cfg(not(any(loom, feature = "loom")))]
 impl<T: ?Sized> UnsafeCell<T> {
     /// A pointer to the value. What is done through it is not watched; that is what
     /// [`with`](UnsafeCell::with) and [`with_mut`](UnsafeCell::with_mut) are for.
     pub const fn get(&self) -> *mut T {
-        self.0.get()
+        self.unwatched()
     }
 
     /// The value; the reference is exclusive.
     pub const fn get_mut(&mut self) -> &mut T {
+        self.exclusive()
+    }
+}
+
+/// Loom's names.
+#[cfg(any(loom, feature = "loom"))]
+impl<T: ?Sized> UnsafeCell<T> {
+    /// [`UnsafeCell::read`], as loom calls it. Std's `get` is [`UnsafeCell::raw_get`].
+    #[track_caller]
+    pub fn get(&self) -> ConstPtr<T> {
+        self.read()
+    }
+
+    /// [`UnsafeCell::write`], as loom calls it.
+    #[track_caller]
+    pub fn get_mut(&self) -> MutPtr<T> {
+        self.write()
+    }
+}
+
+impl<T: ?Sized> UnsafeCell<T> {
+    /// Std's `get`.
+    pub(super) const fn unwatched(&self) -> *mut T {
+        self.0.get()
+    }
+
+    /// Std's `get_mut`.
+    pub(super) const fn exclusive(&mut self) -> &mut T {
         self.0.get_mut()
     }
 

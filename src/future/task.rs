@@ -36,11 +36,14 @@ where
         waiter: AtomicWaker::new(),
     });
     let theirs = done.clone();
-    let thread = thread::spawn(move || {
+    let body = move || {
         let output = block_on(future);
         *theirs.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
         theirs.waiter.wake();
-    });
+    };
+    // Unlike `thread::spawn` with loom's signatures, this also works outside of a model.
+    let thread = thread::Builder::new().spawn(body);
+    let thread = thread.expect("failed to spawn thread");
     JoinHandle { done, thread }
 }
 

@@ -80,7 +80,11 @@ impl<T> JoinHandle<T> {
 
 // SAFETY: a handle gives the thread's result to the one who joins, by value. The thread could only be
 // spawned if its result may be sent.
+#[cfg(not(any(loom, feature = "loom")))]
 unsafe impl<T> Send for JoinHandle<T> {}
+// SAFETY: a handle gives the thread's result to the one who joins, or drops it, and the result may be sent.
+#[cfg(any(loom, feature = "loom"))]
+unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: a shared handle gives no access to the result.
 unsafe impl<T> Sync for JoinHandle<T> {}
 

@@ -55,7 +55,7 @@ impl<F, T> Holds<T> for Job<F, T> {
 /// # Safety
 ///
 /// What `f` and its result use must live until the thread has dropped its `member`, and until the handle
-/// has gone.
+/// has gone. `f` and its result are `Send`, or both shares stay on this OS thread.
 #[track_caller]
 pub(super) unsafe fn job<F, T>(
     f: F,
@@ -63,8 +63,7 @@ pub(super) unsafe fn job<F, T>(
     modelled: bool,
 ) -> (Body, Share<T>)
 where
-    F: FnOnce() -> T + Send,
-    T: Send,
+    F: FnOnce() -> T,
 {
     let member = scope.map(Member::new);
     let job = Arc::new(Job {
@@ -121,8 +120,7 @@ impl<F, T> Drop for Theirs<F, T> {
 
 impl<F, T> Work for Job<F, T>
 where
-    F: FnOnce() -> T + Send,
-    T: Send,
+    F: FnOnce() -> T,
 {
     fn run(self: Arc<Self>) {
         let modelled = self.modelled;
@@ -144,9 +142,12 @@ where
     }
 }
 
+// SAFETY: if the closure or the result is not `Send`, the job stays on the OS thread that made it: `job`, which
+// makes them all, has its caller promise that.
+unsafe impl<F, T> Send for Job<F, T> {}
 // SAFETY: the closure goes to the thread, and the result from there to the one who takes it; each is used
-// by one of them at a time.
-unsafe impl<F: Send, T: Send> Sync for Job<F, T> {}
+// by one of them at a time. That they may be used on another OS thread is the promise of above.
+unsafe impl<F, T> Sync for Job<F, T> {}
 
 impl<T> Share<T> {
     /// What a thread has left that is at its end.

@@ -14,6 +14,7 @@ use crate::rt;
 /// # Panics
 ///
 /// Outside a model, if the operating system has no thread to give.
+#[cfg(not(any(loom, feature = "loom")))]
 #[track_caller]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
 where
@@ -21,6 +22,31 @@ where
     T: Send + 'static,
 {
     expect(Builder::new().spawn(f))
+}
+
+/// Spawns a thread of a model. As in loom, neither the closure nor what it returns needs to be `Send`: all
+/// threads of a model run on one OS thread.
+///
+/// # Panics
+///
+/// Outside a model, where the thread would be a real one. [`Builder::spawn`] and [`scope`](super::scope()),
+/// which ask for `Send`, give one.
+#[cfg(any(loom, feature = "loom"))]
+#[track_caller]
+pub fn spawn<F, T>(f: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    assert!(
+        rt::current().is_some(),
+        "`thread::spawn` was called outside of a model: with loom's signatures what a thread is given need not \
+         be `Send`, so that there is no real thread for it; use `thread::Builder` or `thread::scope`"
+    );
+    // SAFETY: the closure and what it returns live for ever. This is a model, so `start` spawns no real thread;
+    // the coroutines of a model are made, run and ended by the OS thread that explores it, which is this one. The
+    // handle goes elsewhere only if the result is `Send`.
+    expect(unsafe { Builder::new().start(f, None, unit::<T>) })
 }
 
 /// The handle, or a panic that says why there is none.
@@ -85,7 +111,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        // SAFETY: the closure and what it returns live for ever.
+        // SAFETY: the closure and what it returns live for ever, and are `Send`.
         unsafe { self.start(f, None, unit::<T>) }
     }
 
@@ -106,7 +132,7 @@ impl Builder {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        // SAFETY: the caller's contract is this function's.
+        // SAFETY: the caller's contract is this function's, and the closure and its result are `Send`.
         unsafe { self.start(f, None, || None) }
     }
 
@@ -126,7 +152,7 @@ impl Builder {
         T: Send + 'scope,
     {
         // SAFETY: the scope does not end, neither by returning nor by unwinding, before each member
-        // has dropped its closure and its share of the packet.
+        // has dropped its closure and its share of the packet. The closure and its result are `Send`.
         let handle = unsafe { self.start(f, Some(scope.members()), || None) }?;
         if let Running::Modelled(id) = handle.running {
             scope.members().add(id);
@@ -138,7 +164,8 @@ impl Builder {
     ///
     /// # Safety
     ///
-    /// As [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as a join.
+    /// As [`Builder::spawn_unchecked`], where the end of a member of `scope` counts as a join. The closure and
+    /// its result are `Send`, or this is a model and the handle stays on this OS thread.
     #[track_caller]
     unsafe fn start<F, T>(
         self,
@@ -147,12 +174,11 @@ impl Builder {
         nothing: fn() -> Option<T>,
     ) -> io::Result<JoinHandle<T>>
     where
-        F: FnOnce() -> T + Send,
-        T: Send,
+        F: FnOnce() -> T,
     {
         let modelled = rt::current().is_some();
         // SAFETY: the caller's contract. The runtime drops a body that never ran before it ends the
-        // execution.
+        // execution. In a model the body stays on this OS thread.
         let (body, packet) = unsafe { job(f, scope, modelled) };
         if !modelled {
             let handle = self.real().spawn(move || body.run())?;

@@ -8,8 +8,8 @@ macro_rules! rows {
             [const new(value: u8) -> This]
             [const into_inner(this: This) -> u8]
             [const from_mut(value: &mut u8) -> &mut This]
-            [const get(this: &This) -> *mut u8]
-            [const get_mut(this: &mut This) -> &mut u8]
+            [of_std const get(this: &This) -> *mut u8]
+            [of_std const get_mut(this: &mut This) -> &mut u8]
             [const raw_get(this: *const This) -> *mut u8]
             [impl Send] [impl Default] [impl From<u8>] [impl Debug]
         } "what is done through the pointer of `get` is not watched; `with`, `with_mut`, `read` and `write` are";

@@ -25,7 +25,10 @@ macro_rules! rows {
             [log = |b: &mut This| b.log = true]
             [check = |b: &This| { b.check(|| ()); }]
             [impl Debug] [impl Default]
-        } "`check` gives a `Report`: where it is the last expression of a function it needs a `;`. `max_threads` is without limit by default, `max_branches` is larger";
+        } "`max_threads` is without limit by default, `max_branches` is larger";
+        modelled "loom's signature: `model::Builder::check`" as Builder {
+            [of_loom check: fn(&This, fn())]
+        } "without it `check` gives a `Report`: where it is the last expression of a function it needs a `;`. With it `explore` gives one";
         modelled "`explore`, `stop_exploring`, `skip_branch`" {
             [fn explore: fn()] [fn stop_exploring: fn()] [fn skip_branch: fn()]
         };
@@ -89,8 +92,10 @@ macro_rules! rows {
             [with: fn(&This, fn(*const [u8]) -> usize) -> usize]
             [with_mut: fn(&This, fn(*mut [u8]) -> usize) -> usize]
         };
-        refused "`cell::UnsafeCell::{get, get_mut}` with loom's results" {}
-            "std has these names for something else, and std wins. `get` is `read` here and gives a `ConstPtr`, `get_mut` is `write` and gives a `MutPtr`";
+        modelled "loom's signature: `cell::UnsafeCell`" as cell::UnsafeCell<[u8]> {
+            [of_loom get: fn(&This) -> cell::ConstPtr<[u8]>]
+            [of_loom get_mut: fn(&This) -> cell::MutPtr<[u8]>]
+        } "without it these are std's, and `read` and `write`, which are there in any case, give the same";
         modelled "`cell::ConstPtr`" as cell::ConstPtr<u8> {
             [deref = |x: &This| {
                 // SAFETY: this is compiled and not run.
@@ -116,6 +121,7 @@ macro_rules! rows {
         };
         modelled "`thread`" {
             [spawn = || thread::spawn(|| 1_u8).join().ok()]
+            [JoinHandle = |handle: &thread::JoinHandle<u8>| { _ = handle.thread().name(); }]
             [Builder = || thread::Builder::new().name("name".into()).stack_size(1).spawn(|| 1_u8)]
             [current = || -> thread::Thread { thread::current() }]
             [ThreadId = |thread: &thread::Thread| -> thread::ThreadId { thread.unpark(); thread.id() }]
@@ -124,6 +130,12 @@ macro_rules! rows {
             [panicking = || thread::panicking()]
             [LocalKey = |key: &'static thread::LocalKey<u8>| -> Result<u8, thread::AccessError> { key.try_with(|value| *value) }]
         };
+        modelled "loom's signature: `thread`" {
+            [of_loom spawn = || {
+                let own = std::rc::Rc::new(1_u8);
+                thread::spawn(move || own).join().ok()
+            }]
+        } "neither the closure nor its result need be `Send`, and outside of a model `spawn` panics. `Builder::spawn` asks for `Send` in loom, too. A `JoinHandle<T>` is `Send` if `T` is";
         refused "`thread::LocalKey { init, .. }`, `lazy_static::Lazy { init, .. }`" {}
             "hidden fields, which loom's users are told not to use. `lazy_static::Lazy::new(init)` makes one";
         modelled "`thread_local!`" { [thread_local = {
@@ -159,7 +171,7 @@ macro_rules! rows {
             [alloc = { let _: unsafe fn(alloc::Layout) -> *mut u8 = alloc::alloc; }]
             [alloc_zeroed = { let _: unsafe fn(alloc::Layout) -> *mut u8 = alloc::alloc_zeroed; }]
             [dealloc = { let _: unsafe fn(*mut u8, alloc::Layout) = alloc::dealloc; }]
-        };
+        } "with loom's signatures a block of theirs that is not freed is a leak, as one of an `Arc` is, and other blocks are none unless `Builder::check_leaks` says so";
         modelled "`future`" {
             [block_on = || future::block_on(async { 1_u8 })]
         } "always there; the features `futures` and `checkpoint` may be asked for and do nothing";
@@ -170,7 +182,7 @@ macro_rules! rows {
         modelled "`hint`" {
             [spin_loop = || hint::spin_loop()]
             [unreachable_unchecked = { let _: unsafe fn() -> ! = hint::unreachable_unchecked; }]
-        };
+        } "with loom's signatures `unreachable_unchecked` panics";
         refused "`LOOM_*` in the environment" {} "each has a `DPOR_*` of the same name";
     }};
 }
