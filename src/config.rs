@@ -14,6 +14,10 @@ use tracing_subscriber::filter::Targets;
 use crate::rt::exec::coroutine::largest_stack;
 use crate::unknown;
 
+/// Whether this build has loom's signatures, and with them its notion of a leak, where loom and std disagree. What
+/// differs by its type says `cfg` itself.
+pub(crate) const LOOM: bool = cfg!(any(loom, feature = "loom"));
+
 /// The algorithm that decides which executions to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -220,6 +224,11 @@ pub struct Builder {
     /// failure (`DPOR_CHECK_LEAKS`: 0 or 1): blocks in which a shim or a cell was used, and those that an
     /// `AtomicPtr` has led to. Other blocks may belong to what the test collects. See
     /// [`may_leak`](crate::alloc::may_leak) for a single one.
+    ///
+    /// It is so by default, and a [`Track`](crate::alloc::Track) that is not dropped is a failure whatever this says.
+    /// With [loom's signatures](crate#looms-signatures) it is not so by default, because loom knows of no such
+    /// blocks; whatever this says, blocks of an [`Arc`](crate::sync::Arc), of [`alloc`](crate::alloc::alloc()) and
+    /// of the wakers of [`block_on`](crate::future::block_on) are a failure there as a `Track` is.
     pub check_leaks: bool,
     /// How many more executions may be run after a failure to find a simpler one that fails in the same
     /// place, with the same words if not the same numbers (`DPOR_SIMPLIFY`). It is shown and raised. If none is
@@ -316,7 +325,7 @@ impl Builder {
             timeout_bound: 2,
             catch_panics: false,
             simplify: env.number("DPOR_SIMPLIFY", "executions")?.unwrap_or(200),
-            check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(true),
+            check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(!LOOM),
             stack_size: env.size("DPOR_STACK_SIZE", "bytes")?.unwrap_or(256 * 1024),
             patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),
             replay: env.text("DPOR_REPLAY")?,

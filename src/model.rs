@@ -9,6 +9,7 @@ pub use crate::config::Builder;
 use crate::kept;
 use crate::progress::above;
 use crate::report_dir::ReportDir;
+use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::memory::Unseen;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
@@ -401,7 +402,10 @@ impl Builder {
         Settings {
             patience: self.patience,
             site,
-            check_leaks: self.check_leaks,
+            must_free: match self.check_leaks {
+                true => MustFree::Found,
+                false => MustFree::Owed,
+            },
             watch: None,
             unseen: Vec::new(),
         }

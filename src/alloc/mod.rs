@@ -23,5 +23,6 @@ mod tracking;
 #[allow(deprecated, reason = "a name that std has is a name that we have")]
 pub use std::alloc::LayoutErr;
 pub use std::alloc::{GlobalAlloc, Layout, LayoutError, System, handle_alloc_error};
+pub(crate) use track::track_block;
 pub use track::{Track, alloc, alloc_zeroed, dealloc, may_leak, realloc};
 pub use tracking::Tracking;

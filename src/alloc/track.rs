@@ -2,6 +2,7 @@
 
 use std::alloc::{self as std_alloc, Layout};
 
+use crate::config::LOOM;
 use crate::rt::{self, Tracked};
 
 /// A value that must be dropped, or taken out, before the execution ends; otherwise the test fails, with
@@ -55,24 +56,37 @@ pub fn may_leak<T: ?Sized>(value: &T) {
     rt::may_leak((&raw const *value).addr());
 }
 
-/// Allocates memory, as `std::alloc::alloc`.
+/// With loom's signatures: the block at this address is a tracked one, as those are in loom that its `Arc` and its
+/// `alloc` have made.
+pub(crate) fn track_block(address: usize) {
+    if LOOM {
+        rt::must_free(address);
+    }
+}
+
+/// Allocates memory, as `std::alloc::alloc`. With [loom's signatures](crate#looms-signatures) the block is
+/// tracked as a [`Track`] is.
 ///
 /// # Safety
 ///
 /// As `std::alloc::alloc`.
 pub unsafe fn alloc(layout: Layout) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
-    unsafe { std_alloc::alloc(layout) }
+    let block = unsafe { std_alloc::alloc(layout) };
+    track_block(block.addr());
+    block
 }
 
-/// Allocates zeroed memory, as `std::alloc::alloc_zeroed`.
+/// Allocates zeroed memory, as `std::alloc::alloc_zeroed`; tracked as what [`alloc()`] gives.
 ///
 /// # Safety
 ///
 /// As `std::alloc::alloc_zeroed`.
 pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
-    unsafe { std_alloc::alloc_zeroed(layout) }
+    let block = unsafe { std_alloc::alloc_zeroed(layout) };
+    track_block(block.addr());
+    block
 }
 
 /// Frees memory, as `std::alloc::dealloc`.
@@ -85,12 +99,14 @@ pub unsafe fn dealloc(pointer: *mut u8, layout: Layout) {
     unsafe { std_alloc::dealloc(pointer, layout) }
 }
 
-/// Makes a block larger or smaller, as `std::alloc::realloc`.
+/// Makes a block larger or smaller, as `std::alloc::realloc`; tracked as what [`alloc()`] gives.
 ///
 /// # Safety
 ///
 /// As `std::alloc::realloc`.
 pub unsafe fn realloc(pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
-    unsafe { std_alloc::realloc(pointer, layout, size) }
+    let block = unsafe { std_alloc::realloc(pointer, layout, size) };
+    track_block(block.addr());
+    block
 }

@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 pub use atomic_waker::AtomicWaker;
 pub use task::{JoinHandle, spawn};
 
+use crate::alloc::track_block;
 use crate::sync::Notify;
 
 /// What wakes a thread that is in [`block_on`].
@@ -38,6 +39,8 @@ impl Wake for Signal {
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let signal = Arc::new(Signal(Notify::new()));
+    // In loom a waker is a reference to one of its own `Arc`s.
+    track_block(Arc::as_ptr(&signal).addr());
     let waker = Waker::from(signal.clone());
     let mut context = Context::from_waker(&waker);
     loop {

@@ -330,6 +330,11 @@ pub(crate) fn is_unexplored() -> bool {
     context::is_unexplored()
 }
 
+/// The block that holds this address must be freed before the execution ends, whatever `Builder::check_leaks` says.
+pub(crate) fn must_free(address: usize) {
+    context::must_free(address);
+}
+
 /// The block that holds this address may stay allocated when the execution ends.
 pub(crate) fn may_leak(address: usize) {
     context::may_leak(address);

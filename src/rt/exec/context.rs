@@ -300,6 +300,12 @@ pub(crate) fn name_object(address: usize, size: usize, name: &str) {
     });
 }
 
+/// The block that holds this address must be freed before the execution ends.
+pub(crate) fn must_free(address: usize) {
+    // Where no model runs, nothing is expected to be freed.
+    let _ = with(|runtime| runtime.heap.owe(address));
+}
+
 /// The block that holds this address may stay allocated when the execution ends.
 pub(crate) fn may_leak(address: usize) {
     // Where no model runs, nothing is expected to be freed.

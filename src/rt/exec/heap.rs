@@ -81,6 +81,15 @@ pub(crate) enum Fault {
     Inside(Block, usize),
 }
 
+/// Which blocks are a leak if they are still allocated when an execution has ended?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MustFree {
+    /// Those of which somebody has said so, by [`Heap::owe`].
+    Owed,
+    /// Those as well that somebody has asked for.
+    Found,
+}
+
 /// The heap blocks of one exploration. One per OS thread can be attached at a time.
 pub(crate) struct Heap {
     recording: Cell<bool>,
@@ -90,6 +99,8 @@ pub(crate) struct Heap {
     some_freed: Cell<bool>,
     /// Whether a block is watched.
     watching: Cell<bool>,
+    /// Whether a block of this execution had to be freed whatever the settings say.
+    owing: Cell<bool>,
     /// Empty while a function of this module works on it.
     state: Cell<Option<Box<State>>>,
 }
@@ -114,6 +125,7 @@ impl Heap {
             thread: Cell::new((0, 0)),
             some_freed: Cell::new(false),
             watching: Cell::new(false),
+            owing: Cell::new(false),
             state: Cell::new(Some(Box::default())),
         }
     }
@@ -150,6 +162,7 @@ impl Heap {
         self.recording.set(false);
         self.thread.set((0, 0));
         self.some_freed.set(self.watching.get());
+        self.owing.set(false);
         let mut state = self.state.take().unwrap_or_default();
         state.blocks.clear();
         state.counters.clear();
@@ -196,13 +209,19 @@ impl Heap {
         self.with(|state| state.blocks.live() == 0) == Some(true)
     }
 
-    /// The live blocks that somebody has asked for and that must not stay, in the order of their names.
-    pub(crate) fn live_and_found(&self) -> Vec<Block> {
-        let found = |state: &mut State| {
-            let found = state.blocks.iter().filter(|b| b.found && !b.forgiven);
-            found.collect()
+    /// Whether no block can be a leak, without looking at any.
+    pub(crate) fn owes_nothing(&self, must_free: MustFree) -> bool {
+        must_free == MustFree::Owed && !self.owing.get()
+    }
+
+    /// The live blocks that must not stay, in the order of their names.
+    pub(crate) fn left(&self, must_free: MustFree) -> Vec<Block> {
+        let counts = |block: &Block| {
+            let found = must_free == MustFree::Found && block.found;
+            (block.owed || found) && !block.forgiven
         };
-        let mut blocks: Vec<Block> = self.with(found).unwrap_or_default();
+        let left = |state: &mut State| state.blocks.iter().filter(counts).collect();
+        let mut blocks: Vec<Block> = self.with(left).unwrap_or_default();
         blocks.sort_unstable_by_key(Block::name);
         blocks
     }
@@ -245,6 +264,12 @@ impl Heap {
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.some_freed.get()
+    }
+
+    /// The block that holds this address must be freed, whatever the settings say.
+    pub(crate) fn owe(&self, address: usize) {
+        self.owing.set(true);
+        self.with(|state| state.blocks.owe(address));
     }
 
     /// The block that holds this address may stay allocated.

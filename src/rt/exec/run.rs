@@ -20,7 +20,7 @@ use crate::rt::{Body, Work};
 
 use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
-use super::heap::{self, Heap, Watched};
+use super::heap::{self, Heap, MustFree, Watched};
 use super::memory::Unseen;
 use super::objects::Table;
 use super::panics::{self, Message};
@@ -67,8 +67,8 @@ pub(crate) struct Settings {
     pub(crate) patience: Option<Duration>,
     /// Where the model begins.
     pub(crate) site: Site,
-    /// Whether blocks with objects in them must be freed by the end of an execution.
-    pub(crate) check_leaks: bool,
+    /// Which blocks must be freed by the end of an execution.
+    pub(crate) must_free: MustFree,
     /// The block whose allocation and frees are of interest.
     pub(crate) watch: Option<Block>,
     /// Frees that are known to be in order.
@@ -112,7 +112,7 @@ pub(crate) fn explore(
     let Settings {
         patience,
         site,
-        check_leaks,
+        must_free,
         watch,
         unseen,
     } = settings;
@@ -206,10 +206,12 @@ pub(crate) fn explore(
             }
             tear_down(&runtime, &mut stacks, failed, &mut panicked);
             // A static that leads to blocks would have kept them.
-            let kept = !check_leaks || runtime.leads_somewhere();
+            let kept = runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere();
             put_back_statics(&runtime);
             let end = match end {
-                End::Complete => runtime.fault().or_else(|| leaked(&runtime, kept)),
+                End::Complete => runtime
+                    .fault()
+                    .or_else(|| leaked(&runtime, must_free, kept)),
                 _ => None,
             }
             .unwrap_or(end);
@@ -261,18 +263,19 @@ fn put_back_statics(runtime: &Runtime) {
 }
 
 /// What a complete execution has not given back; blocks do not count if they may be `kept`.
-fn leaked(runtime: &Runtime, kept: bool) -> Option<End> {
+fn leaked(runtime: &Runtime, must_free: MustFree, kept: bool) -> Option<End> {
     if runtime.tracked.borrow().is_empty() && (kept || runtime.heap.is_empty()) {
         return None;
     }
     let tracked = runtime.tracked.take();
     let blocks = match kept {
         true => Vec::new(),
-        false => runtime.heap.live_and_found(),
+        false => runtime.heap.left(must_free),
     };
     let leaked = Leaked {
         values: tracked.into_iter().map(|(_, site)| site).collect(),
         blocks: blocks.iter().map(heap::Block::name).collect(),
+        owed: blocks.iter().any(|block| block.owed),
     };
     let nothing = leaked.values.is_empty() && leaked.blocks.is_empty();
     (!nothing).then_some(End::Leaked(leaked))

@@ -238,7 +238,11 @@ pub(super) fn leaked(
     leaked: &Leaked,
     when: &str,
 ) {
-    let Leaked { values, blocks } = leaked;
+    let Leaked {
+        values,
+        blocks,
+        owed,
+    } = leaked;
     if !values.is_empty() {
         let places: Vec<String> = values.iter().map(|&site| place(site)).collect();
         let _ = writeln!(
@@ -274,9 +278,13 @@ pub(super) fn leaked(
         let size = bytes(one.size);
         let _ = writeln!(out, "  {what}{size}, allocated by {by} {at}{inside}");
     }
+    let for_all = match owed {
+        true => "",
+        false => ", or `Builder::check_leaks = false` for the test",
+    };
     let _ = writeln!(
         out,
-        "  what is meant to stay: `dpor::alloc::may_leak(&value)`, or `Builder::check_leaks = false` for the test"
+        "  what is meant to stay: `dpor::alloc::may_leak(&value)`{for_all}"
     );
 }
 

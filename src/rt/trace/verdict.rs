@@ -211,8 +211,10 @@ pub(crate) struct BadMemory {
 pub(crate) struct Leaked {
     /// Where tracked values were made.
     pub(crate) values: Vec<Site>,
-    /// Blocks with objects in them.
+    /// Blocks that had to be freed.
     pub(crate) blocks: Vec<Block>,
+    /// Whether one of them had to be whatever `Builder::check_leaks` says.
+    pub(crate) owed: bool,
 }
 
 /// An atomic write and the read that saw it, which would have ordered a race's accesses had both been

@@ -11,6 +11,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize, fence};
 
+use crate::alloc::track_block;
 use crate::rt::{self, Answer, OpKind, Outcome, Target};
 
 /// What stands in front of the value.
@@ -57,6 +58,7 @@ pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: boo
     if start.is_null() {
         handle_alloc_error(block);
     }
+    track_block(start.addr());
     // SAFETY: the offset is at least the size of a header and at most that of the block, and
     // `block_for` says why the header is aligned.
     unsafe {

@@ -38,6 +38,8 @@ pub(crate) struct Block {
     pub(crate) nth: u32,
     /// Whether somebody asked for it, and may have put something about it into a table.
     pub(crate) found: bool,
+    /// Whether it must be freed before the execution ends, whether it was found or not.
+    pub(crate) owed: bool,
     /// Whether it may stay allocated when the execution ends.
     pub(crate) forgiven: bool,
     /// Who freed it, and how many events that thread had performed; nobody while it is alive.
@@ -56,6 +58,7 @@ impl Block {
             events,
             nth,
             found: false,
+            owed: false,
             forgiven: false,
             freed: None,
             shelf: NOWHERE,
@@ -147,6 +150,7 @@ const EMPTY: Slot = Slot {
         events: 0,
         nth: 0,
         found: false,
+        owed: false,
         forgiven: false,
         freed: None,
         shelf: NOWHERE,
@@ -246,6 +250,7 @@ impl Blocks {
         (block.thread, block.events) = by;
         block.nth = nth;
         block.found = false;
+        block.owed = false;
         block.forgiven = false;
         block.freed = None;
         self.serial += 1;
@@ -408,6 +413,13 @@ impl Blocks {
     /// Whether a live block contains `address`. Marks nothing.
     pub(super) fn contain(&self, address: usize) -> bool {
         self.position(address, true).is_some()
+    }
+
+    /// Marks the newest block that contains `address` as one that must be freed.
+    pub(super) fn owe(&mut self, address: usize) {
+        if let Some(at) = self.position(address, true) {
+            self.slots[at].block.owed = true;
+        }
     }
 
     /// Marks the newest block that contains `address` as one that may stay.

@@ -132,3 +132,24 @@ fn a_block_from_stock_is_found_in_its_slot_and_hidden_by_a_newer_one() {
         assert!(!is_still(0x1004), "gone");
     }
 }
+
+#[test]
+fn a_block_is_owed_in_its_own_execution_only() {
+    let heap = Heap::new();
+    let small = layout(16, 8);
+    let left = |must_free| heap.left(must_free).len();
+    assert!(heap.owes_nothing(MustFree::Owed) && !heap.owes_nothing(MustFree::Found));
+    heap.owe(get(&heap, 0x1000, small, 1) + 8);
+    assert!(!heap.owes_nothing(MustFree::Owed));
+    assert_eq!((left(MustFree::Owed), left(MustFree::Found)), (1, 1));
+    heap.forgive(0x1000);
+    assert_eq!((left(MustFree::Owed), left(MustFree::Found)), (0, 0));
+    put_back(&heap, 0x1000, small);
+
+    heap.reset();
+    assert!(heap.owes_nothing(MustFree::Owed));
+    assert_eq!(get(&heap, 0x2000, small, 1), 0x1000, "the same memory");
+    assert_eq!((left(MustFree::Owed), left(MustFree::Found)), (0, 0));
+    assert!(heap.find(0x1000).is_some());
+    assert_eq!((left(MustFree::Owed), left(MustFree::Found)), (0, 1));
+}
