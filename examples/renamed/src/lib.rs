@@ -12,7 +12,7 @@ mod sync {
 mod sync {
     pub use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Std's cell with the closures of loom's.
+    /// Std's cell with what loom's has.
     #[derive(Debug)]
     pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -21,8 +21,23 @@ mod sync {
             UnsafeCell(std::cell::UnsafeCell::new(value))
         }
 
-        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-            f(self.0.get())
+        pub fn get_mut(&self) -> MutPtr<T> {
+            MutPtr(self.0.get())
+        }
+    }
+
+    /// Loom's pointer to what is in a cell.
+    #[derive(Debug)]
+    pub struct MutPtr<T>(*mut T);
+
+    impl<T> MutPtr<T> {
+        /// # Safety
+        ///
+        /// Nobody else uses the cell meanwhile.
+        #[allow(clippy::mut_from_ref)]
+        pub unsafe fn deref(&self) -> &mut T {
+            // SAFETY: the caller's contract.
+            unsafe { &mut *self.0 }
         }
     }
 }
@@ -71,8 +86,7 @@ impl<T> Mailbox<T> {
             return Err(letter);
         }
         // SAFETY: the state is `BUSY`, by this thread.
-        self.letter
-            .with_mut(|place| unsafe { *place = Some(letter) });
+        unsafe { *self.letter.get_mut().deref() = Some(letter) };
         self.state.store(FULL, Ordering::Release);
         Ok(())
     }
@@ -83,7 +97,7 @@ impl<T> Mailbox<T> {
             return None;
         }
         // SAFETY: the state is `BUSY`, by this thread.
-        let letter = self.letter.with_mut(|place| unsafe { (*place).take() });
+        let letter = unsafe { self.letter.get_mut().deref().take() };
         self.state.store(EMPTY, Ordering::Release);
         letter
     }

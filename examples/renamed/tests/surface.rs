@@ -2,6 +2,7 @@
 #![cfg(loom)]
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use loom::cell::{Cell, UnsafeCell};
 use loom::model::Builder;
@@ -27,8 +28,25 @@ fn a_builder_has_its_limits() {
         number.fetch_add(1, Ordering::AcqRel);
         other.join().unwrap();
         assert_eq!(number.load(Ordering::Acquire), 2);
-    });
+    })
+}
+
+#[test]
+fn a_thread_is_given_what_is_not_send() {
     assert!(loom::MAX_THREADS > 1);
+    loom::model(|| {
+        let list = Rc::new(RefCell::new(vec![1]));
+        let theirs = list.clone();
+        let other = thread::spawn(move || theirs.borrow_mut().push(2));
+        other.join().unwrap();
+        assert_eq!(*list.borrow(), [1, 2]);
+    });
+}
+
+#[test]
+#[should_panic(expected = "outside of a model")]
+fn a_thread_outside_of_a_model_is_refused() {
+    thread::spawn(|| ());
 }
 
 /// A number that is handed over.
@@ -77,12 +95,12 @@ fn guards_of_cells_last_as_long_as_their_values() {
     loom::model(|| {
         let cell = UnsafeCell::new([1, 2]);
         {
-            let pointer = cell.write();
+            let pointer = cell.get_mut();
             // SAFETY: nobody else uses the cell.
             unsafe { pointer.deref()[0] = 3 };
         }
         // SAFETY: as above.
-        assert_eq!(cell.read().with(|value| unsafe { (*value)[0] }), 3);
+        assert_eq!(cell.get().with(|value| unsafe { (*value)[0] }), 3);
         let small = Cell::new(1);
         small.set(small.get() + 1);
         assert_eq!(small.replace(7), 2);
@@ -174,6 +192,20 @@ fn a_tracked_value_is_dropped_or_taken() {
 #[should_panic(expected = "was not dropped")]
 fn a_tracked_value_that_is_forgotten_is_found() {
     loom::model(|| std::mem::forget(loom::alloc::Track::new(1)));
+}
+
+#[test]
+#[should_panic(expected = "leak: a block of the model")]
+fn an_arc_that_is_forgotten_is_found() {
+    loom::model(|| std::mem::forget(Arc::new(1)));
+}
+
+#[test]
+fn a_box_that_is_forgotten_is_not() {
+    loom::model(|| {
+        let flag = Box::leak(Box::new(AtomicBool::new(false)));
+        flag.store(true, Ordering::Release);
+    });
 }
 
 #[test]
