@@ -680,6 +680,46 @@ fn an_access_lasts_until_its_closure_returns() {
             other.join().unwrap();
         },
     );
+    // A guard has its pointer as a field, and gives the lock up before its fields are dropped.
+    let guarded = |use_it: fn(&dpor::cell::MutPtr<usize>, bool)| {
+        move || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                if theirs.1.load(Acquire) == 1 {
+                    theirs.0.set(1);
+                }
+            });
+            let pointer = shared.0.0.write();
+            use_it(&pointer, false);
+            shared.1.store(1, Release);
+            use_it(&pointer, true);
+            drop(pointer);
+            other.join().unwrap();
+        }
+    };
+    check(
+        "a pointer that is dropped behind",
+        "[intro.races] 21",
+        false,
+        guarded(|pointer, behind| {
+            if !behind {
+                // SAFETY: the detector sees what is done with it.
+                unsafe { *pointer.deref() = 2 };
+            }
+        }),
+    );
+    check(
+        "a pointer that is used behind",
+        "[intro.races] 21",
+        true,
+        guarded(|pointer, behind| {
+            if behind {
+                // SAFETY: as above.
+                unsafe { *pointer.deref() = 2 };
+            }
+        }),
+    );
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl<T: ?Sized> UnsafeCell<T> {
     #[track_caller]
     pub fn read(&self) -> ConstPtr<T> {
         ConstPtr {
-            _access: self.access(false),
+            access: self.access(false).map(Accessing::of_pointer),
             pointer: self.0.get().cast_const(),
         }
     }
@@ -92,7 +92,7 @@ impl<T: ?Sized> UnsafeCell<T> {
     #[track_caller]
     pub fn write(&self) -> MutPtr<T> {
         MutPtr {
-            _access: self.access(true),
+            access: self.access(true).map(Accessing::of_pointer),
             pointer: self.0.get(),
         }
     }
@@ -188,17 +188,19 @@ impl<T: ?Sized> fmt::Debug for UnsafeCell<T> {
     }
 }
 
-/// A read access that lasts as long as this value.
+/// A read access that begins where this value is made. While it lives, no other thread may write; it counts as a
+/// use where it is made and where it is asked for the value, so a guard may unlock before it drops this.
 #[derive(Debug)]
 pub struct ConstPtr<T: ?Sized> {
-    _access: Option<Accessing>,
+    access: Option<Accessing>,
     pointer: *const T,
 }
 
-/// A write access that lasts as long as this value.
+/// A write access that begins where this value is made. While it lives, no other thread may read or write; it counts as a
+/// use where it is made and where it is asked for the value, so a guard may unlock before it drops this.
 #[derive(Debug)]
 pub struct MutPtr<T: ?Sized> {
-    _access: Option<Accessing>,
+    access: Option<Accessing>,
     pointer: *mut T,
 }
 
@@ -209,6 +211,7 @@ impl<T: ?Sized> ConstPtr<T> {
     ///
     /// As dereferencing a raw pointer: the cell must be alive, and nobody may write to it meanwhile.
     pub unsafe fn deref(&self) -> &T {
+        self.use_it();
         // SAFETY: the caller's contract.
         unsafe { &*self.pointer }
     }
@@ -218,7 +221,12 @@ impl<T: ?Sized> ConstPtr<T> {
     where
         F: FnOnce(*const T) -> R,
     {
+        self.use_it();
         f(self.pointer)
+    }
+
+    fn use_it(&self) {
+        self.access.as_ref().inspect(|access| access.go_on());
     }
 }
 
@@ -233,6 +241,7 @@ impl<T: ?Sized> MutPtr<T> {
         reason = "loom's signature; the pointer stands for an exclusive access"
     )]
     pub unsafe fn deref(&self) -> &mut T {
+        self.use_it();
         // SAFETY: the caller's contract.
         unsafe { &mut *self.pointer }
     }
@@ -242,6 +251,11 @@ impl<T: ?Sized> MutPtr<T> {
     where
         F: FnOnce(*mut T) -> R,
     {
+        self.use_it();
         f(self.pointer)
+    }
+
+    fn use_it(&self) {
+        self.access.as_ref().inspect(|access| access.go_on());
     }
 }

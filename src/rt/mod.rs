@@ -269,11 +269,27 @@ pub(crate) struct Accessing {
     address: usize,
     size: usize,
     site: trace::Site,
+    /// Whether the memory may be used for as long as this lives. If not, it is used now and where the access
+    /// [goes on](Accessing::go_on), but no other thread may come to it meanwhile.
+    lasts: bool,
+}
+
+impl Accessing {
+    /// The access of a pointer that is only used where it is asked for.
+    pub(crate) fn of_pointer(mut self) -> Accessing {
+        self.lasts = false;
+        self
+    }
+
+    /// The memory is used now, too.
+    pub(crate) fn go_on(&self) {
+        context::continue_access((self.address, self.size), self.site);
+    }
 }
 
 impl Drop for Accessing {
     fn drop(&mut self) {
-        context::end_access((self.address, self.size), self.site);
+        context::end_access((self.address, self.size), self.site, self.lasts);
     }
 }
 
@@ -305,6 +321,7 @@ pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
         address,
         size,
         site,
+        lasts: true,
     })
 }
 
@@ -317,6 +334,7 @@ pub(crate) fn access_shim(target: Target, size: usize, write: bool) -> Option<Ac
         address: target.address,
         size,
         site,
+        lasts: true,
     })
 }
 

@@ -280,12 +280,21 @@ fn plainly(write: bool) -> Effect {
     }
 }
 
-/// Ends an access to the plain memory at this address, of this size.
-pub(crate) fn end_access(memory: (usize, usize), site: Site) {
+/// An access to the plain memory at this address, of this size, goes on.
+pub(crate) fn continue_access(memory: (usize, usize), site: Site) {
     // Where no model runs, nothing was begun.
     let _ = with(|runtime| {
         let me = runtime.current.get();
-        runtime.inner.borrow_mut().races.end(memory, me, site);
+        runtime.inner.borrow_mut().races.go_on(memory, me, site);
+    });
+}
+
+/// Ends an access to the plain memory at this address, of this size, up to which that may have been used.
+pub(crate) fn end_access(memory: (usize, usize), site: Site, used: bool) {
+    // As above.
+    let _ = with(|runtime| {
+        let me = runtime.current.get();
+        runtime.inner.borrow_mut().races.end(memory, me, site, used);
     });
 }
 

@@ -229,17 +229,35 @@ impl Detector {
         Ok(())
     }
 
-    /// Ends the access to this cell that `thread` began last at `site`.
-    pub(crate) fn end(&mut self, memory: (usize, usize), thread: ThreadId, site: Site) {
+    /// The access to this cell that `thread` began last at `site` goes on.
+    pub(crate) fn go_on(&mut self, memory: (usize, usize), thread: ThreadId, site: Site) {
         let time = self.knowledge.of(thread).get(thread);
-        let Some(cell) = self.cells.get_mut(&memory) else {
-            return;
-        };
-        let mine = |epoch: &Epoch| epoch.access.thread == thread && epoch.access.site == site;
-        if let Some(at) = cell.open.iter().rposition(mine) {
-            let Epoch { access, .. } = cell.open.remove(at);
+        if let Some((cell, at)) = self.open(memory, thread, site) {
+            let access = cell.open[at].access;
             cell.note(Epoch { access, time });
         }
+    }
+
+    /// Ends that access, up to which it may or may not have used the cell.
+    pub(crate) fn end(&mut self, memory: (usize, usize), thread: ThreadId, site: Site, used: bool) {
+        if used {
+            self.go_on(memory, thread, site);
+        }
+        if let Some((cell, at)) = self.open(memory, thread, site) {
+            cell.open.remove(at);
+        }
+    }
+
+    fn open(
+        &mut self,
+        memory: (usize, usize),
+        thread: ThreadId,
+        site: Site,
+    ) -> Option<(&mut Cell, usize)> {
+        let cell = self.cells.get_mut(&memory)?;
+        let mine = |epoch: &Epoch| epoch.access.thread == thread && epoch.access.site == site;
+        let at = cell.open.iter().rposition(mine)?;
+        Some((cell, at))
     }
 }
 

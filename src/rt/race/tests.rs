@@ -83,7 +83,7 @@ fn races(events: &[Event]) -> bool {
     let cell = (64, 8);
     let first = access(P, Effect::Write);
     detector.begin(cell, None, None, first).expect("the first");
-    detector.end(cell, P, first.site);
+    detector.end(cell, P, first.site, true);
     for event in events {
         detector
             .observe(event, &names())
@@ -218,7 +218,7 @@ fn what_a_thread_does_after_it_told_is_not_known() {
     detector
         .begin((64, 8), None, None, first)
         .expect("the first");
-    detector.end((64, 8), P, first.site);
+    detector.end((64, 8), P, first.site, true);
     observed(detector.observe(&load(Q, Acquire), &names()));
     let second = access(Q, Effect::Write);
     assert!(detector.begin((64, 8), None, None, second).is_err());
