@@ -161,38 +161,45 @@ fn a_block_that_is_freed_while_another_thread_may_use_it_is_still_a_race() {
     );
 }
 
+/// A thread uses a block, and says so to main in a way that is not seen. Main frees it, maybe after a use of its own, if
+/// that is so, or in any case.
+fn told_in_std(uses_it: bool, whenever: bool) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let owned = Box::leak(Box::new(AtomicUsize::new(0)));
+        let at = ptr::from_mut(owned).expose_provenance();
+        let over = StdArc::new(AtomicBool::new(false));
+        let theirs = over.clone();
+        thread::spawn(move || {
+            // SAFETY: `over` says when it is freed.
+            unsafe { &*ptr::with_exposed_provenance::<AtomicUsize>(at) }.load(Relaxed);
+            theirs.store(true, Release);
+        });
+        AtomicUsize::new(0).store(0, Relaxed);
+        if whenever || over.load(Acquire) {
+            if uses_it {
+                owned.store(1, Relaxed);
+            }
+            // SAFETY: the other thread has used it for the last time.
+            drop(unsafe { Box::from_raw(owned) });
+        }
+    }
+}
+
 #[test]
 fn what_an_atomic_of_std_orders_is_no_race() {
-    let body = |seen_by_both: fn(&AtomicBool) -> bool| {
-        move || {
-            let owned = Box::leak(Box::new(AtomicUsize::new(0)));
-            let at = ptr::from_mut(owned).expose_provenance();
-            let over = StdArc::new(AtomicBool::new(false));
-            let theirs = over.clone();
-            thread::spawn(move || {
-                // SAFETY: `over` says when it is freed.
-                unsafe { &*ptr::with_exposed_provenance::<AtomicUsize>(at) }.store(1, Relaxed);
-                theirs.store(true, Release);
-            });
-            dpor::thread::yield_now();
-            AtomicUsize::new(0).store(0, Relaxed);
-            if seen_by_both(&over) {
-                // SAFETY: the other thread has used it for the last time.
-                drop(unsafe { Box::from_raw(ptr::with_exposed_provenance_mut::<AtomicUsize>(at)) });
-            }
-        }
-    };
     let mut builder = Builder::new();
     builder.check_leaks = false;
-    builder.check(body(|over| over.load(Acquire)));
-    let failure = builder
-        .explore(body(|_| true))
-        .expect_err("a free too early");
-    assert!(
-        matches!(
-            failure.kind(),
-            FailureKind::DataRace | FailureKind::UseAfterFree
-        ),
-        "{failure}"
-    );
+    for uses_it in [false, true] {
+        let report = builder.check(told_in_std(uses_it, false));
+        assert!(report.complete);
+        let failure = builder.explore(told_in_std(uses_it, true));
+        let failure = failure.expect_err("a free too early");
+        assert!(
+            matches!(
+                failure.kind(),
+                FailureKind::DataRace | FailureKind::UseAfterFree
+            ),
+            "{failure}"
+        );
+    }
 }

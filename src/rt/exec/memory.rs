@@ -369,7 +369,11 @@ impl Inner {
         {
             return None;
         }
-        Some(self.explained(race))
+        let race = self.explained(race);
+        // What came before in each order of these events, and not by an operation that is too weak, is free to come later
+        // in another execution, where it is found out whether it does.
+        let comes_before = race.weak.is_none() && self.driver.comes_before(&race.first, thread);
+        (!comes_before).then_some(race)
     }
 }
 

@@ -25,7 +25,7 @@ use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{Outcome, Step};
-use crate::rt::trace::verdict::{Blocked, End, Pruned};
+use crate::rt::trace::verdict::{Access, Blocked, End, Pruned};
 use crate::rt::trace::{Event, Site, Trace};
 
 use super::checkpoint::{self, Progress, Statics};
@@ -385,6 +385,15 @@ impl Driver {
             },
             _ => end,
         }
+    }
+
+    /// Whether this access of another thread was made before the last event of `thread`, in whatever order the events of
+    /// this trace come.
+    pub(crate) fn comes_before(&mut self, access: &Access, thread: ThreadId) -> bool {
+        self.measure();
+        let mine = |event: &Event| event.thread == thread;
+        let last = self.executed().iter().rposition(mine);
+        last.is_some_and(|at| (self.clocks).knows(at as u32, access.thread, access.after))
     }
 
     /// Gives a clock to every event.

@@ -186,7 +186,9 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 out,
                 "too many events: an execution has more than {limit}{place} {when}\n  raise \
                  `Builder::max_branches` (DPOR_MAX_BRANCHES), or give the loop a \
-                 `dpor::hint::spin_loop()`"
+                 `dpor::hint::spin_loop()`\n  \
+                 (which waits where a round leaves all atomics as they were; a loop that gets on in each round \
+                 needs a last one)"
             );
         }
         End::TooManyThreads { limit } => {
