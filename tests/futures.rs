@@ -9,7 +9,7 @@ use std::task::Poll;
 use dpor::future::{AtomicWaker, block_on, spawn};
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Notify};
-use dpor::{Builder, FailureKind, thread};
+use dpor::{Builder, FailureKind, hint, thread};
 
 /// A flag that a task waits for.
 #[derive(Default)]
@@ -127,4 +127,51 @@ fn outside_of_a_model_futures_run_on_real_threads() {
     other.join().unwrap();
     let task = spawn(async { 5 });
     assert_eq!(task.join().unwrap(), 5);
+}
+
+/// Waits for the flag as `wait` does, with another thread that sets it or does not.
+fn ask_again(
+    set: bool,
+    wait: impl Fn(&AtomicBool) + Send + Sync + 'static,
+) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let flag = Arc::new(AtomicBool::new(false));
+        let theirs = flag.clone();
+        let other = thread::spawn(move || theirs.store(set, SeqCst));
+        wait(&flag);
+        other.join().unwrap();
+    }
+}
+
+/// A task that wakes itself to be asked again.
+fn wakes_itself(flag: &AtomicBool) {
+    block_on(poll_fn(|context| {
+        if flag.load(SeqCst) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        hint::spin_loop();
+        Poll::Pending
+    }));
+}
+
+/// The same by hand.
+fn unparks_itself(flag: &AtomicBool) {
+    while !flag.load(SeqCst) {
+        thread::current().unpark();
+        hint::spin_loop();
+        thread::park();
+    }
+}
+
+#[test]
+fn who_wakes_itself_to_look_again_waits_for_a_change() {
+    for wait in [wakes_itself, unparks_itself] {
+        // As a thread that spins: the flag is set before the first, second, third look, or while it waits.
+        let report = Builder::new().check(ask_again(true, wait));
+        assert_eq!(report.executions, 4);
+        let failure = Builder::new().explore(ask_again(false, wait));
+        let failure = failure.expect_err("nobody sets the flag");
+        assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    }
 }

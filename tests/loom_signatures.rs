@@ -71,6 +71,8 @@ fn hand_over(at_once: bool, late: bool) -> impl Fn() + Send + Sync + 'static {
             unsafe { *number.as_ref().unwrap().deref() = 5 };
             number = number.filter(|_| late);
             theirs.ready.store(true, Ordering::Release);
+            // Here others have their turn.
+            theirs.ready.load(Ordering::Relaxed);
             drop(number);
         });
         if at_once || shared.ready.load(Ordering::Acquire) {

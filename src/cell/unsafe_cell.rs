@@ -188,16 +188,16 @@ impl<T: ?Sized> fmt::Debug for UnsafeCell<T> {
     }
 }
 
-/// A read access that begins where this value is made. While it lives, no other thread may write; it counts as a
-/// use where it is made and where it is asked for the value, so a guard may unlock before it drops this.
+/// A read access that begins where this value is made, and lasts up to the last operation that its thread makes before it is
+/// dropped: so a guard may unlock, and then drop this.
 #[derive(Debug)]
 pub struct ConstPtr<T: ?Sized> {
     access: Option<Accessing>,
     pointer: *const T,
 }
 
-/// A write access that begins where this value is made. While it lives, no other thread may read or write; it counts as a
-/// use where it is made and where it is asked for the value, so a guard may unlock before it drops this.
+/// A write access that begins where this value is made, and lasts up to the last operation that its thread makes before it is
+/// dropped: so a guard may unlock, and then drop this.
 #[derive(Debug)]
 pub struct MutPtr<T: ?Sized> {
     access: Option<Accessing>,

@@ -269,13 +269,14 @@ pub(crate) struct Accessing {
     address: usize,
     size: usize,
     site: trace::Site,
-    /// Whether the memory may be used for as long as this lives. If not, it is used now and where the access
-    /// [goes on](Accessing::go_on), but no other thread may come to it meanwhile.
+    /// Whether the memory may be used up to the end of this. If not, then up to the last event before that, and where
+    /// the access [goes on](Accessing::go_on).
     lasts: bool,
 }
 
 impl Accessing {
-    /// The access of a pointer that is only used where it is asked for.
+    /// The access of a pointer. A guard that has it as a field makes its last event, the unlock, and drops it then: it
+    /// has not used it in between.
     pub(crate) fn of_pointer(mut self) -> Accessing {
         self.lasts = false;
         self

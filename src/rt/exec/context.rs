@@ -289,12 +289,17 @@ pub(crate) fn continue_access(memory: (usize, usize), site: Site) {
     });
 }
 
-/// Ends an access to the plain memory at this address, of this size, up to which that may have been used.
-pub(crate) fn end_access(memory: (usize, usize), site: Site, used: bool) {
+/// Ends an access to the plain memory at this address, of this size, which has lasted up to now, or up to the last event of
+/// its thread.
+pub(crate) fn end_access(memory: (usize, usize), site: Site, up_to_now: bool) {
     // As above.
     let _ = with(|runtime| {
         let me = runtime.current.get();
-        runtime.inner.borrow_mut().races.end(memory, me, site, used);
+        runtime
+            .inner
+            .borrow_mut()
+            .races
+            .end(memory, me, site, up_to_now);
     });
 }
 

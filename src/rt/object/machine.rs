@@ -85,6 +85,8 @@ struct Thread {
     events: u32,
     children: u32,
     spin: SpinLog,
+    /// The token that it has made available last, unless it has parked since then.
+    unparked: Option<ObjectId>,
     released: Option<u32>,
     let_go_in_a_row: u32,
     /// How often in a row a wait at this place has timed out.
@@ -120,6 +122,7 @@ impl Thread {
             events: 0,
             children: 0,
             spin: SpinLog::default(),
+            unparked: None,
             released: None,
             let_go_in_a_row: 0,
             timeouts: (None, 0),
@@ -189,6 +192,7 @@ impl Machine {
         entry.wakeups = 0;
         entry.joined = false;
         entry.spin.reset();
+        entry.unparked = None;
         self.live.push(thread);
         self.unjoined += 1;
     }

@@ -233,18 +233,24 @@ impl Detector {
     pub(crate) fn go_on(&mut self, memory: (usize, usize), thread: ThreadId, site: Site) {
         let time = self.knowledge.of(thread).get(thread);
         if let Some((cell, at)) = self.open(memory, thread, site) {
-            let access = cell.open[at].access;
-            cell.note(Epoch { access, time });
+            cell.open[at].time = time;
+            cell.note(cell.open[at]);
         }
     }
 
-    /// Ends that access, up to which it may or may not have used the cell.
-    pub(crate) fn end(&mut self, memory: (usize, usize), thread: ThreadId, site: Site, used: bool) {
-        if used {
-            self.go_on(memory, thread, site);
-        }
+    /// Ends that access, which has lasted up to now, or else at least up to the last event of its thread.
+    pub(crate) fn end(
+        &mut self,
+        memory: (usize, usize),
+        thread: ThreadId,
+        site: Site,
+        up_to_now: bool,
+    ) {
+        let now = self.knowledge.of(thread).get(thread);
         if let Some((cell, at)) = self.open(memory, thread, site) {
-            cell.open.remove(at);
+            let Epoch { access, time } = cell.open.remove(at);
+            let time = time.max(now - u32::from(!up_to_now && now > 0));
+            cell.note(Epoch { access, time });
         }
     }
 

@@ -324,11 +324,16 @@ impl Machine {
                 let before = *available;
                 let (after, outcome) = token_apply(before, kind);
                 *available = after;
-                // An unpark is neither a change nor a look, because it commutes with others.
+                // An unpark is neither a change nor a look, because it commutes with others. Nor is a park after one
+                // of the thread's own, as of a task that wakes itself to be asked again.
+                let entry = &mut self.threads[thread.index()];
                 if matches!(kind, OpKind::Park) {
-                    let entry = &mut self.threads[thread.index()];
-                    entry.spin.change();
-                    entry.let_go_in_a_row = 0;
+                    if entry.unparked.take() != Some(operation.object) {
+                        entry.spin.change();
+                        entry.let_go_in_a_row = 0;
+                    }
+                } else {
+                    entry.unparked = Some(operation.object);
                 }
                 let class = classify(kind, outcome, Nature::Plain);
                 Executed::plainly(outcome, label(class), Some(before as u64))
