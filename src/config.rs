@@ -285,7 +285,8 @@ impl Builder {
     }
 
     fn from(env: &Environment<'_>) -> Result<Builder, String> {
-        let log = env.log("DPOR_LOG")?;
+        let either = |name| env.either(name);
+        let log = env.log(either("DPOR_LOG"))?;
         let seconds = |number: u64| (number > 0).then(|| Duration::from_secs(number));
         Ok(Builder {
             algorithm: env.one_of("DPOR_ALGORITHM", &ALGORITHMS)?,
@@ -293,26 +294,28 @@ impl Builder {
             max_threads: env
                 .size("DPOR_MAX_THREADS", "threads")?
                 .unwrap_or(usize::MAX),
-            max_branches: env.size("DPOR_MAX_BRANCHES", "events")?.unwrap_or(100_000),
-            max_permutations: env.size("DPOR_MAX_PERMUTATIONS", "executions")?,
+            max_branches: env
+                .size(either("DPOR_MAX_BRANCHES"), "events")?
+                .unwrap_or(100_000),
+            max_permutations: env.size(either("DPOR_MAX_PERMUTATIONS"), "executions")?,
             max_duration: env
-                .number("DPOR_MAX_DURATION", "seconds")?
+                .number(either("DPOR_MAX_DURATION"), "seconds")?
                 .map(Duration::from_secs),
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
-            preemption_bound: env.size("DPOR_MAX_PREEMPTIONS", "preemptions")?,
+            preemption_bound: env.size(either("DPOR_MAX_PREEMPTIONS"), "preemptions")?,
             switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
             delay_bound: env.size("DPOR_MAX_DELAYS", "delays")?,
             max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
-            checkpoint_file: env.text("DPOR_CHECKPOINT_FILE")?.map(PathBuf::from),
+            checkpoint_file: env.text(either("DPOR_CHECKPOINT_FILE"))?.map(PathBuf::from),
             checkpoint_interval: env
-                .size("DPOR_CHECKPOINT_INTERVAL", "executions")?
+                .size(either("DPOR_CHECKPOINT_INTERVAL"), "executions")?
                 .unwrap_or(20_000),
             report_dir: env.directory("DPOR_REPORT_DIR")?,
             trace: env.executions("DPOR_TRACE")?,
             progress: env.switch("DPOR_PROGRESS")?,
             log: log == Some(Ok(true)),
             log_filter: log.and_then(Result::err),
-            location: env.switch("DPOR_LOCATION")?.unwrap_or(true),
+            location: env.switch(either("DPOR_LOCATION"))?.unwrap_or(true),
             expect_explicit_explore: false,
             iterations: env.number("DPOR_ITERATIONS", "executions")?.unwrap_or(1000),
             seed: env.parse("DPOR_SEED", "a number below 2^64")?,
@@ -386,6 +389,18 @@ fn variable(name: &str) -> Result<Option<String>, String> {
     }
 }
 
+/// The variables that loom has, too.
+const OF_LOOM: [(&str, &str); 8] = [
+    ("DPOR_MAX_BRANCHES", "LOOM_MAX_BRANCHES"),
+    ("DPOR_MAX_PERMUTATIONS", "LOOM_MAX_PERMUTATIONS"),
+    ("DPOR_MAX_DURATION", "LOOM_MAX_DURATION"),
+    ("DPOR_MAX_PREEMPTIONS", "LOOM_MAX_PREEMPTIONS"),
+    ("DPOR_CHECKPOINT_FILE", "LOOM_CHECKPOINT_FILE"),
+    ("DPOR_CHECKPOINT_INTERVAL", "LOOM_CHECKPOINT_INTERVAL"),
+    ("DPOR_LOG", "LOOM_LOG"),
+    ("DPOR_LOCATION", "LOOM_LOCATION"),
+];
+
 /// Where variables are looked up.
 struct Environment<'a> {
     get: &'a dyn Fn(&str) -> Result<Option<String>, String>,
@@ -394,6 +409,16 @@ struct Environment<'a> {
 impl Environment<'_> {
     fn text(&self, name: &str) -> Result<Option<String>, String> {
         (self.get)(name)
+    }
+
+    /// The name of the variable that is set: loom's where its users' scripts set it, and ours is not set.
+    fn either(&self, name: &'static str) -> &'static str {
+        let is_set = |name| !matches!(self.text(name), Ok(None));
+        let of_loom = OF_LOOM.iter().find(|(ours, _)| LOOM && *ours == name);
+        match of_loom {
+            Some(&(_, theirs)) if !is_set(name) && is_set(theirs) => theirs,
+            _ => name,
+        }
     }
 
     fn parse<T: std::str::FromStr>(
@@ -490,6 +515,15 @@ mod tests {
     fn with(name: &str, value: &str) -> Result<Builder, String> {
         let get = |asked: &str| Ok((asked == name).then(|| value.to_owned()));
         Builder::from(&Environment { get: &get })
+    }
+
+    #[test]
+    fn variables_of_loom_s_count_with_its_signatures() {
+        let builder = with("LOOM_MAX_PREEMPTIONS", "2").unwrap();
+        assert_eq!(builder.preemption_bound, LOOM.then_some(2));
+        let error = with("LOOM_MAX_PREEMPTIONS", "two").err();
+        let expected = "LOOM_MAX_PREEMPTIONS=`two`: expected a number of preemptions";
+        assert_eq!(error.as_deref(), LOOM.then_some(expected));
     }
 
     #[test]
