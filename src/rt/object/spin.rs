@@ -11,7 +11,7 @@
 //!
 //! A loop with a hint may also take something and put it back, like one that tries a lock of its own making and finds nothing
 //! behind it. Its iteration is idle if everything that it has seen and changed is as it was before, and was so in the
-//! iteration before. Such a loop is told from its second hint on.
+//! iteration before. That is looked at from the second hint on that such a loop comes to.
 //!
 //! Hints that follow each other with nothing in between are one: a backoff makes more of them each time.
 //!
@@ -36,6 +36,8 @@ pub(crate) struct SpinLog {
     site: Option<Site>,
     idle: u32,
     round: Round,
+    /// Whether that is kept: an iteration has changed something, and has come back to its hint.
+    follows: bool,
     /// A loop without a hint: the read it comes back to, and how often it found the same.
     unhinted: Option<(Site, ObjectId, u64)>,
     repeats: u32,
@@ -108,6 +110,7 @@ impl SpinLog {
         self.site = None;
         self.idle = 0;
         self.round.reset();
+        self.follows = false;
         self.unhinted = None;
         self.repeats = 0;
         self.others = 0;
@@ -116,7 +119,7 @@ impl SpinLog {
     /// Notes that the thread has seen `value` in `object` without changing it.
     #[inline(always)]
     pub(crate) fn read(&mut self, object: ObjectId, value: u64) {
-        if self.site.is_some() {
+        if self.follows {
             self.round.touch(object, value, value);
         }
         // Most often it is the only location since the last change, and either the first look at it or not.
@@ -143,7 +146,7 @@ impl SpinLog {
     /// Notes that the thread has found one value in `object`, and left another.
     #[inline(always)]
     pub(crate) fn write(&mut self, object: ObjectId, found: u64, left: u64) {
-        if self.site.is_some() {
+        if self.follows {
             self.round.touch(object, found, left);
         }
         self.forget();
@@ -152,7 +155,7 @@ impl SpinLog {
     /// Notes that the thread has changed something that it cannot be seen to put back.
     #[inline]
     pub(crate) fn change(&mut self) {
-        self.round.lasting = true;
+        self.round.lasting = self.follows;
         self.forget();
     }
 
@@ -170,7 +173,11 @@ impl SpinLog {
         }
         let same_place = self.site == Some(site);
         let looks = !self.changed && self.reads == self.before;
-        let undoes = self.round.turn();
+        let undoes = self.follows && self.round.turn();
+        self.follows = same_place && self.changed;
+        if !self.follows {
+            self.round.reset();
+        }
         let idle = same_place && (looks || undoes);
         self.idle = if idle { self.idle + 1 } else { 0 };
         self.turn(site);
@@ -193,10 +200,10 @@ impl SpinLog {
         self.reads.len() < self.reads.capacity()
     }
 
-    /// Whether the same holds of what only matters once there was a hint.
+    /// Whether the same holds of what is kept of an iteration.
     #[inline]
     pub(crate) fn has_room_for_round(&self) -> bool {
-        self.site.is_none() || self.round.has_room()
+        !self.follows || self.round.has_room()
     }
 
     /// The thread is about to read `object`, which shows `value`, at `site`, without any hint
