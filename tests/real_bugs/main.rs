@@ -5,6 +5,7 @@
 //! executions can be derived by hand.
 
 mod broadcast;
+mod freed_channel;
 mod futex_wait;
 mod last_message;
 mod latch;
@@ -52,7 +53,7 @@ macro_rules! real {
 }
 
 /// All of them.
-const REAL: [Real; 14] = real! {
+const REAL: [Real; 15] = real! {
     "spin rwlock, 1 reader", spin_rwlock::one_reader, 2;
     "spin rwlock, 2 readers", spin_rwlock::two_readers, 2;
     "spin rwlock, both inside", spin_rwlock::both_inside, 3;
@@ -67,6 +68,7 @@ const REAL: [Real; 14] = real! {
     "channel, null pointer", list_channel::null_dereference, 1;
     "channel, double free", list_channel::double_free, 2;
     "lazy cell half filled", lazy_cell::buggy, 1;
+    "channel freed too early", freed_channel::buggy, 1;
 };
 
 /// Explores a buggy version: it fails in this way, and its schedule leads there again.
