@@ -195,7 +195,8 @@ pub(crate) fn explore(
                 end = End::Panicked { thread };
             }
             let message = runtime.message.take();
-            if !matches!(end, End::Complete | End::Pruned(_)) {
+            // Mostly the others have ended, and there is nothing left to keep from being unwound.
+            if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
                 let machine = runtime.inner.borrow().driver.machine.clone();
                 run_out(&runtime, &mut stacks);
                 runtime.inner.borrow_mut().driver.machine = machine;
