@@ -124,9 +124,16 @@ impl Body<'_> {
         if counts.get(race.first.thread.index()) >= Some(&without) {
             return false;
         }
-        let Some(order) = fewest_switches(trace, clocks, &counts) else {
+        let Some(mut order) = fewest_switches(trace, clocks, &counts) else {
             return false;
         };
+        // Behind the free comes the use, before anything else could keep its thread from it.
+        let used = past(trace, clocks, &[(race.first.thread, without)]);
+        order.extend((0..trace.len() as u32).filter(|&at| {
+            let event = trace.at(at);
+            let thread = event.thread.index();
+            (counts[thread]..used[thread]).contains(&event.index)
+        }));
         let schedule = schedule(&order, driver);
         let again = self.fails(Box::new(Replay::new(schedule)), 1, None);
         !again.is_some_and(|again| matches!(again.end, End::BadMemory(_)))

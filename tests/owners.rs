@@ -203,3 +203,30 @@ fn what_an_atomic_of_std_orders_is_no_race() {
         );
     }
 }
+
+#[test]
+fn who_frees_before_saying_so_is_found() {
+    let failure = Builder::new()
+        .explore(|| {
+            let stop = Arc::new(AtomicUsize::new(0));
+            let owned = Box::leak(Box::new(AtomicUsize::new(0)));
+            let at = ptr::from_mut(owned).expose_provenance();
+            let theirs = stop.clone();
+            thread::spawn(move || {
+                // SAFETY: none, which is what the test is about.
+                drop(unsafe { Box::from_raw(ptr::with_exposed_provenance_mut::<AtomicUsize>(at)) });
+                theirs.store(1, Release);
+            });
+            if stop.load(Acquire) == 0 {
+                owned.store(1, Relaxed);
+            }
+        })
+        .expect_err("a use behind the free");
+    assert!(
+        matches!(
+            failure.kind(),
+            FailureKind::DataRace | FailureKind::UseAfterFree
+        ),
+        "{failure}"
+    );
+}
