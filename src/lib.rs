@@ -55,6 +55,7 @@ mod checkpoint;
 mod config;
 pub mod future;
 pub mod hint;
+mod in_order;
 mod kept;
 pub mod lazy_static;
 pub mod model;

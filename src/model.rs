@@ -10,9 +10,9 @@ use crate::kept;
 use crate::progress::above;
 use crate::report_dir::ReportDir;
 use crate::rt::exec::heap::MustFree;
-use crate::rt::exec::memory::Unseen;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
+use crate::rt::exec::unseen::Unseen;
 use crate::rt::exec::{context, heap};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
@@ -307,10 +307,7 @@ impl Builder {
         let driver = loop {
             let log = watch.log.clone();
             let explored = log.listen(|| {
-                let running = Settings {
-                    unseen: unseen.clone(),
-                    ..self.running(site)
-                };
+                let running = self.running(site, &unseen);
                 explore(body.clone(), driver, &mut stacks, running, |between| {
                     watch.go_on(between)
                 })
@@ -397,8 +394,8 @@ impl Builder {
 }
 
 impl Builder {
-    /// How executions of these settings are run.
-    pub(crate) fn running(&self, site: Site) -> Settings {
+    /// How executions of these settings are run, where these frees are known to be in order.
+    pub(crate) fn running(&self, site: Site, unseen: &[Unseen]) -> Settings {
         Settings {
             patience: self.patience,
             site,
@@ -407,7 +404,7 @@ impl Builder {
                 false => MustFree::Owed,
             },
             watch: None,
-            unseen: Vec::new(),
+            unseen: unseen.to_vec(),
         }
     }
 }

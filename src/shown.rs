@@ -16,8 +16,8 @@ use crate::model::place;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::log::Log;
-use crate::rt::exec::memory::Unseen;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
+use crate::rt::exec::unseen::Unseen;
 use crate::rt::explore::Explorer;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::critical::candidates;
@@ -31,7 +31,7 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Outcome;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Block, DataRace, Effect, End, Pair};
+use crate::rt::trace::verdict::{Block, End, Pair};
 
 /// The most preemptions of the executions that are searched for a simpler one.
 const PREEMPTIONS_MAX: usize = 2;
@@ -100,54 +100,8 @@ impl Body<'_> {
         }
     }
 
-    /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
-    pub(crate) fn is_in_order(&mut self, found: &mut Found) -> Option<Unseen> {
-        let End::DataRace(race) = found.end.clone() else {
-            return None;
-        };
-        let free = Unseen::of(&race)?;
-        let is_in_order = self.never_comes_first(found, &race)
-            || self.watched(found).is_some_and(|block| Unseen::is(&block));
-        is_in_order.then_some(free)
-    }
-
-    /// Whether the free was tried without the use that it races with, and did not come about, or not before it. What is
-    /// unseen has ordered them then. Nothing is known if the free depends on that use.
-    fn never_comes_first(&mut self, found: &mut Found, race: &DataRace) -> bool {
-        let driver = &mut found.driver;
-        driver.measure();
-        let (trace, clocks) = (&driver.trace, &driver.clocks);
-        let counts = past(trace, clocks, &[(race.second.thread, race.second.after)]);
-        let event = matches!(race.first.effect, Effect::AtomicRead | Effect::AtomicWrite);
-        // What is no event happens as soon as the one before it has.
-        let without = race.first.after + u32::from(event);
-        if counts.get(race.first.thread.index()) >= Some(&without) {
-            return false;
-        }
-        let Some(mut order) = fewest_switches(trace, clocks, &counts) else {
-            return false;
-        };
-        // Behind the free comes the use, before anything else could keep its thread from it.
-        let used = past(trace, clocks, &[(race.first.thread, without)]);
-        order.extend((0..trace.len() as u32).filter(|&at| {
-            let event = trace.at(at);
-            let thread = event.thread.index();
-            (counts[thread]..used[thread]).contains(&event.index)
-        }));
-        let schedule = schedule(&order, driver);
-        let again = self.fails(Box::new(Replay::new(schedule)), 1, None);
-        !again.is_some_and(|again| matches!(again.end, End::BadMemory(_)))
-    }
-
-    fn running(&self) -> Settings {
-        Settings {
-            unseen: self.unseen.to_vec(),
-            ..self.settings.running(self.site)
-        }
-    }
-
     /// Runs what this explorer asks for, at most so many executions; gives the first failure.
-    fn fails(
+    pub(crate) fn fails(
         &mut self,
         explorer: Box<dyn Explorer>,
         most: u64,
@@ -155,7 +109,7 @@ impl Body<'_> {
     ) -> Option<Box<Found>> {
         let settings = Settings {
             watch,
-            ..self.running()
+            ..self.settings.running(self.site, self.unseen)
         };
         let driver = self.settings.driver(explorer);
         let log = self.log.quiet();
@@ -196,12 +150,8 @@ impl Body<'_> {
         let depends_on: Vec<(ThreadId, u32)> = match &found.end {
             End::Panicked { thread } => vec![all(*thread)],
             End::DataRace(race) => [race.first, race.second]
-                .into_iter()
-                .map(|access| {
-                    let event = matches!(access.effect, Effect::AtomicRead | Effect::AtomicWrite);
-                    (access.thread, access.after + u32::from(event))
-                })
-                .collect(),
+                .map(|access| (access.thread, access.through()))
+                .to_vec(),
             _ => (0..trace.threads() as u32)
                 .map(|t| all(ThreadId(t)))
                 .collect(),
@@ -263,7 +213,7 @@ impl Body<'_> {
     /// Whether the execution that begins like this, and goes on as it likes, is fine.
     fn passes(&mut self, schedule: &Schedule) -> bool {
         let explorer = Box::new(Replay::new(schedule.clone()));
-        let settings = self.running();
+        let settings = self.settings.running(self.site, self.unseen);
         let driver = self.settings.driver(explorer);
         match explore(self.body.clone(), driver, self.stacks, settings, |_| true) {
             Explored::Failed(_) => false,
@@ -273,7 +223,7 @@ impl Body<'_> {
 
     /// What becomes of the block that a failure is about, from another run of the
     /// execution: to note that of every block all the time would cost more than the exploration.
-    fn watched(&mut self, found: &Found) -> Option<Watched> {
+    pub(crate) fn watched(&mut self, found: &Found) -> Option<Watched> {
         let block = found.end.block()?;
         let schedule = Schedule::of(found.driver.trace.events(), &found.driver.machine.names);
         let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block))?;
@@ -301,7 +251,7 @@ impl Body<'_> {
 }
 
 /// The schedule of these events in this order.
-fn schedule(order: &[u32], driver: &Driver) -> Schedule {
+pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
     let step = |&at: &u32| {
         let event = driver.trace.at(at);
         (driver.machine.names.path(event.thread), event.alternative)

@@ -23,9 +23,9 @@ use crate::rt::{Answer, Body, Memory, Target};
 use super::coroutine::{Stretch, leave_room, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
-use super::memory::Unseen;
 use super::objects::Table;
 use super::panics::Message;
+use super::unseen::Unseen;
 use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
 

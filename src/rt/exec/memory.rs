@@ -3,64 +3,15 @@
 //! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
 //! access, and how the execution ends if one of them objects.
 
-use std::backtrace::Backtrace;
-
 use super::context::{Inner, Runtime};
-use super::heap::{self, Fault, Watched};
-use crate::rt::object::machine::Pending;
+use super::heap::{self, Fault};
+use super::unseen::Unseen;
 use crate::rt::race::weak_link;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Rmw};
 use crate::rt::trace::verdict::{Access, BadMemory, Block, DataRace, Effect, End, Gone, Wrong};
 use crate::rt::{Memory, Target};
-
-/// A free that comes after every use of its block, for a reason that no event shows. Mostly the last of several owners
-/// makes it, who are counted by an `Arc` of std's. Many programs have one whose imports are swapped: a `Waker` cannot
-/// do without.
-///
-/// There is no telling such a free from another one when it happens, so it is told by where it was seen before.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Unseen {
-    /// Where the use stands that it comes after.
-    used: Site,
-    /// The last operation before it of the thread that frees.
-    before: Site,
-    /// The size of the block in bytes.
-    size: usize,
-}
-
-impl Unseen {
-    /// The free that is one of the two accesses, if it is.
-    pub(crate) fn of(race: &DataRace) -> Option<Unseen> {
-        let size = race.block?.size;
-        (race.second.effect == Effect::Free).then_some(Unseen {
-            used: race.first.site,
-            before: race.second.site,
-            size,
-        })
-    }
-
-    /// Whether the block was freed by an `Arc` or an `Rc` of std's that was the last one, directly or with what was in
-    /// it.
-    pub(crate) fn is(block: &Watched) -> bool {
-        block.was_counted_down() || block.freed.as_ref().is_some_and(within_last_drop)
-    }
-}
-
-/// Whether this is in the middle of the drop of what the last `Arc` or `Rc` of std's has owned. The block of the `Arc`
-/// itself is freed behind that, where optimised code has left the function.
-fn within_last_drop(trace: &Backtrace) -> bool {
-    let text = trace.to_string();
-    // What a job holds is dropped by the thread whose job it is, or by who has joined it.
-    let lines = text
-        .lines()
-        .take_while(|line| !line.contains("dpor::thread::job"));
-    let names = lines.map(|line| line.trim_start_matches(|c: char| !c.is_alphabetic()));
-    let owners = ["alloc::sync::Arc<", "alloc::rc::Rc<"];
-    let mut names = names.filter(|name| owners.iter().any(|owner| name.starts_with(owner)));
-    names.any(|name| name.contains("::drop_slow"))
-}
 
 impl Runtime {
     /// What was found at the address of a shim is no more.
@@ -96,13 +47,9 @@ impl Runtime {
 
     /// A wrong use of memory by the thread that runs.
     fn bad_memory(&self, wrong: Wrong, memory: Gone) -> End {
-        let thread = self.current.get();
-        End::BadMemory(Box::new(BadMemory {
-            thread,
-            after: self.inner.borrow().driver.machine.events_of(thread),
-            wrong,
-            memory,
-        }))
+        self.inner
+            .borrow()
+            .bad_memory(self.current.get(), wrong, memory)
     }
 
     /// What was wrong with a free of the thread that runs, or ran last.
@@ -164,12 +111,12 @@ impl Runtime {
             return None;
         }
         let objects = inner.table.inside(start, length);
-        if let Some((thread, pending)) = inner.about_to_use(&objects, me) {
-            let block = self.heap.find_gone(start)?;
-            return Some(used_when_gone(inner, thread, &pending, gone(&block)));
+        let block = || self.heap.find_gone(start);
+        if let Some((thread, used)) = inner.about_to_use(&objects, me) {
+            return Some(inner.bad_memory(thread, used, gone(&block()?)));
         }
-        let block = || self.heap.find_gone(start).map(|block| block.name());
-        (inner.race_of_free((start, length), &objects, me, block)).map(End::DataRace)
+        let name = || block().map(|block| block.name());
+        (inner.race_of_free((start, length), &objects, me, name)).map(End::DataRace)
     }
 
     /// A pointer to a block has been published: the block is the model's.
@@ -295,9 +242,9 @@ impl Inner {
         if let Some((bottom, top)) = self.stacks[thread.index()].take() {
             if self.table.has_some_on_stacks() {
                 let objects = self.table.inside(bottom, top - bottom);
-                end = (self.about_to_use(&objects, thread)).map(|(other, pending)| {
-                    used_when_gone(self, other, &pending, Gone::Stack(thread))
-                });
+                end = self
+                    .about_to_use(&objects, thread)
+                    .map(|(other, used)| self.bad_memory(other, used, Gone::Stack(thread)));
                 self.table.forget(bottom, top - bottom);
             }
             if self.races.is_active() {
@@ -321,14 +268,25 @@ impl Inner {
         race
     }
 
-    /// A thread that has announced an operation on one of these objects, which are gone now. Nothing can keep it from
-    /// that.
-    fn about_to_use(&self, objects: &[ObjectId], me: ThreadId) -> Option<(ThreadId, Pending)> {
+    /// A wrong use of memory by this thread.
+    fn bad_memory(&self, thread: ThreadId, wrong: Wrong, memory: Gone) -> End {
+        End::BadMemory(Box::new(BadMemory {
+            thread,
+            after: self.driver.machine.events_of(thread),
+            wrong,
+            memory,
+        }))
+    }
+
+    /// Another thread that has announced an operation on one of these objects, which are gone now. Nothing can keep it
+    /// from that.
+    fn about_to_use(&self, objects: &[ObjectId], me: ThreadId) -> Option<(ThreadId, Wrong)> {
         let machine = &self.driver.machine;
         let mut others = machine.live().iter().filter(|&&thread| thread != me);
         others.find_map(|&thread| {
             let pending = machine.pending(thread)?;
-            (objects.contains(&pending.operation.object)).then_some((thread, *pending))
+            let used = Wrong::Operation(pending.operation, pending.site);
+            (objects.contains(&pending.operation.object)).then_some((thread, used))
         })
     }
 
@@ -375,16 +333,6 @@ impl Inner {
         let comes_before = race.weak.is_none() && self.driver.comes_before(&race.first, thread);
         (!comes_before).then_some(race)
     }
-}
-
-/// The end of an execution in which this thread is about to use what is gone.
-fn used_when_gone(inner: &Inner, thread: ThreadId, pending: &Pending, memory: Gone) -> End {
-    End::BadMemory(Box::new(BadMemory {
-        thread,
-        after: inner.driver.machine.events_of(thread),
-        wrong: Wrong::Operation(pending.operation, pending.site),
-        memory,
-    }))
 }
 
 fn gone(block: &heap::Block) -> Gone {

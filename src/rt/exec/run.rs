@@ -21,9 +21,9 @@ use crate::rt::{Body, Work};
 use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, MustFree, Watched};
-use super::memory::Unseen;
 use super::objects::Table;
 use super::panics::{self, Message};
+use super::unseen::Unseen;
 use super::unwinding::Unwinding;
 use super::watchdog::{Pulse, Watchdog};
 

@@ -124,7 +124,7 @@ fn verb(access: &Access) -> &'static str {
 
 /// The event that an atomic access is.
 fn event_of<'a>(view: &View<'a>, access: &Access) -> Option<&'a Event> {
-    if !matches!(access.effect, Effect::AtomicRead | Effect::AtomicWrite) {
+    if !access.effect.is_atomic() {
         return None;
     }
     nth(view, access.thread, access.after)

@@ -71,11 +71,15 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
+    /// Whether it is that of an event.
+    pub(crate) fn is_atomic(self) -> bool {
+        matches!(self, Effect::AtomicRead | Effect::AtomicWrite)
+    }
+
     /// Whether accesses with these effects must be ordered.
     pub(crate) fn conflicts(self, other: Effect) -> bool {
-        let atomic = |effect| matches!(effect, Effect::AtomicRead | Effect::AtomicWrite);
         let reads = |effect| matches!(effect, Effect::Read | Effect::AtomicRead);
-        !(reads(self) && reads(other) || atomic(self) && atomic(other))
+        !(reads(self) && reads(other) || self.is_atomic() && other.is_atomic())
     }
 }
 
@@ -121,6 +125,14 @@ pub(crate) struct Access {
     pub(crate) site: Site,
     /// How many events the thread had performed before it.
     pub(crate) after: u32,
+}
+
+impl Access {
+    /// How many events of its thread lead up to it and through it. What is no event happens as soon as the one before
+    /// it has.
+    pub(crate) fn through(&self) -> u32 {
+        self.after + u32::from(self.effect.is_atomic())
+    }
 }
 
 /// Two accesses of different threads to the same memory, not both reads and not both atomic, that

@@ -113,14 +113,17 @@ impl Heap {
         if !self.watching.get() || std::thread::panicking() {
             return;
         }
-        let is_watched = |state: &mut State| state.watched.name == Some(block.name());
+        let is_watched = |state: &mut State| {
+            let watched = &mut state.watched;
+            if watched.name != Some(block.name()) {
+                return false;
+            }
+            if watched.counts == Counts::Some && first_words(block) == Some((0, 0)) {
+                watched.counts = Counts::Over;
+            }
+            true
+        };
         if self.with(is_watched) == Some(true) {
-            self.with(|state| {
-                let counts = &mut state.watched.counts;
-                if *counts == Counts::Some && first_words(block) == Some((0, 0)) {
-                    *counts = Counts::Over;
-                }
-            });
             // Making it allocates. Nothing of that is the model's.
             let recording = self.record(false);
             let trace = Backtrace::force_capture();

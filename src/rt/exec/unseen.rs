@@ -1,0 +1,56 @@
+//! Does a free come after every use of its block for a reason that no event shows?
+//!
+//! A counter of owners that is not a shim's orders the free behind them all, and nobody sees it.
+
+use std::backtrace::Backtrace;
+
+use super::heap::Watched;
+use crate::rt::trace::Site;
+use crate::rt::trace::verdict::{DataRace, Effect};
+
+/// A free that comes after every use of its block, for a reason that no event shows. Mostly the last of several owners
+/// makes it, who are counted by an `Arc` of std's. Many programs have one whose imports are swapped: a `Waker` cannot
+/// do without.
+///
+/// There is no telling such a free from another one when it happens, so it is told by where it was seen before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Unseen {
+    /// Where the use stands that it comes after.
+    used: Site,
+    /// The last operation before it of the thread that frees.
+    before: Site,
+    /// The size of the block in bytes.
+    size: usize,
+}
+
+impl Unseen {
+    /// The free that is one of the two accesses, if it is.
+    pub(crate) fn of(race: &DataRace) -> Option<Unseen> {
+        let size = race.block?.size;
+        (race.second.effect == Effect::Free).then_some(Unseen {
+            used: race.first.site,
+            before: race.second.site,
+            size,
+        })
+    }
+
+    /// Whether the block was freed by an `Arc` or an `Rc` of std's that was the last one, directly or with what was in
+    /// it.
+    pub(crate) fn is(block: &Watched) -> bool {
+        block.was_counted_down() || block.freed.as_ref().is_some_and(within_last_drop)
+    }
+}
+
+/// Whether this is in the middle of the drop of what the last `Arc` or `Rc` of std's has owned. The block of the `Arc`
+/// itself is freed behind that, where optimised code has left the function.
+fn within_last_drop(trace: &Backtrace) -> bool {
+    let text = trace.to_string();
+    // What a job holds is dropped by the thread whose job it is, or by who has joined it.
+    let lines = text
+        .lines()
+        .take_while(|line| !line.contains("dpor::thread::job"));
+    let names = lines.map(|line| line.trim_start_matches(|c: char| !c.is_alphabetic()));
+    let owners = ["alloc::sync::Arc<", "alloc::rc::Rc<"];
+    let mut names = names.filter(|name| owners.iter().any(|owner| name.starts_with(owner)));
+    names.any(|name| name.contains("::drop_slow"))
+}
