@@ -204,6 +204,13 @@ pub struct MutPtr<T: ?Sized> {
     pointer: *mut T,
 }
 
+/// The access that a pointer stands for has not ended yet.
+fn go_on(access: &Option<Accessing>) {
+    if let Some(access) = access {
+        access.go_on();
+    }
+}
+
 impl<T: ?Sized> ConstPtr<T> {
     /// The value.
     ///
@@ -211,7 +218,7 @@ impl<T: ?Sized> ConstPtr<T> {
     ///
     /// As dereferencing a raw pointer: the cell must be alive, and nobody may write to it meanwhile.
     pub unsafe fn deref(&self) -> &T {
-        self.use_it();
+        go_on(&self.access);
         // SAFETY: the caller's contract.
         unsafe { &*self.pointer }
     }
@@ -221,12 +228,8 @@ impl<T: ?Sized> ConstPtr<T> {
     where
         F: FnOnce(*const T) -> R,
     {
-        self.use_it();
+        go_on(&self.access);
         f(self.pointer)
-    }
-
-    fn use_it(&self) {
-        self.access.as_ref().inspect(|access| access.go_on());
     }
 }
 
@@ -241,7 +244,7 @@ impl<T: ?Sized> MutPtr<T> {
         reason = "loom's signature; the pointer stands for an exclusive access"
     )]
     pub unsafe fn deref(&self) -> &mut T {
-        self.use_it();
+        go_on(&self.access);
         // SAFETY: the caller's contract.
         unsafe { &mut *self.pointer }
     }
@@ -251,11 +254,7 @@ impl<T: ?Sized> MutPtr<T> {
     where
         F: FnOnce(*mut T) -> R,
     {
-        self.use_it();
+        go_on(&self.access);
         f(self.pointer)
-    }
-
-    fn use_it(&self) {
-        self.access.as_ref().inspect(|access| access.go_on());
     }
 }

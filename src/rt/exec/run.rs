@@ -221,10 +221,10 @@ pub(crate) fn explore(
         });
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(end) {
-            end @ (End::Complete | End::Pruned(_)) => {
-                if !matches!(end, End::Pruned(Pruned::Asleep)) {
-                    inner.driver.finish(&end);
-                }
+            // What left it had finished it.
+            end @ End::Pruned(Pruned::Asleep) => last = Some(end),
+            end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
+                inner.driver.finish(&end);
                 last = Some(end);
             }
             end => {

@@ -107,7 +107,6 @@ impl Stats {
 /// What an execution was when it was left to itself.
 pub(crate) struct Left {
     explorer: Box<dyn Explorer>,
-    last_goes_on: bool,
     bounds: Bounds,
     length: usize,
 }
@@ -352,7 +351,6 @@ impl Driver {
         let explorer = Box::new(Replay::along(Leisure::default()));
         let left = Left {
             explorer: std::mem::replace(&mut self.explorer, explorer),
-            last_goes_on: self.last_goes_on,
             bounds: self.bounds,
             length: self.position,
         };
@@ -366,11 +364,11 @@ impl Driver {
     pub(crate) fn take_up(&mut self, left: Left) {
         let Left {
             explorer,
-            last_goes_on,
             bounds,
             length,
         } = left;
-        (self.explorer, self.last_goes_on, self.bounds) = (explorer, last_goes_on, bounds);
+        self.last_goes_on = explorer.lets_the_last_go_on();
+        (self.explorer, self.bounds) = (explorer, bounds);
         self.trace.truncate(length);
         self.position = length;
     }

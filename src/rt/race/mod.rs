@@ -249,7 +249,7 @@ impl Detector {
         let now = self.knowledge.of(thread).get(thread);
         if let Some((cell, at)) = self.open(memory, thread, site) {
             let Epoch { access, time } = cell.open.remove(at);
-            let time = time.max(now - u32::from(!up_to_now && now > 0));
+            let time = time.max(now.saturating_sub(u32::from(!up_to_now)));
             cell.note(Epoch { access, time });
         }
     }
