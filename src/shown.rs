@@ -165,7 +165,7 @@ impl Body<'_> {
 
     /// A simpler execution with the same failure, among those with few preemptions.
     fn searched(&mut self, found: &mut Found) -> Option<Box<Found>> {
-        let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX));
+        let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX).early());
         let mut other = self.fails(explorer, self.settings.simplify, None)?;
         if !same(found, &other) {
             return None;

@@ -39,6 +39,11 @@ fn explored(bound: Bound) -> u64 {
         other => panic!("unknown: {other}"),
     };
     let report = builder.check(three_and_three);
+    if bound == Bound::Preemptions(5) || bound == Bound::Preemptions(6) {
+        // Nothing is left that a fifth preemption could be for.
+        assert!(report.complete);
+        return report.executions;
+    }
     assert_eq!(report.verdict, Verdict::Bounded(bound));
     assert_eq!(report.within, Some(bound));
     assert!(!report.complete);
@@ -58,6 +63,79 @@ fn each_bound_has_its_traces_and_no_bound_has_all_of_them() {
     builder.algorithm = Algorithm::Bounded;
     let report = builder.check(three_and_three);
     assert_eq!((report.executions, report.verdict), (20, Verdict::Complete));
+}
+
+#[test]
+fn nothing_is_left_out_behind_an_operation_that_fails_at_once() {
+    use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(1);
+    builder.max_failures = 2;
+    builder.check_leaks = false;
+    let failure = builder
+        .explore(|| {
+            // A reference without a count: nothing happens while the thread unwinds.
+            let x: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+            let thread = dpor::thread::spawn(move || {
+                // Only here it shows that this depends on what main does.
+                assert_eq!(x.fetch_add(1, SeqCst), 0, "main was first");
+            });
+            assert_eq!(x.fetch_add(1, SeqCst), 0, "main was second");
+            thread.join().unwrap();
+        })
+        .expect_err("somebody is second");
+    let others: Vec<String> = failure.others().iter().map(|f| f.to_string()).collect();
+    assert!(failure.to_string().contains("main was first"), "{failure}");
+    assert_eq!(others.len(), 1);
+    assert!(others[0].contains("main was second"), "{}", others[0]);
+}
+
+#[test]
+fn a_preemption_is_tried_before_what_others_depend_on_and_nothing_else() {
+    use dpor::sync::Arc;
+    use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(2);
+    let report = builder.check(|| {
+        let shared = Arc::new([0; 2].map(AtomicUsize::new));
+        let theirs = shared.clone();
+        let other = dpor::thread::spawn(move || {
+            for _ in 0..10 {
+                theirs[1].fetch_add(1, SeqCst);
+            }
+            theirs[0].load(SeqCst);
+        });
+        for _ in 0..10 {
+            shared[0].fetch_add(1, SeqCst);
+        }
+        other.join().unwrap();
+    });
+    // The load comes before one of main's ten steps or behind all of them. None of the other thread's own steps is a
+    // place to preempt it.
+    assert_eq!((report.executions, report.pruned), (11, 10));
+}
+
+#[test]
+fn where_exploration_is_switched_off_every_preemption_is_tried() {
+    use dpor::sync::Arc;
+    use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(1);
+    let report = builder.check(|| {
+        let shared = Arc::new([0; 2].map(AtomicUsize::new));
+        let theirs = shared.clone();
+        let other = dpor::thread::spawn(move || {
+            // Behind main's first step this is always 1, so nothing is known to depend on that step.
+            if theirs[1].load(SeqCst) == 0 {
+                theirs[0].fetch_add(1, SeqCst);
+            }
+        });
+        shared[0].fetch_add(1, SeqCst);
+        dpor::stop_exploring();
+        shared[1].store(1, SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(report.executions, 2);
 }
 
 #[test]
@@ -88,7 +166,7 @@ fn a_search_that_is_stopped_says_how_many_preemptions_it_has_covered() {
     let mut builder = Builder::new();
     builder.algorithm = Algorithm::Bounded;
     let full = builder.check(three_and_three);
-    builder.max_permutations = Some((full.executions + full.pruned) as usize / 2);
+    builder.max_permutations = Some((full.executions + full.pruned) as usize * 3 / 5);
     let report = builder.check(three_and_three);
     assert!(matches!(
         report.verdict,

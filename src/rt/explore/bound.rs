@@ -6,53 +6,78 @@
 //! switches or delays) is at most k: first those that cost nothing, then those that cost one, and so on.
 //! No bound means: until there are no more.
 //!
-//! Races cannot tell it what to try: the execution in which a race shows may lie beyond the bound
-//! although its reversal does not (Coons, Musuvathi, McKinley, *Bounded Partial-Order Reduction*,
-//! OOPSLA 2013, section 3), and a sleep set drops a continuation in favour of one that costs more.
-//! So every enabled thread is tried, and what is remembered is where the search has been: a prefix's
-//! trace together with the thread that ran last, as far as that matters. Two prefixes that agree in both
-//! have the same continuations at the same prices. Because the search goes from cheap to dear,
-//! the first visit is the cheapest one, and a second one is given up. Mostly it is not even begun: what
-//! trace a step leads to is known before it is executed, and looked up when the step's turn has come.
+//! What is remembered is where the search has been: a prefix's trace together with the thread that ran last, as
+//! far as that matters. Two prefixes that agree in both have the same continuations at the same prices, and the
+//! second one is given up. Mostly it is not even begun: what trace a step leads to is known before it is
+//! executed ([`ahead`]), and looked up when the step's turn has come ([`seen`]).
+//!
+//! Races and sleep sets as they are cannot tell what to try: the execution in which a race shows may lie beyond
+//! the bound although its reversal does not (Coons, Musuvathi, McKinley, *Bounded Partial-Order Reduction*,
+//! OOPSLA 2013, section 3), and a sleep set drops a continuation in favour of one that costs more. For one kind of
+//! branch they can, and it is by far the most frequent one: that a thread is preempted which could go on with an
+//! operation `a`. Whatever the others do before `a` they can do behind it instead, at the same price, as long as
+//! nothing of that depends on `a`: the preemption comes one operation later. So
+//!
+//! * the thread sleeps while it is preempted, until something happens that depends on `a`; or until
+//!   a thread has to wait that `a` could let go, because a switch from that one would not be free behind `a`;
+//! * the branch is not explored before a dependence on `a` has shown, with another thread's operation behind `a` or one
+//!   that `a` keeps from happening. Behind `a` it shows for no more than the branch costs ([`parked`]).
+//!
+//! A delay is not counted for the thread that is passed over but for the others, so none of this holds of delays;
+//! nor does it where a thread is not preempted but waits or has ended, for the first of the others to run is then
+//! free, and to come back to it is not. There every enabled thread is tried.
+//!
+//! The search goes from cheap to dear, so the first visit is mostly the cheapest. Where it is not, or where more threads
+//! slept, what follows is explored once more.
 //!
 //! Some definitions:
 //!
 //! 1. The first step of a thread is no visible operation. It commutes with everything, is executed as
 //!    soon as it can be, and switching to it costs nothing.
-//! 2. Where the test has switched exploration off, the cheapest thread runs, and costs nothing.
+//! 2. Where the test has switched exploration off, the cheapest thread runs, and costs nothing. What one
+//!    operation does and what is explored behind it are not the same wherever it comes then, so every preemption
+//!    is tried.
 //! 3. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
 //!    that two of a million traces collide has a chance below 10^-26.
 
+mod ahead;
+mod parked;
+mod seen;
+mod sleep;
+
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashSet;
-
-use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Trace;
+use crate::rt::trace::dependency::commutes;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::key::{Hashes, TraceKey};
-use crate::rt::trace::operation::{OpKind, Outcome, Step};
+use crate::rt::trace::key::TraceKey;
+use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::verdict::Pruned;
-use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::driver::Plan;
-use super::price::{Price, pending};
+use super::price::{Price, pending, waits_for_a_change};
 use super::{Choice, Coverage, Explorer, Finished, Point};
+use ahead::{Ahead, Tried};
+use parked::Parked;
+use seen::{Place, Seen, Way};
+use sleep::Sleep;
 
 /// The explorer that visits traces in the order of what they cost.
 pub(crate) struct Bounded {
     price: Price,
     /// The most that an execution may cost.
-    most: usize,
+    most: u32,
     /// What the executions cost that are explored now.
-    round: usize,
+    round: u32,
     /// The points of the current execution.
     levels: Vec<Level>,
-    /// The events of the current execution up to its last point, with their clocks; steps are tried
-    /// on it.
-    shadow: Trace,
-    clocks: HappensBefore,
-    hashes: Hashes,
-    seen: FxHashSet<Visit>,
+    ahead: Ahead,
+    seen: Seen,
+    /// How the current execution comes to its next point.
+    way: Way,
+    parked: Parked,
     /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2, ...
     /// more.
     now: Vec<Branch>,
@@ -63,12 +88,18 @@ pub(crate) struct Bounded {
     followed: Vec<u32>,
     /// Whether a branch was left out because of `most`.
     cut: bool,
+    /// Whether the test switches exploration off somewhere.
+    regions: bool,
     started: bool,
+    /// What each thread costs at this point.
+    costs: Vec<(ThreadId, u32)>,
+    /// What has just been found to be depended on.
+    raced: Vec<u32>,
+    released: Vec<Branch>,
 }
 
 /// A point of the current execution, before the event of the same number.
 struct Level {
-    key: TraceKey,
     /// The thread that ran last.
     last: ThreadId,
     /// What else can be tried that costs nothing.
@@ -77,26 +108,18 @@ struct Level {
     node: Option<u32>,
 }
 
-/// A prefix's trace, the thread that may as well have run last (`None`: nothing costs anything), and whether
-/// any thread was enabled: where none is, waiting threads are let go and the point is visited again.
-#[derive(PartialEq, Eq, Hash)]
-struct Visit {
-    key: TraceKey,
-    last: Option<ThreadId>,
-    enabled: bool,
-}
-
 #[derive(Clone, Copy)]
 struct Node {
     parent: u32,
     step: Step,
 }
 
-/// A step, and the trace that it leads to, if that could be told.
+/// A step, the trace that it leads to, if that could be told, and how.
 #[derive(Clone, Copy)]
 struct Candidate {
     step: Step,
     to: Option<TraceKey>,
+    way: Way,
 }
 
 #[derive(Clone, Copy)]
@@ -110,13 +133,13 @@ impl Bounded {
     pub(crate) fn new(price: Price, most: usize) -> Bounded {
         Bounded {
             price,
-            most,
+            most: u32::try_from(most).unwrap_or(u32::MAX),
             round: 0,
             levels: Vec::new(),
-            shadow: Trace::default(),
-            clocks: HappensBefore::default(),
-            hashes: Hashes::default(),
-            seen: FxHashSet::default(),
+            ahead: Ahead::default(),
+            seen: Seen::default(),
+            way: Way::default(),
+            parked: Parked::default(),
             now: Vec::new(),
             later: VecDeque::new(),
             nodes: vec![Node {
@@ -125,102 +148,189 @@ impl Bounded {
             }],
             followed: vec![0],
             cut: false,
+            regions: false,
             started: false,
+            costs: Vec::new(),
+            raced: Vec::new(),
+            released: Vec::new(),
         }
     }
 
-    /// Brings the points up to the current one, without its `todo`.
-    fn arrive(&mut self, at: &Point<'_>) {
-        let machine = at.machine;
-        for event in &at.trace.events()[self.shadow.len()..] {
-            self.shadow.push(*event);
+    /// The same, where a thread is preempted as early as it may have to be: that is not always necessary, but among
+    /// executions that cost the same those come first that are easier to read.
+    pub(crate) fn early(mut self) -> Bounded {
+        self.ahead.early = true;
+        self
+    }
+
+    /// The same, where nothing is left out because of what depends on what.
+    #[cfg(test)]
+    pub(super) fn without_reduction(price: Price, most: usize) -> Bounded {
+        Bounded {
+            regions: true,
+            ..Bounded::new(price, most)
         }
-        self.clocks.extend(&self.shadow, &machine.sets);
+    }
+
+    /// Brings the points up to the end of the trace, and learns from its new events.
+    fn arrive(&mut self, trace: &Trace, machine: &Machine) {
+        self.ahead.arrive(trace, machine, &mut self.raced);
         // The point of a choice is visited twice where waiting threads were let go.
-        self.levels.truncate(at.trace.len());
-        for depth in self.levels.len()..=at.trace.len() {
-            let (mut key, mut last) = (TraceKey::default(), ThreadId::MAIN);
-            if let Some(above) = depth.checked_sub(1) {
-                (key, last) = (self.levels[above].key, self.levels[above].last);
-                let position = above as u32;
-                let event = self.shadow.at(position);
-                if event.operation.kind != OpKind::Start {
-                    last = event.thread;
-                }
-                let (shadow, clocks) = (&self.shadow, &self.clocks);
-                let names = (&machine.names, &machine.sets);
-                key.add(&mut self.hashes, shadow, clocks, names, position);
-            }
+        self.levels.truncate(trace.len());
+        for depth in self.levels.len()..=trace.len() {
+            let last = match depth.checked_sub(1) {
+                None => ThreadId::MAIN,
+                Some(above) => match trace.at(above as u32) {
+                    event if event.operation.kind == OpKind::Start => self.levels[above].last,
+                    event => event.thread,
+                },
+            };
             self.levels.push(Level {
-                key,
                 last,
                 todo: Vec::new(),
                 node: self.followed.get(depth).copied(),
             });
         }
+        if !self.raced.is_empty() {
+            self.learn();
+        }
     }
 
-    /// Drops the events from this point on.
-    fn forget(&mut self, length: usize) {
-        self.clocks.truncate(length);
-        self.shadow.truncate(length);
+    /// Explores what has waited for these events to be depended on.
+    fn learn(&mut self) {
+        for event in self.raced.drain(..) {
+            let operation = self.ahead.added(event);
+            self.cut |= self.parked.race(operation, &mut self.released);
+        }
+        self.explore_released();
     }
 
-    /// Finds out which trace a step leads to. Waits are not tried: whether one has been let go is
-    /// not known here.
-    fn attempt(&mut self, at: &Point<'_>, step: Step) -> Candidate {
+    fn explore_released(&mut self) {
+        for branch in std::mem::take(&mut self.released) {
+            self.schedule(branch);
+        }
+    }
+
+    /// Remembers a branch until executions may cost so much.
+    fn schedule(&mut self, branch: Branch) {
+        match branch.candidate.way.cost.checked_sub(self.round + 1) {
+            None => self.now.push(branch),
+            Some(more) => {
+                let more = more as usize;
+                if self.later.len() <= more {
+                    self.later.resize(more + 1, Vec::new());
+                }
+                self.later[more].push(branch);
+            }
+        }
+    }
+
+    /// From here on no preemption is left out.
+    #[cold]
+    fn note_regions(&mut self) {
+        self.regions = true;
+        self.cut |= self.parked.release_all(&mut self.released);
+        self.explore_released();
+    }
+
+    /// Finds out where a step leads that costs so much, and by which operation, if that can be told.
+    fn attempt(&mut self, at: &Point<'_>, step: Step, way: Way) -> (Candidate, Option<Tried>) {
         let machine = at.machine;
-        let pending = machine.pending(step.thread);
-        let pending = pending.filter(|p| !matches!(p.operation.kind, OpKind::Wait { .. }));
-        let (Some(pending), Some(label)) = (pending, machine.predict(step)) else {
-            return Candidate { step, to: None };
+        let tried = self.ahead.attempt(machine, step);
+        let Some(Tried { label, adds }) = tried else {
+            let sleep = Sleep::NONE;
+            let way = Way { sleep, ..way };
+            let candidate = Candidate {
+                step,
+                to: None,
+                way,
+            };
+            return (candidate, None);
         };
-        let depth = self.shadow.len();
-        self.shadow.push(Event {
-            thread: step.thread,
-            index: 0,
-            operation: pending.operation,
-            outcome: Outcome::Done,
-            label,
-            alternative: step.alternative,
-            alternatives: 1,
-            before: None,
-            previous: NOWHERE,
-            quiet_at: 0,
-            site: pending.site,
+        let sleep = way.sleep.filter(|thread| {
+            let next = self.ahead.attempt(machine, Step::of(thread));
+            let sleeps_on = |next: Tried| commutes(&machine.sets, next.label, label);
+            thread != step.thread && next.is_some_and(sleeps_on)
         });
-        self.clocks.extend(&self.shadow, &machine.sets);
-        let mut key = self.levels[depth].key;
-        let position = depth as u32;
-        let (shadow, clocks) = (&self.shadow, &self.clocks);
-        let names = (&machine.names, &machine.sets);
-        key.add(&mut self.hashes, shadow, clocks, names, position);
-        self.forget(depth);
-        Candidate {
+        let candidate = Candidate {
             step,
-            to: Some(key),
+            to: Some(self.ahead.key(at.trace.len()).with(adds)),
+            way: Way { sleep, ..way },
+        };
+        (candidate, tried)
+    }
+
+    /// Who sleeps at this point, of those who slept when it was come to.
+    fn still_asleep(&self, at: &Point<'_>, last: ThreadId, sleep: Sleep) -> Sleep {
+        let waits = (at.machine.pending(last))
+            .filter(|pending| !matches!(pending.operation.kind, OpKind::Wait { .. }))
+            .filter(|_| sleep != Sleep::NONE && !at.machine.enabled(last));
+        match waits {
+            _ if self.regions => Sleep::NONE,
+            None => sleep,
+            Some(waits) => sleep.filter(|thread| {
+                let next = at.machine.pending(thread);
+                next.is_some_and(|next| next.operation.object != waits.operation.object)
+            }),
         }
     }
 
-    /// Notes that the search has been at this point; false if it had been before.
-    fn visit(&mut self, at: &Point<'_>) -> bool {
-        let Level { key, last, .. } = self.levels[at.trace.len()];
-        let enabled = at.enabled().next().is_some();
-        let visit = |last| Visit { key, last, enabled };
-        let here = visit(self.price.representative(at, last));
-        !self.seen.contains(&visit(None)) && self.seen.insert(here)
+    /// Notes that the search is at this point. Gives how to go on from it; `None` if all of that is explored already.
+    fn visit(&mut self, at: &Point<'_>, last: ThreadId) -> Option<Way> {
+        let place = Place {
+            last: self.price.representative(at, last),
+            enabled: at.enabled().next().is_some(),
+        };
+        let way = match place.enabled || waits_for_a_change(at) {
+            true => Way {
+                sleep: self.still_asleep(at, last, self.way.sleep),
+                ..self.way
+            },
+            // It is over, whatever it has cost.
+            false => Way::default(),
+        };
+        self.seen.visit(self.ahead.key(at.trace.len()), place, way)
     }
 
-    /// Remembers to run the thread at this point, once executions may cost so much more.
-    fn postpone(&mut self, at: &Point<'_>, thread: ThreadId, cost: usize) {
+    /// Whether all that can follow the step has been explored, or is being.
+    fn visited(&self, Candidate { step, to, way }: Candidate) -> bool {
+        let is_covered = |key| {
+            self.seen.covers(key, |place| match place.last {
+                Some(last) => (last == step.thread && place.enabled).then_some(way),
+                // The thread may have to wait, and wake others.
+                None => Some(Way {
+                    sleep: Sleep::NONE,
+                    ..way
+                }),
+            })
+        };
+        to.is_some_and(is_covered)
+    }
+
+    /// Remembers to run the thread at this point, once executions may cost so much, and once another thread's operation
+    /// is known to depend on the one that is `preempted`, if one is.
+    fn postpone(
+        &mut self,
+        at: &Point<'_>,
+        thread: ThreadId,
+        way: Way,
+        preempted: Option<TraceKey>,
+    ) {
+        if way.cost > self.most {
+            let parked = preempted.is_some_and(|operation| self.parked.leave_out(operation));
+            self.cut |= !parked;
+            return;
+        }
         let node = self.node(at);
-        if self.later.len() < cost {
-            self.later.resize(cost, Vec::new());
-        }
         for step in steps_of(at, thread) {
-            let candidate = self.attempt(at, step);
-            if !visited(&self.seen, candidate) {
-                self.later[cost - 1].push(Branch { node, candidate });
+            let (candidate, _) = self.attempt(at, step, way);
+            let branch = Branch { node, candidate };
+            let branch = match preempted {
+                Some(operation) => self.parked.park(operation, branch),
+                None => Some(branch),
+            };
+            if let Some(branch) = branch.filter(|_| !self.visited(candidate)) {
+                self.schedule(branch);
             }
         }
     }
@@ -243,7 +353,6 @@ impl Bounded {
 
     /// Plans the prefix of a branch, and its step.
     fn follow(&mut self, branch: Branch, plan: &mut Plan) {
-        self.forget(0);
         self.followed.clear();
         let mut node = branch.node;
         while node != 0 {
@@ -252,21 +361,42 @@ impl Bounded {
         }
         self.followed.push(0);
         self.followed.reverse();
-        let prefix = self.followed[1..].iter();
+        // What the last execution has of it stays.
+        let both = self.levels.iter().zip(&self.followed);
+        let same = both.take_while(|(level, node)| level.node == Some(**node));
+        plan.kept = same.count().saturating_sub(1);
+        self.keep(plan.kept);
+        let prefix = self.followed[plan.kept + 1..].iter();
         let steps = prefix.map(|&node| (self.nodes[node as usize].step, None));
         plan.steps.extend(steps);
+        plan.repeated = plan.steps.len();
         plan.steps.push((branch.candidate.step, None));
+        self.way = branch.candidate.way;
     }
-}
 
-/// Whether all that can follow the step has been explored, or is being.
-fn visited(seen: &FxHashSet<Visit>, candidate: Candidate) -> bool {
-    candidate.to.is_some_and(|key| {
-        let last = candidate.step.thread;
-        [(None, true), (None, false), (Some(last), true)]
-            .into_iter()
-            .any(|(last, enabled)| seen.contains(&Visit { key, last, enabled }))
-    })
+    /// Forgets the events from this point on.
+    fn keep(&mut self, point: usize) {
+        self.levels.truncate(point + 1);
+        self.ahead.truncate(point);
+    }
+
+    /// The next step that costs nothing more, if one is left on the current execution.
+    fn free_step(&mut self, plan: &mut Plan) -> bool {
+        while let Some(depth) = (self.levels.iter()).rposition(|level| !level.todo.is_empty()) {
+            while let Some(candidate) = self.levels[depth].todo.pop() {
+                if self.visited(candidate) {
+                    continue;
+                }
+                plan.kept = depth;
+                plan.steps.push((candidate.step, None));
+                self.keep(depth);
+                self.followed.truncate(depth + 1);
+                self.way = candidate.way;
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// The steps that a thread can make.
@@ -283,22 +413,12 @@ impl Explorer for Bounded {
             self.started = true;
             return true;
         }
-        while let Some(level) = self.levels.last_mut() {
-            if let Some(candidate) = level.todo.pop() {
-                if visited(&self.seen, candidate) {
-                    continue;
-                }
-                plan.kept = self.levels.len() - 1;
-                plan.steps.push((candidate.step, None));
-                self.forget(plan.kept);
-                self.followed.truncate(self.levels.len());
-                return true;
-            }
-            self.levels.pop();
+        if self.free_step(plan) {
+            return true;
         }
         loop {
             while let Some(branch) = self.now.pop() {
-                if !visited(&self.seen, branch.candidate) {
+                if !self.visited(branch.candidate) {
                     self.follow(branch, plan);
                     return true;
                 }
@@ -308,55 +428,45 @@ impl Explorer for Bounded {
             };
             self.now = later;
             self.now.reverse();
+            // What branches off early in an early execution comes first: a failure is easier to read there.
+            self.now.sort_by_key(|branch| Reverse(branch.node));
             self.round += 1;
         }
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        self.arrive(at);
-        let depth = at.trace.len();
+        self.arrive(at.trace, at.machine);
+        if at.fixed && !self.regions {
+            self.note_regions();
+        }
         let starting = at
             .enabled()
             .find(|&thread| pending(at, thread) == Some(OpKind::Start));
         if let Some(thread) = starting {
             return Choice::Run(Step::of(thread));
         }
-        if !self.visit(at) {
-            return Choice::Prune(Pruned::Asleep);
-        }
-        let costs = self.price.of_each(at, self.levels[depth].last);
-        let Some(cheapest) = costs.iter().map(|&(_, cost)| cost).min() else {
-            return Choice::NothingEnabled;
-        };
-        let free = if at.fixed { cheapest } else { 0 };
-        let mut todo: Vec<Candidate> = Vec::new();
-        for (thread, cost) in costs {
-            if cost == free {
-                todo.extend(steps_of(at, thread).map(|step| self.attempt(at, step)));
-            } else if at.fixed {
-                // Not to be explored.
-            } else if cost > self.most - self.round {
-                self.cut = true;
-            } else {
-                self.postpone(at, thread, cost);
-            }
-        }
-        todo.reverse();
-        todo.retain(|&candidate| !visited(&self.seen, candidate));
-        let Some(Candidate { step, .. }) = todo.pop() else {
+        let depth = at.trace.len();
+        let last = self.levels[depth].last;
+        let Some(way) = self.visit(at, last) else {
             return Choice::Prune(Pruned::Asleep);
         };
-        if !at.fixed {
-            self.levels[depth].todo = todo;
-        }
-        Choice::Run(step)
+        let mut costs = std::mem::take(&mut self.costs);
+        self.price.of_each(at, last, &mut costs);
+        let choice = self.choose_among(at, last, way, &costs);
+        self.costs = costs;
+        choice
     }
 
     fn asks_for_clocks(&self) -> bool {
         false
     }
 
-    fn finish(&mut self, _run: &Finished<'_>) {}
+    fn finish(&mut self, run: &Finished<'_>) {
+        // A failure may have come before the next choice.
+        if self.levels.len() <= run.trace.len() {
+            self.arrive(run.trace, run.machine);
+        }
+    }
 
     fn more(&self) -> bool {
         let todo = self.levels.iter().any(|level| !level.todo.is_empty());
@@ -367,18 +477,78 @@ impl Explorer for Bounded {
     fn coverage(&self) -> Coverage {
         let within = match (self.more(), self.cut) {
             (false, false) => return Coverage::All,
-            (false, true) => Some(self.most),
+            (false, true) => Some(self.most as usize),
             // The executions that cost as much as this one are not all explored.
-            (true, _) => self.round.checked_sub(1),
+            (true, _) => self.round.checked_sub(1).map(|round| round as usize),
         };
         Coverage::Within(self.price, within)
     }
 
     fn memory(&self) -> usize {
-        self.seen.capacity() * (size_of::<Visit>() + 1)
+        self.seen.memory()
+            + self.parked.memory()
             + self.nodes.capacity() * size_of::<Node>()
             + (self.later.iter().chain([&self.now]))
                 .map(|branches| branches.capacity() * size_of::<Branch>())
                 .sum::<usize>()
+    }
+}
+
+impl Bounded {
+    /// The step to make at a point that was come to on this way. Notes the others that cost nothing, and remembers those
+    /// that cost something.
+    fn choose_among(
+        &mut self,
+        at: &Point<'_>,
+        last: ThreadId,
+        way: Way,
+        costs: &[(ThreadId, u32)],
+    ) -> Choice {
+        let Some(cheapest) = costs.iter().map(|&(_, cost)| cost).min() else {
+            return Choice::NothingEnabled;
+        };
+        let free = if at.fixed { cheapest } else { 0 };
+        let awake = |&&(thread, _): &&(ThreadId, u32)| !way.sleep.has(thread);
+        let (mut todo, mut next) = (Vec::new(), None);
+        let mut operation = None;
+        for &(thread, _) in costs
+            .iter()
+            .filter(awake)
+            .filter(|&&(_, cost)| cost == free)
+        {
+            for step in steps_of(at, thread) {
+                let (candidate, tried) = self.attempt(at, step, way);
+                match next {
+                    None => (next, operation) = (Some(candidate), tried),
+                    Some(_) => todo.push(candidate),
+                }
+            }
+        }
+        let preempted = match next {
+            Some(next) if next.step.thread == last && todo.is_empty() => operation,
+            _ => None,
+        };
+        let preempted = preempted.filter(|_| self.price != Price::Delays && !self.regions);
+        let sleep = match preempted {
+            Some(_) => way.sleep.with(last),
+            None => way.sleep,
+        };
+        let dearer = (costs.iter().filter(awake)).filter(|&&(_, cost)| cost > 0 && !at.fixed);
+        for &(thread, cost) in dearer {
+            let cost = way.cost.saturating_add(cost);
+            let operation = preempted.map(|tried| tried.adds);
+            self.postpone(at, thread, Way { cost, sleep }, operation);
+        }
+        todo.retain(|&candidate| !self.visited(candidate));
+        todo.reverse();
+        let next = next.filter(|&next| !self.visited(next));
+        let Some(Candidate { step, way, .. }) = next.or_else(|| todo.pop()) else {
+            return Choice::Prune(Pruned::Asleep);
+        };
+        self.way = way;
+        if !at.fixed {
+            self.levels[at.trace.len()].todo = todo;
+        }
+        Choice::Run(step)
     }
 }

@@ -31,29 +31,26 @@ pub(crate) enum Price {
 
 impl Price {
     /// Every enabled thread, with what it costs to run it where `last` ran last.
-    pub(crate) fn of_each(self, at: &Point<'_>, last: ThreadId) -> Vec<(ThreadId, usize)> {
-        let goes_on = goes_on(at, last);
+    pub(super) fn of_each(self, at: &Point<'_>, last: ThreadId, costs: &mut Vec<(ThreadId, u32)>) {
+        costs.clear();
         let enabled = at.enabled();
         match self {
-            Price::Preemptions => enabled
-                .map(|thread| (thread, usize::from(goes_on && thread != last)))
-                .collect(),
-            Price::Switches => enabled
-                .map(|thread| (thread, usize::from(thread != last)))
-                .collect(),
-            Price::Delays => turns(at, last).into_iter().zip(0..).collect(),
+            Price::Preemptions => {
+                let goes_on = goes_on(at, last);
+                costs.extend(enabled.map(|t| (t, u32::from(goes_on && t != last))));
+            }
+            Price::Switches => costs.extend(enabled.map(|t| (t, u32::from(t != last)))),
+            Price::Delays => costs.extend(turns(at, last).into_iter().zip(0..)),
         }
     }
 
     /// A thread such that everything costs here what it would cost if that one had run last; the same
     /// one for as many threads as possible. `None` where nothing costs anything.
-    pub(crate) fn representative(self, at: &Point<'_>, last: ThreadId) -> Option<ThreadId> {
-        let waits = |thread| matches!(pending(at, thread), Some(OpKind::Wait { .. }));
-        let mut live = at.machine.live().iter().copied();
+    pub(super) fn representative(self, at: &Point<'_>, last: ThreadId) -> Option<ThreadId> {
         match self {
             Price::Preemptions => goes_on(at, last).then_some(last),
             // It is over, unless those that wait are let go.
-            _ if at.enabled().next().is_none() && !live.any(waits) => None,
+            _ if at.enabled().next().is_none() && !waits_for_a_change(at) => None,
             Price::Switches => Some(last),
             Price::Delays => {
                 let first = turns(at, last).first().copied();
@@ -65,7 +62,17 @@ impl Price {
 
 /// Whether the thread can run, and has not given up its turn.
 fn goes_on(at: &Point<'_>, thread: ThreadId) -> bool {
-    at.machine.enabled(thread) && !matches!(pending(at, thread), Some(OpKind::Wait { .. }))
+    at.machine.enabled(thread) && !waits(at, thread)
+}
+
+/// Whether the thread waits for a change.
+fn waits(at: &Point<'_>, thread: ThreadId) -> bool {
+    matches!(pending(at, thread), Some(OpKind::Wait { .. }))
+}
+
+/// Whether any thread does.
+pub(super) fn waits_for_a_change(at: &Point<'_>) -> bool {
+    at.machine.live().iter().any(|&thread| waits(at, thread))
 }
 
 /// The enabled threads in the order in which a scheduler without a choice would run them.

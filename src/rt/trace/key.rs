@@ -82,6 +82,23 @@ impl TraceKey {
     }
 }
 
+impl TraceKey {
+    #[cfg(test)]
+    pub(crate) fn of_test(number: u64) -> TraceKey {
+        TraceKey(number, number)
+    }
+
+    /// With what an event adds to it.
+    pub(crate) fn with(self, added: TraceKey) -> TraceKey {
+        TraceKey(self.0.wrapping_add(added.0), self.1.wrapping_add(added.1))
+    }
+
+    /// What an event has added to the key before it.
+    pub(crate) fn without(self, before: TraceKey) -> TraceKey {
+        TraceKey(self.0.wrapping_sub(before.0), self.1.wrapping_sub(before.1))
+    }
+}
+
 fn hash(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -1,0 +1,168 @@
+//! Before which operations need a thread be preempted?
+//!
+//! Only before those that another thread's operation depends on. Which ones these are shows in the executions in
+//! which the thread goes on, and until then what would preempt it is parked here. An operation is known by what it adds
+//! to the key of a trace, which says what happens before it.
+
+use rustc_hash::FxHashMap;
+
+use super::Branch;
+use crate::rt::trace::key::TraceKey;
+
+/// What is known of operations by which preempted threads would go on.
+#[derive(Default)]
+pub(super) struct Parked {
+    operations: FxHashMap<TraceKey, Known>,
+    waiting: Vec<Waiting>,
+    /// Places in `waiting` that are free, linked.
+    free: Option<u32>,
+}
+
+#[derive(Clone, Copy)]
+enum Known {
+    /// An operation of another thread depends on it.
+    Raced,
+    /// None is known that does. The first of the branches that wait for one, and whether some were too dear.
+    Not { first: Option<u32>, too_dear: bool },
+}
+
+struct Waiting {
+    branch: Branch,
+    next: Option<u32>,
+}
+
+impl Parked {
+    /// Parks a branch before this operation; gives it back if there is no need.
+    pub(super) fn park(&mut self, operation: TraceKey, branch: Branch) -> Option<Branch> {
+        let known = self.operations.entry(operation).or_insert(Known::NOTHING);
+        let Known::Not { first, .. } = known else {
+            return Some(branch);
+        };
+        let waiting = Waiting {
+            branch,
+            next: *first,
+        };
+        let at = match self.free {
+            Some(at) => {
+                let free = std::mem::replace(&mut self.waiting[at as usize], waiting);
+                self.free = free.next;
+                at
+            }
+            None => {
+                self.waiting.push(waiting);
+                self.waiting.len() as u32 - 1
+            }
+        };
+        *first = Some(at);
+        None
+    }
+
+    /// Notes that a branch before this operation is too dear; false if it would have to be explored.
+    pub(super) fn leave_out(&mut self, operation: TraceKey) -> bool {
+        let known = self.operations.entry(operation).or_insert(Known::NOTHING);
+        match known {
+            Known::Raced => false,
+            Known::Not { too_dear, .. } => {
+                *too_dear = true;
+                true
+            }
+        }
+    }
+
+    /// Another thread's operation depends on this one. Its branches go to `explored`. True if some had been left out.
+    pub(super) fn race(&mut self, operation: TraceKey, explored: &mut Vec<Branch>) -> bool {
+        match self.operations.insert(operation, Known::Raced) {
+            Some(Known::Not { first, too_dear }) => {
+                self.release(first, explored);
+                too_dear
+            }
+            Some(Known::Raced) | None => false,
+        }
+    }
+
+    /// All of them are to be explored, whatever is known.
+    pub(super) fn release_all(&mut self, explored: &mut Vec<Branch>) -> bool {
+        let mut left_out = false;
+        for (_, known) in std::mem::take(&mut self.operations) {
+            if let Known::Not { first, too_dear } = known {
+                self.release(first, explored);
+                left_out |= too_dear;
+            }
+        }
+        left_out
+    }
+
+    fn release(&mut self, mut first: Option<u32>, explored: &mut Vec<Branch>) {
+        let from = explored.len();
+        while let Some(at) = first {
+            let waiting = &mut self.waiting[at as usize];
+            explored.push(waiting.branch);
+            first = std::mem::replace(&mut waiting.next, self.free);
+            self.free = Some(at);
+        }
+        // The latest one is the first.
+        explored[from..].reverse();
+    }
+
+    /// How many bytes that takes.
+    pub(super) fn memory(&self) -> usize {
+        self.operations.capacity() * (size_of::<(TraceKey, Known)>() + 1)
+            + self.waiting.capacity() * size_of::<Waiting>()
+    }
+}
+
+impl Known {
+    const NOTHING: Known = Known::Not {
+        first: None,
+        too_dear: false,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Candidate;
+    use super::super::seen::Way;
+    use super::*;
+    use crate::rt::trace::id::ThreadId;
+    use crate::rt::trace::operation::Step;
+
+    fn branch(node: u32) -> Branch {
+        let candidate = Candidate {
+            step: Step::of(ThreadId::MAIN),
+            to: None,
+            way: Way::default(),
+        };
+        Branch { node, candidate }
+    }
+
+    #[test]
+    fn branches_wait_for_their_operation_and_no_other_one() {
+        let mut parked = Parked::default();
+        let [one, two] = [1, 2].map(TraceKey::of_test);
+        let mut explored = Vec::new();
+        let mut race = |parked: &mut Parked, operation| {
+            let left_out = parked.race(operation, &mut explored);
+            (
+                explored.drain(..).map(|b| b.node).collect::<Vec<_>>(),
+                left_out,
+            )
+        };
+        assert!(parked.park(one, branch(1)).is_none());
+        assert!(parked.park(two, branch(2)).is_none());
+        assert!(parked.park(one, branch(3)).is_none());
+        assert!(parked.leave_out(two), "nobody depends on it");
+        assert_eq!(race(&mut parked, one), (vec![1, 3], false));
+        assert_eq!(race(&mut parked, one), (vec![], false));
+        // What is known to be depended on parks nothing, and what is left out there is missing.
+        assert_eq!(parked.park(one, branch(4)).map(|b| b.node), Some(4));
+        assert!(!parked.leave_out(one));
+        // Places are used again.
+        assert!(parked.park(two, branch(5)).is_none());
+        assert_eq!(parked.waiting.len(), 3);
+        assert_eq!(race(&mut parked, two), (vec![2, 5], true));
+        let mut all = Vec::new();
+        assert!(parked.park(TraceKey::of_test(3), branch(6)).is_none());
+        assert!(!parked.release_all(&mut all));
+        assert_eq!(all.len(), 1);
+    }
+}
