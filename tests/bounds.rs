@@ -1,11 +1,11 @@
 //! Does a bound on preemptions, switches or delays hide what it must, and nothing else?
 
+use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use dpor::{Algorithm, Bound, Builder, Limit, Verdict};
 
 /// Two threads of three steps that depend on each other: 20 traces, 14 of them within 2 preemptions.
 fn three_and_three() {
     use dpor::sync::Arc;
-    use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     let x = Arc::new(AtomicUsize::new(0));
     let body = |x: Arc<AtomicUsize>| {
         move || {
@@ -67,7 +67,6 @@ fn each_bound_has_its_traces_and_no_bound_has_all_of_them() {
 
 #[test]
 fn nothing_is_left_out_behind_an_operation_that_fails_at_once() {
-    use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     let mut builder = Builder::new();
     builder.preemption_bound = Some(1);
     builder.max_failures = 2;
@@ -93,7 +92,6 @@ fn nothing_is_left_out_behind_an_operation_that_fails_at_once() {
 #[test]
 fn a_preemption_is_tried_before_what_others_depend_on_and_nothing_else() {
     use dpor::sync::Arc;
-    use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     let mut builder = Builder::new();
     builder.preemption_bound = Some(2);
     let report = builder.check(|| {
@@ -118,7 +116,6 @@ fn a_preemption_is_tried_before_what_others_depend_on_and_nothing_else() {
 #[test]
 fn where_exploration_is_switched_off_every_preemption_is_tried() {
     use dpor::sync::Arc;
-    use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     let mut builder = Builder::new();
     builder.preemption_bound = Some(1);
     let report = builder.check(|| {
@@ -187,4 +184,103 @@ fn a_bound_on_a_sample_is_refused() {
     builder.algorithm = Algorithm::Pct;
     builder.preemption_bound = Some(2);
     builder.check(three_and_three);
+}
+
+/// Threads that main joins, each with this body.
+fn joined(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
+    let body = dpor::sync::Arc::new(body);
+    let spawn = |n| {
+        let body = body.clone();
+        dpor::thread::spawn(move || body(n))
+    };
+    let all: Vec<_> = (0..threads).map(spawn).collect();
+    for thread in all {
+        thread.join().unwrap();
+    }
+}
+
+/// Threads that add to one variable.
+fn additions(threads: usize, each: usize) {
+    let x = AtomicUsize::new(0);
+    joined(threads, move |_| {
+        for _ in 0..each {
+            x.fetch_add(1, SeqCst);
+        }
+    });
+}
+
+fn lost_update(threads: usize) {
+    let x = AtomicUsize::new(0);
+    joined(threads, move |_| x.store(x.load(SeqCst) + 1, SeqCst));
+}
+
+/// One thread writes what the others read, each before something of its own.
+fn readers(readers: usize) {
+    let x = AtomicUsize::new(0);
+    joined(readers + 1, move |n| match n {
+        0 => x.store(1, SeqCst),
+        _ => {
+            x.load(SeqCst);
+        }
+    });
+}
+
+/// The table of `docs/BIG_STATE_SPACES.md`: `cargo test --test bounds table -- --nocapture` prints it.
+#[test]
+fn the_table_of_executions_within_a_bound() {
+    type Row = (&'static str, fn(), [[usize; 4]; 2]);
+    let rows: [Row; 5] = [
+        (
+            "2 threads, 12 additions each",
+            || additions(2, 12),
+            [[2, 24, 266, 1476], [1, 13, 145, 871]],
+        ),
+        (
+            "3 threads, 8 additions each",
+            || additions(3, 8),
+            [[6, 132, 2022, 21132], [1, 17, 201, 1413]],
+        ),
+        (
+            "3 threads, 3 additions each",
+            || additions(3, 3),
+            [[6, 42, 192, 552], [1, 7, 31, 88]],
+        ),
+        (
+            "lost update, 4 threads",
+            || lost_update(4),
+            [[24, 168, 432, 576], [1, 7, 30, 81]],
+        ),
+        (
+            "readers(6)",
+            || readers(6),
+            [[64, 64, 64, 64], [1, 2, 12, 32]],
+        ),
+    ];
+    for (name, body, expected) in rows {
+        for (delays, expected) in [false, true].into_iter().zip(expected) {
+            let mut row = String::new();
+            for (most, expected) in expected.into_iter().enumerate() {
+                let mut builder = Builder::new();
+                match delays {
+                    true => builder.delay_bound = Some(most),
+                    false => builder.preemption_bound = Some(most),
+                }
+                let report = builder.check(body);
+                assert_eq!(report.executions, expected as u64, "{name}, {most}");
+                row += &format!(" {} ({}) |", report.executions, report.pruned);
+            }
+            let (name, bound) = match delays {
+                true => ("", "delays"),
+                false => (name, "preemptions"),
+            };
+            println!("| {name} | {bound} |{row}");
+        }
+    }
+    for (most, expected) in [(3, 2), (4, 24), (5, 266)] {
+        let mut builder = Builder::new();
+        builder.switch_bound = Some(most);
+        let report = builder.check(|| additions(2, 12));
+        assert_eq!(report.executions, expected);
+        println!("within {most} switches: {expected} ({})", report.pruned);
+    }
 }
