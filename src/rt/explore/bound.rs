@@ -57,7 +57,7 @@ use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::verdict::Pruned;
 
 use super::driver::Plan;
-use super::price::{Price, pending, waits_for_a_change};
+use super::price::{Price, is_over, pending};
 use super::{Choice, Coverage, Explorer, Finished, Point};
 use ahead::{Ahead, Tried};
 use parked::Parked;
@@ -281,13 +281,13 @@ impl Bounded {
             last: self.price.representative(at, last),
             enabled: at.enabled().next().is_some(),
         };
-        let way = match place.enabled || waits_for_a_change(at) {
-            true => Way {
+        let way = match is_over(at) {
+            false => Way {
                 sleep: self.still_asleep(at, last, self.way.sleep),
                 ..self.way
             },
-            // It is over, whatever it has cost.
-            false => Way::default(),
+            // Whatever it has cost.
+            true => Way::default(),
         };
         self.seen.visit(self.ahead.key(at.trace.len()), place, way)
     }

@@ -49,8 +49,7 @@ impl Price {
     pub(super) fn representative(self, at: &Point<'_>, last: ThreadId) -> Option<ThreadId> {
         match self {
             Price::Preemptions => goes_on(at, last).then_some(last),
-            // It is over, unless those that wait are let go.
-            _ if at.enabled().next().is_none() && !waits_for_a_change(at) => None,
+            _ if is_over(at) => None,
             Price::Switches => Some(last),
             Price::Delays => {
                 let first = turns(at, last).first().copied();
@@ -70,9 +69,12 @@ fn waits(at: &Point<'_>, thread: ThreadId) -> bool {
     matches!(pending(at, thread), Some(OpKind::Wait { .. }))
 }
 
-/// Whether any thread does.
-pub(super) fn waits_for_a_change(at: &Point<'_>) -> bool {
-    at.machine.live().iter().any(|&thread| waits(at, thread))
+/// Whether nothing more can happen. Where some wait for a change they are let go, unless the execution is given up.
+pub(super) fn is_over(at: &Point<'_>) -> bool {
+    let mut live = at.machine.live().iter();
+    let given_up = |&thread: &ThreadId| pending(at, thread) == Some(OpKind::GiveUp);
+    at.enabled().next().is_none()
+        && (live.clone().any(given_up) || !live.any(|&thread| waits(at, thread)))
 }
 
 /// The enabled threads in the order in which a scheduler without a choice would run them.
