@@ -5,19 +5,7 @@ use dpor::{Algorithm, Bound, Builder, Limit, Verdict};
 
 /// Two threads of three steps that depend on each other: 20 traces, 14 of them within 2 preemptions.
 fn three_and_three() {
-    use dpor::sync::Arc;
-    let x = Arc::new(AtomicUsize::new(0));
-    let body = |x: Arc<AtomicUsize>| {
-        move || {
-            for _ in 0..3 {
-                x.fetch_add(1, SeqCst);
-            }
-        }
-    };
-    let one = dpor::thread::spawn(body(x.clone()));
-    let two = dpor::thread::spawn(body(x));
-    one.join().unwrap();
-    two.join().unwrap();
+    additions(2, 3);
 }
 
 /// Explores [`three_and_three`] with a bound, and checks what the report calls it.
@@ -214,7 +202,7 @@ fn lost_update(threads: usize) {
     joined(threads, move |_| x.store(x.load(SeqCst) + 1, SeqCst));
 }
 
-/// One thread writes what the others read, each before something of its own.
+/// One thread writes what the others read.
 fn readers(readers: usize) {
     let x = AtomicUsize::new(0);
     joined(readers + 1, move |n| match n {

@@ -57,7 +57,7 @@ use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::verdict::Pruned;
 
 use super::driver::Plan;
-use super::price::{Price, is_over, pending};
+use super::price::{Price, is_over, pending, waits};
 use super::{Choice, Coverage, Explorer, Finished, Point};
 use ahead::{Ahead, Tried};
 use parked::Parked;
@@ -95,7 +95,6 @@ pub(crate) struct Bounded {
     costs: Vec<(ThreadId, u32)>,
     /// What has just been found to be depended on.
     raced: Vec<u32>,
-    released: Vec<Branch>,
 }
 
 /// A point of the current execution, before the event of the same number.
@@ -152,7 +151,6 @@ impl Bounded {
             started: false,
             costs: Vec::new(),
             raced: Vec::new(),
-            released: Vec::new(),
         }
     }
 
@@ -198,15 +196,12 @@ impl Bounded {
 
     /// Explores what has waited for these events to be depended on.
     fn learn(&mut self) {
+        let mut released = Vec::new();
         for event in self.raced.drain(..) {
             let operation = self.ahead.added(event);
-            self.cut |= self.parked.race(operation, &mut self.released);
+            self.cut |= self.parked.race(operation, &mut released);
         }
-        self.explore_released();
-    }
-
-    fn explore_released(&mut self) {
-        for branch in std::mem::take(&mut self.released) {
+        for branch in released {
             self.schedule(branch);
         }
     }
@@ -229,32 +224,28 @@ impl Bounded {
     #[cold]
     fn note_regions(&mut self) {
         self.regions = true;
-        self.cut |= self.parked.release_all(&mut self.released);
-        self.explore_released();
+        let mut released = Vec::new();
+        self.cut |= self.parked.release_all(&mut released);
+        for branch in released {
+            self.schedule(branch);
+        }
     }
 
     /// Finds out where a step leads that costs so much, and by which operation, if that can be told.
     fn attempt(&mut self, at: &Point<'_>, step: Step, way: Way) -> (Candidate, Option<Tried>) {
         let machine = at.machine;
         let tried = self.ahead.attempt(machine, step);
-        let Some(Tried { label, adds }) = tried else {
-            let sleep = Sleep::NONE;
-            let way = Way { sleep, ..way };
-            let candidate = Candidate {
-                step,
-                to: None,
-                way,
-            };
-            return (candidate, None);
-        };
-        let sleep = way.sleep.filter(|thread| {
-            let next = self.ahead.attempt(machine, Step::of(thread));
-            let sleeps_on = |next: Tried| commutes(&machine.sets, next.label, label);
-            thread != step.thread && next.is_some_and(sleeps_on)
+        let sleep = tried.map_or(Sleep::NONE, |Tried { label, .. }| {
+            way.sleep.filter(|thread| {
+                let next = self.ahead.attempt(machine, Step::of(thread));
+                let sleeps_on = |next: Tried| commutes(&machine.sets, next.label, label);
+                thread != step.thread && next.is_some_and(sleeps_on)
+            })
         });
+        let before = self.ahead.key(at.trace.len());
         let candidate = Candidate {
             step,
-            to: Some(self.ahead.key(at.trace.len()).with(adds)),
+            to: tried.map(|tried| before.with(tried.adds)),
             way: Way { sleep, ..way },
         };
         (candidate, tried)
@@ -262,17 +253,15 @@ impl Bounded {
 
     /// Who sleeps at this point, of those who slept when it was come to.
     fn still_asleep(&self, at: &Point<'_>, last: ThreadId, sleep: Sleep) -> Sleep {
-        let waits = (at.machine.pending(last))
-            .filter(|pending| !matches!(pending.operation.kind, OpKind::Wait { .. }))
-            .filter(|_| sleep != Sleep::NONE && !at.machine.enabled(last));
-        match waits {
-            _ if self.regions => Sleep::NONE,
-            None => sleep,
-            Some(waits) => sleep.filter(|thread| {
-                let next = at.machine.pending(thread);
-                next.is_some_and(|next| next.operation.object != waits.operation.object)
-            }),
+        if sleep == Sleep::NONE || self.regions {
+            return Sleep::NONE;
         }
+        if at.machine.enabled(last) || waits(at, last) {
+            return sleep;
+        }
+        let object = |thread| Some(at.machine.pending(thread)?.operation.object);
+        let stuck = object(last);
+        sleep.filter(|thread| object(thread) != stuck)
     }
 
     /// Notes that the search is at this point. Gives how to go on from it; `None` if all of that is explored already.
@@ -397,6 +386,60 @@ impl Bounded {
         }
         false
     }
+
+    /// The step to make at a point that was come to on this way. Notes the others that cost nothing, and remembers those
+    /// that cost something.
+    fn choose_among(
+        &mut self,
+        at: &Point<'_>,
+        last: ThreadId,
+        way: Way,
+        costs: &[(ThreadId, u32)],
+    ) -> Choice {
+        let Some(cheapest) = costs.iter().map(|&(_, cost)| cost).min() else {
+            return Choice::NothingEnabled;
+        };
+        let free = if at.fixed { cheapest } else { 0 };
+        let awake = |&&(thread, _): &&(ThreadId, u32)| !way.sleep.has(thread);
+        let (mut todo, mut next) = (Vec::new(), None);
+        let mut operation = None;
+        let costs_nothing = (costs.iter().filter(awake)).filter(|&&(_, cost)| cost == free);
+        for &(thread, _) in costs_nothing {
+            for step in steps_of(at, thread) {
+                let (candidate, tried) = self.attempt(at, step, way);
+                match next {
+                    None => (next, operation) = (Some(candidate), tried),
+                    Some(_) => todo.push(candidate),
+                }
+            }
+        }
+        let preempted = match next {
+            Some(next) if next.step.thread == last && todo.is_empty() => operation,
+            _ => None,
+        };
+        let preempted = preempted.filter(|_| self.price != Price::Delays && !self.regions);
+        let sleep = match preempted {
+            Some(_) => way.sleep.with(last),
+            None => way.sleep,
+        };
+        let dearer = (costs.iter().filter(awake)).filter(|&&(_, cost)| cost > 0 && !at.fixed);
+        for &(thread, cost) in dearer {
+            let cost = way.cost.saturating_add(cost);
+            let operation = preempted.map(|tried| tried.adds);
+            self.postpone(at, thread, Way { cost, sleep }, operation);
+        }
+        todo.retain(|&candidate| !self.visited(candidate));
+        todo.reverse();
+        let next = next.filter(|&next| !self.visited(next));
+        let Some(Candidate { step, way, .. }) = next.or_else(|| todo.pop()) else {
+            return Choice::Prune(Pruned::Asleep);
+        };
+        self.way = way;
+        if !at.fixed {
+            self.levels[at.trace.len()].todo = todo;
+        }
+        Choice::Run(step)
+    }
 }
 
 /// The steps that a thread can make.
@@ -491,64 +534,5 @@ impl Explorer for Bounded {
             + (self.later.iter().chain([&self.now]))
                 .map(|branches| branches.capacity() * size_of::<Branch>())
                 .sum::<usize>()
-    }
-}
-
-impl Bounded {
-    /// The step to make at a point that was come to on this way. Notes the others that cost nothing, and remembers those
-    /// that cost something.
-    fn choose_among(
-        &mut self,
-        at: &Point<'_>,
-        last: ThreadId,
-        way: Way,
-        costs: &[(ThreadId, u32)],
-    ) -> Choice {
-        let Some(cheapest) = costs.iter().map(|&(_, cost)| cost).min() else {
-            return Choice::NothingEnabled;
-        };
-        let free = if at.fixed { cheapest } else { 0 };
-        let awake = |&&(thread, _): &&(ThreadId, u32)| !way.sleep.has(thread);
-        let (mut todo, mut next) = (Vec::new(), None);
-        let mut operation = None;
-        for &(thread, _) in costs
-            .iter()
-            .filter(awake)
-            .filter(|&&(_, cost)| cost == free)
-        {
-            for step in steps_of(at, thread) {
-                let (candidate, tried) = self.attempt(at, step, way);
-                match next {
-                    None => (next, operation) = (Some(candidate), tried),
-                    Some(_) => todo.push(candidate),
-                }
-            }
-        }
-        let preempted = match next {
-            Some(next) if next.step.thread == last && todo.is_empty() => operation,
-            _ => None,
-        };
-        let preempted = preempted.filter(|_| self.price != Price::Delays && !self.regions);
-        let sleep = match preempted {
-            Some(_) => way.sleep.with(last),
-            None => way.sleep,
-        };
-        let dearer = (costs.iter().filter(awake)).filter(|&&(_, cost)| cost > 0 && !at.fixed);
-        for &(thread, cost) in dearer {
-            let cost = way.cost.saturating_add(cost);
-            let operation = preempted.map(|tried| tried.adds);
-            self.postpone(at, thread, Way { cost, sleep }, operation);
-        }
-        todo.retain(|&candidate| !self.visited(candidate));
-        todo.reverse();
-        let next = next.filter(|&next| !self.visited(next));
-        let Some(Candidate { step, way, .. }) = next.or_else(|| todo.pop()) else {
-            return Choice::Prune(Pruned::Asleep);
-        };
-        self.way = way;
-        if !at.fixed {
-            self.levels[at.trace.len()].todo = todo;
-        }
-        Choice::Run(step)
     }
 }

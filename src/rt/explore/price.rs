@@ -65,7 +65,7 @@ fn goes_on(at: &Point<'_>, thread: ThreadId) -> bool {
 }
 
 /// Whether the thread waits for a change.
-fn waits(at: &Point<'_>, thread: ThreadId) -> bool {
+pub(super) fn waits(at: &Point<'_>, thread: ThreadId) -> bool {
     matches!(pending(at, thread), Some(OpKind::Wait { .. }))
 }
 
