@@ -31,7 +31,7 @@ pub(super) struct Stock {
     bytes: usize,
 }
 
-/// The blocks of one layout. Of each size there is one shelf, for the alignment that was met first.
+/// The blocks of one layout. Of each size there is one shelf, for the alignment that was met first while it was empty.
 struct Shelf {
     layout: Layout,
     blocks: Vec<Stocked>,
@@ -101,6 +101,10 @@ impl Stock {
         let number = self.numbers[size];
         let shelf = &mut self.shelves[number as usize - 1];
         let at = shelf.blocks.len();
+        if at == 0 {
+            // What it was for has not come back.
+            shelf.layout = layout;
+        }
         if shelf.layout != layout || shelf.out != at {
             return NOWHERE;
         }

@@ -153,3 +153,16 @@ fn a_block_is_owed_in_its_own_execution_only() {
     assert!(heap.find(0x1000).is_some());
     assert_eq!((left(MustFree::Owed), left(MustFree::Found)), (0, 1));
 }
+
+#[test]
+fn a_size_whose_blocks_have_not_come_back_is_stocked_for_another_alignment() {
+    let heap = Heap::new();
+    let (kept, small) = (layout(16, 16), layout(16, 8));
+    // What is made once and stays does not keep the others of its size from being stocked.
+    get(&heap, 0x1000, kept, 1);
+    heap.reset();
+    assert_eq!(get(&heap, 0x2000, small, 1), 0x2000);
+    put_back(&heap, 0x2000, small);
+    heap.reset();
+    assert_eq!(get(&heap, 0x3000, small, 1), 0x2000);
+}
