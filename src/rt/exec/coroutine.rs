@@ -105,9 +105,9 @@ impl Pool {
             Some(idle) => idle,
             None => self.another(),
         };
-        coroutine.control.run.set(self.run);
-        coroutine.control.body.set(Some(body));
-        coroutine.control.state.set(State::Ready);
+        coroutine.0.run.set(self.run);
+        coroutine.0.body.set(Some(body));
+        coroutine.0.state.set(State::Ready);
         coroutine
     }
 
@@ -122,11 +122,11 @@ impl Pool {
     /// suspended or has overflowed cannot be used again and is abandoned.
     #[inline]
     pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
-        match coroutine.control.state.get() {
+        match coroutine.0.state.get() {
             State::Idle => self.idle.push(coroutine),
             State::Ready => {
-                coroutine.control.state.set(State::Idle);
-                let not_begun = coroutine.control.body.take();
+                coroutine.0.state.set(State::Idle);
+                let not_begun = coroutine.0.body.take();
                 self.idle.push(coroutine);
                 drop(not_begun);
             }
@@ -141,16 +141,10 @@ impl Drop for Pool {
     }
 }
 
-/// A body on a stack.
+/// A body on a stack. It is handed on with each start and each end, so it is no more than a pointer.
 ///
 /// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise.
-pub(crate) struct Coroutine {
-    control: Rc<Control>,
-    /// Dropped by hand, and only when its code has returned.
-    generator: ManuallyDrop<LocalGenerator<'static, (), ()>>,
-    bottom: usize,
-    top: usize,
-}
+pub(crate) struct Coroutine(Rc<Control>);
 
 impl Coroutine {
     fn new(stack_bytes: usize) -> Coroutine {
@@ -160,6 +154,9 @@ impl Coroutine {
             run: Cell::new(Body::run),
             panic: Cell::new(None),
             scope: Cell::new(ptr::null_mut()),
+            generator: Cell::new(None),
+            bottom: Cell::new(0),
+            top: Cell::new(0),
         });
         let served = Rc::clone(&control);
         // The size is counted in words. It is a multiple of the page size and thus even; an odd
@@ -186,31 +183,29 @@ impl Coroutine {
         generator.set_local_data(Rc::as_ptr(&control).cast_mut().cast());
         let (words, _) = generator.stack_usage();
         let top = (record.addr() + 1).next_multiple_of(PAGE);
-        Coroutine {
-            control,
-            generator: ManuallyDrop::new(generator),
-            bottom: top - words * size_of::<usize>(),
-            top,
-        }
+        control.generator.set(Some(ManuallyDrop::new(generator)));
+        control.bottom.set(top - words * size_of::<usize>());
+        control.top.set(top);
+        Coroutine(control)
     }
 
     /// Runs the body until it suspends or ends. Must not be called again once the body has ended or
     /// overflowed; doing so panics.
     #[inline]
     pub(crate) fn resume(&mut self) -> Resumed {
-        let control: *const Control = &*self.control;
+        let control = &*self.0;
         assert!(
-            matches!(self.control.state.get(), State::Ready | State::Suspended),
+            matches!(control.state.get(), State::Ready | State::Suspended),
             "dpor bug: resumed a coroutine that has nothing to run"
         );
-        self.control.state.set(State::Running);
+        control.state.set(State::Running);
         // A body may itself run coroutines, so what was current becomes current again.
         let outer = CURRENT.replace(control);
-        self.generator.resume();
+        control.go_over();
         CURRENT.set(outer);
-        match self.control.state.get() {
+        match control.state.get() {
             State::Suspended => Resumed::Suspended,
-            State::Idle => Resumed::Finished(match self.control.panic.take() {
+            State::Idle => Resumed::Finished(match control.panic.take() {
                 None => Ok(()),
                 Some(payload) => Err(payload),
             }),
@@ -222,7 +217,7 @@ impl Coroutine {
     /// The lowest address of the stack, and the address behind its highest byte. The latter is on
     /// a page boundary, and the first frame of each body is at the same distance from it.
     pub(crate) fn stack(&self) -> (usize, usize) {
-        (self.bottom, self.top)
+        (self.0.bottom.get(), self.0.top.get())
     }
 
     /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.
@@ -234,19 +229,21 @@ impl Coroutine {
 
 impl Drop for Coroutine {
     fn drop(&mut self) {
-        match self.control.state.get() {
+        match self.0.state.get() {
             State::Ready | State::Idle => {}
             State::Running | State::Suspended => return,
         }
         // The loop returns when it finds no body. A body that was never begun is dropped last of
         // all, so that a panic of its destructor does not leave a stack half ended.
-        let _not_begun = self.control.body.take();
-        self.generator.resume();
-        let (size, used) = self.generator.stack_usage();
+        let _not_begun = self.0.body.take();
+        self.0.go_over();
+        let Some(generator) = self.0.generator.take() else {
+            return;
+        };
+        let (size, used) = generator.stack_usage();
         // `generator` panics if a generator is dropped whose last words were written to.
-        if self.generator.is_done() && used < size {
-            // SAFETY: the generator is not used after this, and this is the only place that drops it.
-            unsafe { ManuallyDrop::drop(&mut self.generator) }
+        if generator.is_done() && used < size {
+            drop(ManuallyDrop::into_inner(generator));
         }
     }
 }
@@ -386,6 +383,11 @@ struct Control {
     panic: Cell<Option<Payload>>,
     /// The generator's end of the switch, in a frame at the top of the stack.
     scope: Cell<*mut Scope<'static, 'static, (), ()>>,
+    /// The owner's end of it. Dropped only when its code has returned.
+    generator: Cell<Option<ManuallyDrop<LocalGenerator<'static, (), ()>>>>,
+    /// The lowest address of the stack, and the one behind its highest byte.
+    bottom: Cell<usize>,
+    top: Cell<usize>,
 }
 
 impl Control {
@@ -398,6 +400,16 @@ impl Control {
             }
             self.switch_back(State::Idle);
         }
+    }
+
+    /// Goes over to the code on the stack, until that switches back. Must not be called on this stack.
+    #[inline]
+    fn go_over(&self) {
+        let Some(mut generator) = self.generator.take() else {
+            panic!("dpor bug: a stack without a generator");
+        };
+        generator.resume();
+        self.generator.set(Some(generator));
     }
 
     /// Must be called on the stack that this block belongs to.
