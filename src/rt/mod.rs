@@ -132,7 +132,7 @@ pub(crate) enum Answer {
 #[track_caller]
 #[inline]
 pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
-    context::perform(target, kind, context::here())
+    context::perform(&target, &kind, context::here())
 }
 
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
@@ -143,7 +143,7 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
     let site = context::here();
     if !short::load(address, ty, memory, order, site) {
         let target = Target::atomic(address, ty, memory);
-        context::perform(target, OpKind::Load { order }, site);
+        context::perform(&target, &OpKind::Load { order }, site);
     }
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn store(
         return Answer::Done(Outcome::Done);
     }
     let target = Target::atomic(address, ty, memory);
-    context::perform(target, OpKind::Store { order, value }, site)
+    context::perform(&target, &OpKind::Store { order, value }, site)
 }
 
 /// [`perform`] for a read-modify-write on an atomic.
@@ -182,7 +182,7 @@ pub(crate) fn modify(
             rmw,
             operand,
         };
-        context::perform(Target::atomic(address, ty, memory), kind, site);
+        context::perform(&Target::atomic(address, ty, memory), &kind, site);
     }
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind)
     let site = context::here();
     match short::compare(address, ty, memory, &kind, site) {
         Some(outcome) => Answer::Done(outcome),
-        None => context::perform(Target::atomic(address, ty, memory), kind, site),
+        None => context::perform(&Target::atomic(address, ty, memory), &kind, site),
     }
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
         Some(outcome) => Answer::Done(outcome),
         None => {
             let target = Target::count(address, observed, memory);
-            context::perform(target, OpKind::Retain, site)
+            context::perform(&target, &OpKind::Retain, site)
         }
     }
 }
@@ -216,7 +216,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
 pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::Site) {
     if !short::release(address, observed, memory, site) {
         let target = Target::count(address, observed, memory);
-        context::perform(target, OpKind::Release { told: false }, site);
+        context::perform(&target, &OpKind::Release { told: false }, site);
     }
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::
 /// dropped shows the place where it was made.
 #[inline]
 pub(crate) fn perform_at(target: Target, kind: OpKind, site: trace::Site) -> Answer {
-    context::perform(target, kind, site)
+    context::perform(&target, &kind, site)
 }
 
 /// Announces a spin hint.
@@ -361,7 +361,7 @@ pub(crate) fn may_leak(address: usize) {
 
 /// Spawns a thread; `None` where no model runs, or the execution has ended.
 #[track_caller]
-pub(crate) fn spawn(name: Option<String>, body: Body) -> Option<ThreadId> {
+pub(crate) fn spawn(name: Option<&str>, body: Body) -> Option<ThreadId> {
     context::spawn(name, body, context::here())
 }
 

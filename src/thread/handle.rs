@@ -27,7 +27,8 @@ pub(super) fn unit<T: 'static>() -> Option<T> {
 /// The thread itself.
 pub(super) enum Running {
     Modelled(Modelled),
-    Real(std::thread::JoinHandle<()>),
+    /// In a box: the handle is moved often, and mostly that of a modelled thread.
+    Real(Box<std::thread::JoinHandle<()>>),
     /// It was spawned by code that unwinds from the end of its execution, and will never run.
     Never,
 }

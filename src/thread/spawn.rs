@@ -184,13 +184,13 @@ impl Builder {
             let handle = self.real().spawn(move || body.run())?;
             return Ok(JoinHandle {
                 thread: Thread(Which::Real(handle.thread().clone())),
-                running: Running::Real(handle),
+                running: Running::Real(Box::new(handle)),
                 packet,
                 nothing,
             });
         }
         let name: Option<Arc<str>> = self.name.map(Arc::from);
-        let (running, thread) = match rt::spawn(name.as_deref().map(str::to_owned), body) {
+        let (running, thread) = match rt::spawn(name.as_deref(), body) {
             Some(thread) => (
                 Running::Modelled(thread),
                 Thread(Which::Modelled { thread, name }),

@@ -174,7 +174,7 @@ fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
 
 /// Announces an operation on the object behind a shim; returns when it has happened. Most operations do not come
 /// here, because the short way ([`short`](super::short)) is enough for them.
-pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
+pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
@@ -182,9 +182,10 @@ pub(crate) fn perform(target: Target, kind: OpKind, site: Site) -> Answer {
             Ok(object) => object,
             Err(gone) => {
                 drop(inner);
-                return runtime.used_after_its_end(target, kind, gone, site);
+                return runtime.used_after_its_end(target, *kind, gone, site);
             }
         };
+        let kind = *kind;
         let outcome = runtime.patiently(inner, &Operation { object, kind }, site)?;
         runtime.note_pointer(target, &kind, outcome);
         Some(outcome)
@@ -253,10 +254,10 @@ pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, sit
     with_step(|runtime| {
         runtime.hear_of_frees()?;
         // If it is no more, that is told as of a load.
-        let resolved = runtime.resolve(&mut runtime.inner.borrow_mut(), target);
+        let resolved = runtime.resolve(&mut runtime.inner.borrow_mut(), &target);
         let object = match resolved {
             Ok(object) => object,
-            Err(gone) => return runtime.used_after_its_end(target, kind, gone, site),
+            Err(gone) => return runtime.used_after_its_end(&target, kind, gone, site),
         };
         let cell = (target.address, size);
         let region = runtime
@@ -327,7 +328,7 @@ pub(crate) fn may_leak(address: usize) {
 }
 
 /// Spawns a thread with this body. `None` where none can be spawned, or if the execution ends with it.
-pub(crate) fn spawn(name: Option<String>, body: Body, site: Site) -> Option<ThreadId> {
+pub(crate) fn spawn(name: Option<&str>, body: Body, site: Site) -> Option<ThreadId> {
     let spawned = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
@@ -335,7 +336,7 @@ pub(crate) fn spawn(name: Option<String>, body: Body, site: Site) -> Option<Thre
         let child = inner.driver.machine.next_child(me);
         inner.put_body(child, body);
         if let Some(name) = name {
-            inner.names.push((child, name));
+            inner.names.push((child, name.to_owned()));
         }
         let object = inner.driver.machine.thread_object(child);
         let kind = OpKind::Spawn { child };

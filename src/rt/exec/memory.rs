@@ -18,7 +18,7 @@ impl Runtime {
     #[cold]
     pub(super) fn used_after_its_end<T>(
         &self,
-        target: Target,
+        target: &Target,
         kind: OpKind,
         gone: Gone,
         site: Site,
@@ -121,7 +121,7 @@ impl Runtime {
 
     /// A pointer to a block has been published: the block is the model's.
     #[inline]
-    pub(super) fn note_pointer(&self, target: Target, kind: &OpKind, outcome: Outcome) {
+    pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind, outcome: Outcome) {
         if let Some(pointer) = published(target, kind, outcome) {
             self.heap.find(pointer as usize);
         }
@@ -354,7 +354,7 @@ fn region(block: Block, offset: usize) -> Region {
 
 /// The pointer that an operation has put into the memory behind a shim.
 #[inline(always)]
-pub(super) fn published(target: Target, kind: &OpKind, outcome: Outcome) -> Option<u64> {
+pub(super) fn published(target: &Target, kind: &OpKind, outcome: Outcome) -> Option<u64> {
     if target.kind != ObjectKind::Atomic(AtomicType::Ptr) {
         return None;
     }

@@ -132,10 +132,10 @@ impl Table {
     pub(crate) fn meet_again(
         &mut self,
         machine: &mut Machine,
-        target: Target,
+        target: &Target,
         is_still: impl FnOnce(&Region) -> bool,
     ) -> Option<ObjectId> {
-        let Target { address, .. } = target;
+        let address = target.address;
         let number = self.latest[latest(address)];
         let entry = self.entries.get_mut(number as usize)?;
         if entry.address != address || entry.execution == self.execution || !is_still(&entry.region)
@@ -157,14 +157,14 @@ impl Table {
     pub(crate) fn object(
         &mut self,
         machine: &mut Machine,
-        target: Target,
+        target: &Target,
         locate: impl FnOnce() -> Result<Region, Gone>,
     ) -> Result<ObjectId, Gone> {
         let Target {
             address,
             kind,
             memory,
-        } = target;
+        } = *target;
         let number = self.numbers.get(&address).copied();
         let valid = number.filter(|&number| self.valid(number).is_some());
         let (number, object) = match valid {
@@ -191,7 +191,7 @@ impl Table {
     fn meet(
         &mut self,
         machine: &mut Machine,
-        target: Target,
+        target: &Target,
         number: Option<u32>,
         region: Region,
     ) -> (u32, ObjectId) {
@@ -199,7 +199,7 @@ impl Table {
             address,
             kind,
             mut memory,
-        } = target;
+        } = *target;
         let made = |range: &Range<usize>| range.contains(&address);
         if matches!(region, Region::Elsewhere { .. }) && !self.made.iter().any(made) {
             if self.turn.take(address) {

@@ -33,7 +33,7 @@ impl Runtime {
 
     /// The object behind a shim, unless its memory is gone.
     #[inline]
-    pub(super) fn resolve(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
+    pub(super) fn resolve(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
         if let Some(object) = inner.table.at_hand(target.address) {
             let state = inner.driver.machine.state(object);
             if state.may_be(target.kind, target.memory) {
@@ -45,7 +45,7 @@ impl Runtime {
 
     /// [`Runtime::resolve`] for an object that is not at hand.
     #[inline(never)]
-    fn meet(&self, inner: &mut Inner, target: Target) -> Result<ObjectId, Gone> {
+    fn meet(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
@@ -191,12 +191,9 @@ impl Runtime {
     /// Notes what is to be done next, for the loop that resumes coroutines.
     #[inline(always)]
     pub(crate) fn take(&self, inner: &mut Inner, next: Next) {
-        match next {
-            Next::Ran(thread, outcome) => {
-                self.outcome.set(Some(outcome));
-                inner.next = Some(thread);
-            }
-            Next::Ended(end) => inner.end = Some(end),
+        if let Next::Ran(thread, outcome) = next {
+            self.outcome.set(Some(outcome));
+            inner.next = Some(thread);
         }
     }
 
@@ -220,40 +217,29 @@ fn is_known_to_all(region: &Region, began: Option<u32>) -> bool {
 }
 
 impl Inner {
-    /// Makes the next step.
+    /// Makes the next step, or notes how the execution has ended.
     #[inline]
     pub(crate) fn next(&mut self) -> Next {
         match self.driver.next() {
-            Next::Ran(thread, outcome) => match self.observe() {
-                Ok(()) => Next::Ran(thread, outcome),
-                Err(end) => Next::Ended(end),
-            },
-            ended => ended,
-        }
-    }
-
-    /// Tells a step that was made at once to who watches plain memory. False if the execution ends with
-    /// it.
-    #[inline(always)]
-    pub(super) fn watched(&mut self) -> bool {
-        match self.observe() {
-            Ok(()) => true,
-            Err(end) => {
-                self.end = Some(end);
-                false
+            Next::Ran(thread, outcome) if self.watched() => Next::Ran(thread, outcome),
+            Next::Ran(..) => Next::Ended,
+            Next::Ended => {
+                self.end = Some(self.driver.take_end());
+                Next::Ended
             }
         }
     }
 
-    /// Tells the last step to who watches plain memory.
+    /// Tells the last step to who watches plain memory. False if the execution ends with it, which is noted.
     #[inline(always)]
-    fn observe(&mut self) -> Result<(), End> {
+    pub(super) fn watched(&mut self) -> bool {
         if self.races.is_active()
             && let Some(event) = self.driver.executed().last()
             && let Err(race) = self.races.observe(event, &self.driver.machine.names)
         {
-            return Err(End::DataRace(self.explained(race)));
+            self.end = Some(End::DataRace(self.explained(race)));
+            return false;
         }
-        Ok(())
+        true
     }
 }

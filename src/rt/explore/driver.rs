@@ -57,8 +57,8 @@ pub(crate) struct Plan {
 pub(crate) enum Next {
     /// The thread made its announced step; its code is to run up to its next announcement.
     Ran(ThreadId, Outcome),
-    /// The execution is over.
-    Ended(End),
+    /// The execution is over; [`Driver::take_end`] says how. Without that, this is small enough for registers.
+    Ended,
 }
 
 /// The limits of one execution.
@@ -138,6 +138,8 @@ pub(crate) struct Driver {
     position: usize,
     /// The thread that made the last step.
     current: ThreadId,
+    /// How the execution has ended, until that is asked.
+    end: Option<End>,
     /// All of an execution of which a part is hidden.
     whole: Option<Box<(Trace, HappensBefore, Machine)>>,
 }
@@ -163,6 +165,7 @@ impl Driver {
             free_for: 0,
             position: 0,
             current: ThreadId::MAIN,
+            end: None,
             whole: None,
         }
     }

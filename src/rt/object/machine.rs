@@ -228,7 +228,7 @@ impl Machine {
 
     #[inline(never)]
     fn make_thread(&mut self, object: ObjectId) {
-        *self.new_object(object) = Some(Object {
+        self.new_object(object).get_or_insert_with(|| Object {
             state: State::Thread { finished: false },
             made: (ObjectKind::Thread, 0),
         });
@@ -236,7 +236,7 @@ impl Machine {
 
     #[inline(never)]
     fn make_atomic(&mut self, object: ObjectId, ty: AtomicType, value: u64) {
-        *self.new_object(object) = Some(Object {
+        self.new_object(object).get_or_insert_with(|| Object {
             state: State::Atomic { ty, value },
             made: (ObjectKind::Atomic(ty), value),
         });
@@ -244,13 +244,14 @@ impl Machine {
 
     #[inline(never)]
     fn make_another(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
-        *self.new_object(object) = Some(Object {
+        self.new_object(object).get_or_insert_with(|| Object {
             state: State::new(kind, value),
             made: (kind, value),
         });
     }
 
-    /// Where an object is to be put that this execution meets.
+    /// Where an object is to be put that this execution meets. There is none yet; where the compiler sees that, too,
+    /// there is none to be dropped, and the new one is made in its place.
     #[inline(always)]
     fn new_object(&mut self, object: ObjectId) -> &mut Option<Object> {
         self.touched.push(object);

@@ -21,14 +21,26 @@ use super::{Driver, Next};
 /// What came of a step, or how the execution has ended with it.
 pub(crate) type Made<T> = Result<T, Box<End>>;
 
-fn next(thread: ThreadId, made: Made<Outcome>) -> Next {
-    match made {
-        Ok(outcome) => Next::Ran(thread, outcome),
-        Err(end) => Next::Ended(*end),
-    }
-}
-
 impl Driver {
+    #[inline(always)]
+    fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
+        match made {
+            Ok(outcome) => Next::Ran(thread, outcome),
+            Err(end) => self.over(*end),
+        }
+    }
+
+    /// The execution has ended like this.
+    fn over(&mut self, end: End) -> Next {
+        self.end = Some(end);
+        Next::Ended
+    }
+
+    /// How the execution has ended that [`Driver::next`] said was over.
+    pub(crate) fn take_end(&mut self) -> End {
+        self.end.take().expect("dpor bug: it has not ended")
+    }
+
     /// [`Driver::at_once`] for an operation on an atomic or a reference count of this kind, whose memory
     /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
     /// Gives how many events the thread has performed, too.
@@ -186,11 +198,11 @@ impl Driver {
                     self.let_go_on(further);
                     return self.run(step);
                 }
-                Choice::Prune(reason) => return Next::Ended(End::Pruned(reason)),
-                Choice::Stale { misfit } => return Next::Ended(End::Stale { misfit }),
+                Choice::Prune(reason) => return self.over(End::Pruned(reason)),
+                Choice::Stale { misfit } => return self.over(End::Stale { misfit }),
                 Choice::NothingEnabled => {
                     if let Some(end) = self.quiescent() {
-                        return Next::Ended(end);
+                        return self.over(end);
                     }
                 }
             }
@@ -228,15 +240,16 @@ impl Driver {
     #[inline(always)]
     fn run(&mut self, step: Step) -> Next {
         if self.position >= self.bounds.events_max {
-            return Next::Ended(End::TooManyEvents {
+            return self.over(End::TooManyEvents {
                 limit: self.bounds.events_max,
             });
         }
-        let (Pending { operation, site }, executed) = self.machine.step(step);
+        let executed = self.machine.step(step);
+        let Pending { operation, site } = self.machine.last(step.thread);
         self.trace.push(executed.event(step, operation, site));
         let kind = operation.kind;
         let made = self.after(step, &kind);
-        next(step.thread, made.map(|()| executed.outcome))
+        self.made(step.thread, made.map(|()| executed.outcome))
     }
 
     /// A step of this thread has been made.
@@ -277,15 +290,16 @@ impl Driver {
         });
         if !fits || !self.machine.enabled(step.thread) {
             let expected = (event.operation, event.site);
-            return Next::Ended(self.unexpected(step.thread, Some(expected)));
+            return self.misfit(step.thread, Some(expected));
         }
         if let Some(kind) = self.machine.step_through_life(step.thread) {
             let made = self.after(step, &kind);
-            return next(step.thread, made.map(|()| Outcome::Done));
+            return self.made(step.thread, made.map(|()| Outcome::Done));
         }
-        let (&Pending { operation, site }, executed) = self.machine.step(step);
+        let executed = self.machine.step(step);
+        let Pending { operation, site } = *self.machine.last(step.thread);
         let made = self.repeated(step, label, (&operation, site), &executed);
-        next(step.thread, made)
+        self.made(step.thread, made)
     }
 
     /// Compares a step of the kept prefix with the event that it was before.
@@ -316,13 +330,13 @@ impl Driver {
             self.machine.let_go(self.position as u32);
         }
         if !self.machine.enabled(step.thread) {
-            return Next::Ended(self.unexpected(step.thread, None));
+            return self.misfit(step.thread, None);
         }
         match self.run(step) {
             Next::Ran(thread, outcome) => {
                 let event = self.trace.at(self.position as u32 - 1);
                 if label.is_some_and(|label| !same(event.label, label)) {
-                    return Next::Ended(End::NotDeterministic(Box::new(Divergence {
+                    return self.over(End::NotDeterministic(Box::new(Divergence {
                         thread,
                         position: self.position - 1,
                         expected: None,
@@ -332,22 +346,22 @@ impl Driver {
                 }
                 Next::Ran(thread, outcome)
             }
-            ended => ended,
+            Next::Ended => Next::Ended,
         }
     }
 
-    /// Says how the thread's announced operation differs from the one that is expected (if it is
-    /// known) or cannot be performed.
+    /// The thread's announced operation differs from the one that is expected (if it is known) or cannot be
+    /// performed.
     #[cold]
-    fn unexpected(&self, thread: ThreadId, expected: Option<(Operation, Site)>) -> End {
+    fn misfit(&mut self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Next {
         let found = self.machine.pending(thread);
-        End::NotDeterministic(Box::new(Divergence {
+        self.over(End::NotDeterministic(Box::new(Divergence {
             thread,
             position: self.position,
             expected,
             found: found.map(|pending| (pending.operation, pending.site)),
             outcome_differs: false,
-        }))
+        })))
     }
 
     #[cold]

@@ -8,7 +8,7 @@ use super::super::order::{Order, Turns};
 use super::super::rng::Rng;
 use super::super::{Explorer, Free, backtrack, exhaustive, optimal};
 use super::{Code, Program, site};
-use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::object::machine::{Limits, Machine, Pending};
 use crate::rt::trace::Trace;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::key::{Hashes, TraceKey};
@@ -140,7 +140,7 @@ fn execute(program: &Program, driver: &mut Driver) -> Option<(End, Code)> {
             Next::Ran(thread, outcome) => {
                 code.happened(program, &mut driver.machine, thread, outcome);
             }
-            Next::Ended(end) => break end,
+            Next::Ended => break driver.take_end(),
         }
     };
     driver.finish(&end);
@@ -260,9 +260,9 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                 clocks: node.clocks.clone(),
                 key: node.key,
             };
-            let (announced, executed) = next.machine.step(step);
-            let event = executed.event(step, &announced.operation, announced.site);
-            next.trace.push(event);
+            let executed = next.machine.step(step);
+            let Pending { operation, site } = next.machine.last(step.thread);
+            next.trace.push(executed.event(step, operation, *site));
             next.clocks.extend(&next.trace, &next.machine.sets);
             let names = (&next.machine.names, &next.machine.sets);
             let position = next.trace.len() as u32 - 1;

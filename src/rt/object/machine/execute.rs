@@ -171,16 +171,21 @@ impl Foreseen<'_> {
 }
 
 impl Machine {
-    /// Executes the announced step of an enabled thread. What it has announced is given from where it stands.
+    /// Executes the announced step of an enabled thread.
     #[inline(always)]
-    pub(crate) fn step(&mut self, step: Step) -> (&Pending, Executed) {
+    pub(crate) fn step(&mut self, step: Step) -> Executed {
         let entry = &mut self.threads[step.thread.index()];
         if !std::mem::take(&mut entry.announced) {
             unannounced(step.thread)
         }
-        let pending = entry.last;
-        let executed = self.perform(step, &pending.operation, pending.site);
-        (&self.threads[step.thread.index()].last, executed)
+        let Pending { operation, site } = entry.last;
+        self.perform(step, &operation, site)
+    }
+
+    /// What `thread` has announced last.
+    #[inline]
+    pub(crate) fn last(&self, thread: ThreadId) -> &Pending {
+        &self.threads[thread.index()].last
     }
 
     /// [`Machine::step`] for what a thread has announced that is a step of a life, and [`Machine::perform_life`]
