@@ -13,6 +13,10 @@ macro_rules! programs {
 
         use crate::measure::{check, step};
 
+        mod tasks {
+            crate::tasks::threads!($krate);
+        }
+
         /// Runs `threads` copies of `body`, which get their number from 0, and joins them.
         fn run(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
             let body = Arc::new(body);
@@ -33,7 +37,11 @@ macro_rules! programs {
         }
 
         fn empty(threads: usize) {
-            run(threads, |_| ());
+            let handles: Vec<_> = (0..threads).map(|_| thread::spawn(|| ())).collect();
+            for handle in handles {
+                handle.join().expect("no thread panics");
+            }
+            step(2 * threads);
         }
 
         fn readers(n: usize) {
@@ -149,6 +157,45 @@ macro_rules! programs {
             step(2);
         }
 
+        fn indexer(threads: usize) {
+            let table = atomics(128);
+            run(threads, move |t| {
+                for m in 0..4 {
+                    let w = (m + 1) * 11 + t;
+                    let mut h = 7 * w % 128;
+                    step(1);
+                    while table[h].compare_exchange(0, w, SeqCst, SeqCst).is_err() {
+                        h = (h + 1) % 128;
+                        step(1);
+                    }
+                }
+            });
+        }
+
+        fn filesystem(threads: usize) {
+            let inodes: Vec<_> = (0..32).map(|_| Mutex::new(0)).collect();
+            let blocks: Vec<_> = (0..26).map(|_| Mutex::new(false)).collect();
+            run(threads, move |t| {
+                let i = t % 32;
+                let mut inode = inodes[i].lock().unwrap();
+                step(2);
+                if *inode == 0 {
+                    let mut b = 2 * i % 26;
+                    loop {
+                        let mut busy = blocks[b].lock().unwrap();
+                        step(2);
+                        if !*busy {
+                            *busy = true;
+                            *inode = b + 1;
+                            break;
+                        }
+                        drop(busy);
+                        b = (b + 1) % 26;
+                    }
+                }
+            });
+        }
+
         fn length(threads: usize, n: usize) {
             let (own, shared) = (atomics(threads), AtomicUsize::new(0));
             run(threads, move |i| {
@@ -163,7 +210,8 @@ macro_rules! programs {
             });
         }
 
-        /// The program of this name, one of [`NAMES`](crate::programs::NAMES).
+        /// The program of this name, one of [`NAMES`](crate::programs::NAMES), of those for
+        /// [one checker](crate::programs::ALONE), or of those of [tasks](crate::tasks::NAMES).
         pub(crate) fn program(name: &str) {
             match name {
                 "empty(4)" => empty(4),
@@ -172,6 +220,9 @@ macro_rules! programs {
                 "readers(13)" => readers(13),
                 "lastzero(3)" => lastzero(3),
                 "lastzero(10)" => lastzero(10),
+                "lastzero(15)" => lastzero(15),
+                "indexer(15)" => indexer(15),
+                "filesystem(22)" => filesystem(22),
                 "counter(2)" => counter(2),
                 "counter(3)" => counter(3),
                 "lost_update(2)" => lost_update(2, false),
@@ -182,10 +233,11 @@ macro_rules! programs {
                 "spsc(4)" => spsc(4),
                 "independent(2, 10000)" => independent(2, 10_000),
                 "switch(2, 20000)" => switch(2, 20_000),
+                "handoff(100)" => handoff(100),
                 "handoff(10000)" => handoff(10_000),
                 "length(2, 100)" => length(2, 100),
                 "length(2, 10000)" => length(2, 10_000),
-                other => panic!("there is no program called {other}"),
+                tasks => tasks::run(tasks),
             }
         }
     };
@@ -212,4 +264,12 @@ pub(crate) const NAMES: [&str; 19] = [
     "handoff(10000)",
     "length(2, 100)",
     "length(2, 10000)",
+];
+
+/// Those that only `dpor` runs: there is a goal in seconds, or in a ratio to another of its own lines.
+pub(crate) const ALONE: [&str; 4] = [
+    "lastzero(15)",
+    "indexer(15)",
+    "filesystem(22)",
+    "handoff(100)",
 ];

@@ -1,0 +1,129 @@
+//! Which goals are reached?
+//!
+//! They were set before there was anything to measure. Ratios are between lines of the same run. What the tools for
+//! C took (Nidhugg, GenMC) was measured once, on a machine of this kind, so for the programs that they are compared
+//! on the goals are seconds.
+
+use crate::child::Line;
+use crate::measure::{End, Measured};
+use crate::{rate, step};
+
+/// What was measured, by program and checker.
+#[derive(Default)]
+pub(crate) struct Lines(Vec<(&'static str, &'static str, Line)>);
+
+impl Lines {
+    pub(crate) fn add(&mut self, name: &'static str, peer: &'static str, line: Line) {
+        self.0.push((name, peer, line));
+    }
+
+    pub(crate) fn get(&self, name: &str, peer: &str) -> Option<&Line> {
+        let mut lines = self.0.iter();
+        let (_, _, line) = lines.find(|(n, p, _)| *n == name && *p == peer)?;
+        Some(line)
+    }
+
+    fn measured(&self, name: &str, peer: &str) -> Option<&Measured> {
+        self.get(name, peer).map(|line| &line.measured)
+    }
+
+    /// Of these checkers the least, where there is one.
+    fn least(&self, name: &str, peers: &[&str], of: fn(&Measured) -> f64) -> Option<f64> {
+        let measured = peers.iter().filter_map(|peer| self.measured(name, peer));
+        measured.map(of).min_by(f64::total_cmp)
+    }
+}
+
+/// What is wanted of a number.
+enum Wanted {
+    AtMost(f64),
+    AtLeast(f64),
+}
+use Wanted::{AtLeast, AtMost};
+
+/// Prints a line, if there is something to print.
+fn goal(what: &str, measured: Option<f64>, wanted: Wanted, unit: &str) {
+    let Some(measured) = measured else {
+        return;
+    };
+    let (is_reached, sign, wanted) = match wanted {
+        AtMost(most) => (measured <= most, "<=", most),
+        AtLeast(least) => (measured >= least, ">=", least),
+    };
+    let verdict = if is_reached { "reached" } else { "NOT reached" };
+    println!("{what:<66}{measured:>10.3} {sign} {wanted:<6} {unit:<6}{verdict}");
+}
+
+/// Prints each goal with what was measured.
+pub(crate) fn print(lines: &Lines) {
+    let own = |name| lines.measured(name, "dpor");
+    for name in ["independent(2, 10000)", "switch(2, 20000)"] {
+        let theirs = lines.least(name, &["loom", "shuttle", "shuttle pct"], step);
+        let ratio = own(name).zip(theirs).map(|(own, them)| step(own) / them);
+        let what = format!("a step of {name}, of the best peer's");
+        goal(&what, ratio, AtMost(0.2), "");
+    }
+    for name in [
+        "readers(3)",
+        "readers(8)",
+        "readers(13)",
+        "lastzero(3)",
+        "lastzero(10)",
+        "counter(2)",
+        "counter(3)",
+        "spsc(2)",
+        "spsc(4)",
+    ] {
+        for (peer, least) in [("loom", 20.0), ("shuttle", 3.0)] {
+            let ratio = own(name).zip(lines.measured(name, peer));
+            let ratio = ratio.map(|(own, theirs)| rate(own) / rate(theirs));
+            let what = format!("executions per second of {name}, of {peer}'s");
+            goal(&what, ratio, AtLeast(least), "times");
+        }
+    }
+    for name in crate::programs::NAMES {
+        let verdict = |m: &&Measured| m.end == End::Verdict;
+        let theirs = lines.measured(name, "loom").filter(verdict);
+        let ratio = own(name)
+            .zip(theirs)
+            .map(|(own, theirs)| theirs.known / own.known);
+        let least = if name == "counter(3)" { 100.0 } else { 1.0 };
+        let what = format!("loom's time to a verdict on {name}, of dpor's");
+        goal(&what, ratio, AtLeast(least), "times");
+    }
+    for name in crate::tasks::NAMES {
+        let ratio = own(name).zip(lines.measured(name, "interweave"));
+        let ratio = ratio.map(|(own, theirs)| theirs.known / own.known);
+        let what = format!("interweave's time to a verdict on {name}, of dpor's");
+        goal(&what, ratio, AtLeast(1.0), "times");
+    }
+    for (name, most) in [
+        ("lastzero(15)", 1.5),
+        ("readers(13)", 0.06),
+        ("indexer(15)", 0.4),
+        ("filesystem(22)", 0.25),
+        ("length(2, 10000)", 0.05),
+    ] {
+        let what = format!("{name} to its verdict");
+        goal(&what, own(name).map(|m| m.known), AtMost(most), "s");
+    }
+    let memory = lines.get("lastzero(15)", "dpor").map(|line| line.memory);
+    goal("lastzero(15), memory", memory, AtMost(64.0), "MB");
+    let empty = lines.measured("empty(4)", "random");
+    let micros = empty.map(|m| 1e6 / rate(m));
+    goal(
+        "an execution of four empty threads",
+        micros,
+        AtMost(1.5),
+        "us",
+    );
+    for (short, long) in [
+        ("length(2, 100)", "length(2, 10000)"),
+        ("handoff(100)", "handoff(10000)"),
+    ] {
+        let ratio = own(short).zip(own(long));
+        let ratio = ratio.map(|(short, long)| step(long) / step(short));
+        let what = format!("a step of {long}, of one of {short}");
+        goal(&what, ratio, AtMost(1.5), "times");
+    }
+}
