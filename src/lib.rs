@@ -50,6 +50,9 @@
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
 pub mod alloc;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 pub mod cell;
 mod checkpoint;
 mod config;

@@ -275,7 +275,7 @@ impl Writer {
             },
             Region::Thread(thread) => &[3, thread.0.into()],
             Region::Token(thread) => &[4, thread.0.into()],
-            #[cfg(test)]
+            #[cfg(any(test, feature = "bench"))]
             Region::Abstract(variable) => &[5, variable.into()],
         };
         for &number in numbers {
@@ -352,7 +352,7 @@ impl Reader<'_> {
             },
             3 => Region::Thread(ThreadId(self.index()?)),
             4 => Region::Token(ThreadId(self.index()?)),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "bench"))]
             5 => Region::Abstract(self.index()?),
             _ => return None,
         };

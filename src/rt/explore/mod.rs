@@ -24,6 +24,8 @@ pub(crate) mod critical;
 pub(crate) mod driver;
 pub(crate) mod estimate;
 pub(crate) mod exhaustive;
+#[cfg(feature = "bench")]
+pub(crate) mod floor;
 pub(crate) mod frontier;
 pub(crate) mod hotspots;
 pub(crate) mod leisure;
@@ -44,8 +46,16 @@ mod slots;
 pub(crate) mod turns;
 pub(crate) mod wakeup_tree;
 
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "bench"))]
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "tests use all of it, benches a part"
+    )
+)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

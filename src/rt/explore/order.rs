@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::open_tree::{NodeId, OpenTree};
-#[cfg(test)]
+#[cfg(any(test, feature = "bench"))]
 use super::rng::Rng;
 use crate::rt::trace::Site;
 
@@ -38,7 +38,7 @@ pub(crate) enum Order {
     /// The pair of places of which fewest branches were taken.
     ConflictFirst(Turns<Pair>),
     /// Any branch with the same chance.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "bench"))]
     Random(Rng),
 }
 
@@ -72,7 +72,7 @@ impl Order {
             }
             Order::RoundRobin(depths) => depths.next(|_, now| now),
             Order::ConflictFirst(pairs) => pairs.next(|turns, _| turns),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "bench"))]
             Order::Random(rng) => Some(tree.nth(rng.below(branches.into()) as u32)),
         }
     }

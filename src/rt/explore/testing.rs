@@ -5,6 +5,7 @@
 //! can be shown on five lines. [`brute_force`] enumerates all executions, memoised on the trace of
 //! the prefix, and is the oracle.
 
+pub(crate) mod programs;
 mod search;
 
 use std::collections::BTreeMap;

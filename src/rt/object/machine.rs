@@ -311,7 +311,7 @@ impl Machine {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "bench"))]
     /// The objects of this execution, in the order in which they were met.
     pub(crate) fn objects(&self) -> &[ObjectId] {
         &self.touched

@@ -315,7 +315,7 @@ impl<'a> Gathering<'a> {
                 Region::Heap { thread, .. } => ("heap", Some(thread)),
                 Region::Elsewhere { .. } => ("static", None),
                 Region::Thread(thread) | Region::Token(thread) => ("runtime", Some(thread)),
-                #[cfg(test)]
+                #[cfg(any(test, feature = "bench"))]
                 Region::Abstract(_) => ("abstract", None),
             };
             let name = match &initial {

@@ -103,7 +103,7 @@ pub(crate) enum Region {
     /// A thread's park token.
     Token(ThreadId),
     /// A variable of an abstract program.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "bench"))]
     Abstract(u32),
 }
 

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use super::super::driver::Plan;
 use super::super::estimate::Estimator;
 use super::super::optimal::Optimal;
+use super::super::testing::programs::{indexer, lastzero, readers, wakeup_stress};
 use super::super::testing::*;
 use super::super::{Choice, Explorer, Finished, Free, Point};
-use super::figures::{indexer, lastzero, readers, wakeup_stress};
 use super::{load, lost_update, store, var};
 
 /// Asks both estimators after these numbers of executions.

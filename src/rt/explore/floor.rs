@@ -1,0 +1,122 @@
+//! What would the same executions cost without exploration?
+//!
+//! A [`Recorder`] explores and notes what it runs. A [`Floor`] runs the same again, keeps as much of one execution for
+//! the next, and is asked as often; but it only reads what comes next from a list, and nobody asks for clocks and
+//! races.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::rt::trace::operation::Step;
+
+use super::driver::Plan;
+use super::{Choice, Coverage, Explorer, Finished, Point};
+
+/// One execution.
+#[derive(Debug, Default)]
+struct Execution {
+    /// How many events of the one before it has kept.
+    kept: usize,
+    /// How many steps behind these were planned before it began.
+    planned: usize,
+    /// All behind what was kept.
+    steps: Vec<Step>,
+}
+
+/// Executions in the order in which they were run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorded(Rc<RefCell<Vec<Execution>>>);
+
+/// Explores as the explorer that it has.
+pub(crate) struct Recorder<E> {
+    explorer: E,
+    recorded: Recorded,
+}
+
+impl<E: Explorer> Recorder<E> {
+    /// Records what `explorer` runs.
+    pub(crate) fn new(explorer: E, recorded: &Recorded) -> Recorder<E> {
+        let recorded = recorded.clone();
+        Recorder { explorer, recorded }
+    }
+}
+
+impl<E: Explorer> Explorer for Recorder<E> {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        let more = self.explorer.begin(plan);
+        if more {
+            self.recorded.0.borrow_mut().push(Execution {
+                kept: plan.kept,
+                planned: plan.steps.len(),
+                steps: Vec::new(),
+            });
+        }
+        more
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.explorer.choose(at)
+    }
+
+    fn lets_the_last_go_on(&self) -> bool {
+        self.explorer.lets_the_last_go_on()
+    }
+
+    fn finish(&mut self, execution: &Finished<'_>) {
+        self.explorer.finish(execution);
+        if let Some(last) = self.recorded.0.borrow_mut().last_mut() {
+            let new = execution.trace.events().iter().skip(last.kept);
+            last.steps = new.map(|event| event.step()).collect();
+        }
+    }
+}
+
+/// Runs recorded executions of an explorer that lets the last thread go on.
+pub(crate) struct Floor {
+    recorded: Recorded,
+    begun: usize,
+}
+
+impl Floor {
+    pub(crate) fn new(recorded: &Recorded) -> Floor {
+        let recorded = recorded.clone();
+        Floor { recorded, begun: 0 }
+    }
+}
+
+impl Explorer for Floor {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        let recorded = self.recorded.0.borrow();
+        let Some(next) = recorded.get(self.begun) else {
+            return false;
+        };
+        self.begun += 1;
+        plan.kept = next.kept;
+        let planned = next.steps.iter().take(next.planned);
+        plan.steps.extend(planned.map(|&step| (step, None)));
+        true
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        let recorded = self.recorded.0.borrow();
+        let now = &recorded[self.begun - 1];
+        match now.steps.get(at.trace.len() - now.kept) {
+            Some(&step) => Choice::Run(step),
+            None => Choice::NothingEnabled,
+        }
+    }
+
+    fn lets_the_last_go_on(&self) -> bool {
+        true
+    }
+
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _execution: &Finished<'_>) {}
+
+    fn coverage(&self) -> Coverage {
+        Coverage::Replayed
+    }
+}
