@@ -240,7 +240,11 @@ macro_rules! common {
         }
 
         /// Writes `new` if the value is `current`; returns the value before either way.
-        #[deprecated(note = "use `compare_exchange` or `compare_exchange_weak` instead")]
+        // Loom's is not deprecated, and its users deny warnings.
+        #[cfg_attr(
+            not(any(loom, feature = "loom")),
+            deprecated(note = "use `compare_exchange` or `compare_exchange_weak` instead")
+        )]
         #[track_caller]
         pub fn compare_and_swap(&self, current: $value, new: $value, order: Ordering) -> $value {
             let failure = match order {
