@@ -236,7 +236,7 @@ pub struct Builder {
     /// that failed is shown as it was, and no pair of operations is tried the other way round.
     pub simplify: u64,
     /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`), at most a GiB, and no more than the
-    /// system allows.
+    /// system allows. A thread may ask for more with its own [`Builder`](crate::thread::Builder::stack_size).
     pub stack_size: usize,
     /// After how long a step that does not come back is told on standard error
     /// (`DPOR_PATIENCE`, in seconds; 0 for never).

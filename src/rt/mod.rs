@@ -359,10 +359,14 @@ pub(crate) fn may_leak(address: usize) {
     context::may_leak(address);
 }
 
-/// Spawns a thread; `None` where no model runs, or the execution has ended.
+/// Spawns a thread with at least so many bytes of stack; `None` where no model runs, or the execution has ended.
 #[track_caller]
-pub(crate) fn spawn(name: Option<&str>, body: Body) -> Option<ThreadId> {
-    context::spawn(name, body, context::here())
+pub(crate) fn spawn(
+    name: Option<&str>,
+    body: Body,
+    stack_bytes: Option<usize>,
+) -> Option<ThreadId> {
+    context::spawn(name, body, stack_bytes, context::here())
 }
 
 /// Announces that another thread's end is waited for.

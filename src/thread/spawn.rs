@@ -81,8 +81,8 @@ impl Builder {
         self
     }
 
-    /// The size of the stack in bytes. Inside a model all stacks have the size that
-    /// `dpor::Builder::stack_size` says.
+    /// The size of the stack in bytes. Inside a model no stack is smaller than
+    /// [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size) says, or larger than a GiB.
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
         self
@@ -190,7 +190,7 @@ impl Builder {
             });
         }
         let name: Option<Arc<str>> = self.name.map(Arc::from);
-        let (running, thread) = match rt::spawn(name.as_deref(), body) {
+        let (running, thread) = match rt::spawn(name.as_deref(), body, self.stack_size) {
             Some(thread) => (
                 Running::Modelled(thread),
                 Thread(Which::Modelled { thread, name }),

@@ -42,7 +42,7 @@ macro_rules! rows {
             [spawn_unchecked: unsafe fn(This, fn() -> u8) -> std::io::Result<JoinHandle<u8>>]
             [spawn_scoped: fn(This, &'static Scope<'static, 'static>, fn() -> u8) -> std::io::Result<ScopedJoinHandle<'static, u8>>]
             [impl Debug]
-        } "all stacks of a model have the size of `dpor::Builder::stack_size`";
+        } "no stack of a model is smaller than `dpor::Builder::stack_size`";
         modelled "`Scope<'scope, 'env>`" as Scope<'static, 'static> {
             [spawn: fn(&'static This, fn() -> u8) -> ScopedJoinHandle<'static, u8>]
             [impl Send] [impl Sync] [impl Debug]

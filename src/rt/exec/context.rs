@@ -94,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) end: Option<End>,
     /// By thread the body of one that has been spawned and not started.
     pub(crate) bodies: Vec<Option<Body>>,
+    /// The threads that have asked for a stack of so many bytes.
+    pub(crate) asked: Vec<(ThreadId, usize)>,
     pub(crate) names: Vec<(ThreadId, String)>,
 }
 
@@ -102,6 +104,14 @@ impl Inner {
     #[inline]
     pub(super) fn put_body(&mut self, thread: ThreadId, body: Body) {
         *entry(&mut self.bodies, thread.index()) = Some(body);
+    }
+
+    /// How many bytes of stack a thread has asked for, if it has.
+    #[inline]
+    pub(super) fn stack_asked_for(&self, thread: ThreadId) -> Option<usize> {
+        let mut asked = self.asked.iter();
+        let (_, bytes) = asked.find(|(t, _)| *t == thread)?;
+        Some(*bytes)
     }
 
     /// What a thread is to do that starts.
@@ -327,8 +337,14 @@ pub(crate) fn may_leak(address: usize) {
     let _ = with(|runtime| runtime.heap.forgive(address));
 }
 
-/// Spawns a thread with this body. `None` where none can be spawned, or if the execution ends with it.
-pub(crate) fn spawn(name: Option<&str>, body: Body, site: Site) -> Option<ThreadId> {
+/// Spawns a thread with this body, and at least so many bytes of stack. `None` where none can be spawned, or if the
+/// execution ends with it.
+pub(crate) fn spawn(
+    name: Option<&str>,
+    body: Body,
+    stack_bytes: Option<usize>,
+    site: Site,
+) -> Option<ThreadId> {
     let spawned = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
@@ -338,6 +354,7 @@ pub(crate) fn spawn(name: Option<&str>, body: Body, site: Site) -> Option<Thread
         if let Some(name) = name {
             inner.names.push((child, name.to_owned()));
         }
+        inner.asked.extend(stack_bytes.map(|bytes| (child, bytes)));
         let object = inner.driver.machine.thread_object(child);
         let kind = OpKind::Spawn { child };
         runtime.step(inner, &Operation { object, kind }, site)?;

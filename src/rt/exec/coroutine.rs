@@ -75,12 +75,14 @@ pub(crate) enum Resumed {
     Overflowed,
 }
 
-/// The stacks of one exploration, all of one size. What is idle at its end is [`kept`](Kept) for
-/// another.
+/// The stacks of one exploration, all of one size but for those of threads that have asked for more. What is idle at
+/// its end is [`kept`](Kept) for another.
 pub(crate) struct Pool {
     stack_bytes: usize,
     run: fn(Body),
     idle: Vec<Coroutine>,
+    /// Larger ones.
+    large: Vec<Coroutine>,
     kept: &'static Kept,
 }
 
@@ -93,6 +95,7 @@ impl Pool {
             stack_bytes: stack_bytes.next_multiple_of(PAGE),
             run,
             idle: Vec::new(),
+            large: Vec::new(),
             kept: &KEPT,
         }
     }
@@ -103,8 +106,27 @@ impl Pool {
     pub(crate) fn start(&mut self, body: Body) -> Coroutine {
         let coroutine = match self.idle.pop() {
             Some(idle) => idle,
-            None => self.another(),
+            None => self.another(self.stack_bytes),
         };
+        self.put_on(coroutine, body)
+    }
+
+    /// [`Pool::start`] for a body that needs so many bytes. There is no larger stack than [`largest_stack`].
+    #[cold]
+    pub(crate) fn start_with(&mut self, body: Body, bytes: usize) -> Coroutine {
+        let bytes = bytes.min(largest_stack()).next_multiple_of(PAGE);
+        if bytes <= self.stack_bytes {
+            return self.start(body);
+        }
+        let coroutine = match self.large.iter().position(|idle| idle.bytes() == bytes) {
+            Some(at) => self.large.swap_remove(at),
+            None => self.another(bytes),
+        };
+        self.put_on(coroutine, body)
+    }
+
+    #[inline]
+    fn put_on(&self, coroutine: Coroutine, body: Body) -> Coroutine {
         coroutine.0.run.set(self.run);
         coroutine.0.body.set(Some(body));
         coroutine.0.state.set(State::Ready);
@@ -113,9 +135,18 @@ impl Pool {
 
     /// A stack that was not idle here.
     #[cold]
-    fn another(&self) -> Coroutine {
-        let kept = self.kept.take(self.stack_bytes);
-        kept.unwrap_or_else(|| Coroutine::new(self.stack_bytes))
+    fn another(&self, bytes: usize) -> Coroutine {
+        let kept = self.kept.take(bytes);
+        kept.unwrap_or_else(|| Coroutine::new(bytes))
+    }
+
+    /// Keeps a stack for the next body.
+    #[inline]
+    fn put_back(&mut self, idle: Coroutine) {
+        match idle.bytes() == self.stack_bytes {
+            true => self.idle.push(idle),
+            false => self.large.push(idle),
+        }
     }
 
     /// Takes a stack back. A body that has not begun is dropped without being run. A stack that is
@@ -123,11 +154,11 @@ impl Pool {
     #[inline]
     pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
         match coroutine.0.state.get() {
-            State::Idle => self.idle.push(coroutine),
+            State::Idle => self.put_back(coroutine),
             State::Ready => {
                 coroutine.0.state.set(State::Idle);
                 let not_begun = coroutine.0.body.take();
-                self.idle.push(coroutine);
+                self.put_back(coroutine);
                 drop(not_begun);
             }
             State::Running | State::Suspended => coroutine.abandon(),
@@ -137,6 +168,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        self.kept.keep(std::mem::take(&mut self.large));
         self.kept.keep(std::mem::take(&mut self.idle));
     }
 }
@@ -218,6 +250,13 @@ impl Coroutine {
     /// a page boundary, and the first frame of each body is at the same distance from it.
     pub(crate) fn stack(&self) -> (usize, usize) {
         (self.0.bottom.get(), self.0.top.get())
+    }
+
+    /// How many bytes the stack has.
+    #[inline]
+    fn bytes(&self) -> usize {
+        let (bottom, top) = self.stack();
+        top - bottom
     }
 
     /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.

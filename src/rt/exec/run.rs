@@ -129,6 +129,7 @@ pub(crate) fn explore(
             next: None,
             end: None,
             bodies: Vec::new(),
+            asked: Vec::new(),
             names: Vec::new(),
         }),
         heap: Heap::new(),
@@ -296,6 +297,7 @@ fn execute(
         inner.next = None;
         inner.races.reset();
         inner.ended.clear();
+        inner.asked.clear();
         inner.put_body(ThreadId::MAIN, Body::new(main.clone()));
         let next = inner.next();
         runtime.take(&mut inner, next);
@@ -406,7 +408,10 @@ impl Stacks<'_> {
         let Some(body) = inner.take_body(thread) else {
             panic!("dpor bug: {thread:?} has neither a stack nor a body")
         };
-        let coroutine = self.pool.start(body);
+        let coroutine = match inner.stack_asked_for(thread) {
+            None => self.pool.start(body),
+            Some(bytes) => self.pool.start_with(body, bytes),
+        };
         *entry(&mut inner.stacks, thread.index()) = Some(coroutine.stack());
         self.in_use += 1;
         entry(&mut self.coroutines, thread.index()).insert(coroutine)

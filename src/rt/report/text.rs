@@ -202,7 +202,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             let _ = writeln!(
                 out,
                 "stack overflow: {} used more stack than it has {when}\n  raise \
-                 `Builder::stack_size` (DPOR_STACK_SIZE, in bytes)",
+                 `Builder::stack_size` (DPOR_STACK_SIZE, in bytes), or the thread's own",
                 names.thread(*thread)
             );
         }

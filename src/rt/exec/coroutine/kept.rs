@@ -68,8 +68,7 @@ impl Kept {
 
 impl Idle {
     fn bytes(&self) -> usize {
-        let (bottom, top) = self.0.stack();
-        top - bottom
+        self.0.bytes()
     }
 }
 
