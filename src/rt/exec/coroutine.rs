@@ -187,6 +187,7 @@ impl Coroutine {
             panic: Cell::new(None),
             scope: Cell::new(ptr::null_mut()),
             generator: Cell::new(None),
+            bytes: stack_bytes,
             bottom: Cell::new(0),
             top: Cell::new(0),
         });
@@ -252,11 +253,10 @@ impl Coroutine {
         (self.0.bottom.get(), self.0.top.get())
     }
 
-    /// How many bytes the stack has.
+    /// How many bytes the stack was made with. It may have more, where pages are large.
     #[inline]
     fn bytes(&self) -> usize {
-        let (bottom, top) = self.stack();
-        top - bottom
+        self.0.bytes
     }
 
     /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.
@@ -424,6 +424,8 @@ struct Control {
     scope: Cell<*mut Scope<'static, 'static, (), ()>>,
     /// The owner's end of it. Dropped only when its code has returned.
     generator: Cell<Option<ManuallyDrop<LocalGenerator<'static, (), ()>>>>,
+    /// How many bytes were asked for.
+    bytes: usize,
     /// The lowest address of the stack, and the one behind its highest byte.
     bottom: Cell<usize>,
     top: Cell<usize>,

@@ -365,6 +365,26 @@ fn suspending_outside_of_a_coroutine_is_refused() {
 }
 
 #[test]
+fn a_larger_stack_is_for_who_asks_for_as_much() {
+    let mut pool = Pool::new(STACK, Body::run);
+    let mut on = |bytes: usize| {
+        let mut coroutine = pool.start_with(Body::of(|| {}), bytes);
+        finished(coroutine.resume());
+        let stack = coroutine.stack();
+        pool.recycle(coroutine);
+        stack
+    };
+    let [own, larger, largest] = [1, 2 * STACK, 4 * STACK].map(&mut on);
+    let size = |(bottom, top)| top - bottom;
+    assert!(size(own) >= STACK && size(larger) >= 2 * STACK && size(largest) >= 4 * STACK);
+    let again = [4 * STACK - 1, STACK, 2 * STACK].map(on);
+    assert_eq!(again, [largest, own, larger]);
+    let mut next = pool.start(Body::of(|| {}));
+    finished(next.resume());
+    assert_eq!(next.stack(), own);
+}
+
+#[test]
 #[should_panic(expected = "nothing to run")]
 fn a_finished_coroutine_cannot_be_resumed() {
     let mut pool = Pool::new(STACK, Body::run);

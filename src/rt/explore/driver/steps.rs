@@ -22,25 +22,6 @@ use super::{Driver, Next};
 pub(crate) type Made<T> = Result<T, Box<End>>;
 
 impl Driver {
-    #[inline(always)]
-    fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
-        match made {
-            Ok(outcome) => Next::Ran(thread, outcome),
-            Err(end) => self.over(*end),
-        }
-    }
-
-    /// The execution has ended like this.
-    fn over(&mut self, end: End) -> Next {
-        self.end = Some(end);
-        Next::Ended
-    }
-
-    /// How the execution has ended that [`Driver::next`] said was over.
-    pub(crate) fn take_end(&mut self) -> End {
-        self.end.take().expect("dpor bug: it has not ended")
-    }
-
     /// [`Driver::at_once`] for an operation on an atomic or a reference count of this kind, whose memory
     /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
     /// Gives how many events the thread has performed, too.
@@ -348,6 +329,26 @@ impl Driver {
             }
             Next::Ended => Next::Ended,
         }
+    }
+
+    /// What came of the step of this thread.
+    #[inline(always)]
+    fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
+        match made {
+            Ok(outcome) => Next::Ran(thread, outcome),
+            Err(end) => self.over(*end),
+        }
+    }
+
+    /// The execution has ended like this.
+    fn over(&mut self, end: End) -> Next {
+        self.end = Some(end);
+        Next::Ended
+    }
+
+    /// How the execution has ended that [`Driver::next`] said was over.
+    pub(crate) fn take_end(&mut self) -> End {
+        self.end.take().expect("dpor bug: it has not ended")
     }
 
     /// The thread's announced operation differs from the one that is expected (if it is known) or cannot be
