@@ -165,15 +165,19 @@ fn a_loop_that_nobody_ends_is_a_livelock() {
 
 #[test]
 fn a_loop_without_a_hint_is_a_livelock_too() {
-    let mut builder = Builder::new();
-    builder.max_branches = 1_000_000;
-    let found = builder
-        .explore(|| {
-            let flag = AtomicBool::new(false);
-            while !flag.load(SeqCst) {}
-        })
-        .expect_err("it never ends");
-    assert_eq!(found.kind(), FailureKind::Livelock);
+    for flags in 1..=3 {
+        let found = failure(move || {
+            let flags: Vec<_> = (0..flags).map(|_| AtomicBool::new(false)).collect();
+            while !flags.iter().any(|flag| flag.load(SeqCst)) {}
+        });
+        assert_eq!(found.kind(), FailureKind::Livelock, "{flags}: {found}");
+    }
+    // One that gives up is none.
+    let report = Builder::new().check(|| {
+        let flag = AtomicBool::new(false);
+        assert!((0..20_000).all(|_| !flag.load(SeqCst)));
+    });
+    assert!(report.complete);
 }
 
 #[test]

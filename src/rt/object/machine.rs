@@ -29,6 +29,9 @@ pub(crate) struct Limits {
     pub(crate) timeout_bound: u32,
     /// How often in a row a waiting thread is let go before the execution is a livelock.
     pub(crate) livelock_bound: u32,
+    /// The same of a thread in a loop without a hint, where each time stands for many repetitions. A loop that looks
+    /// at three objects is told before the limit of events.
+    pub(crate) unhinted_livelock_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub(crate) spurious_failures: bool,
     /// How often a thread may wake up from a condition variable without having been notified.
@@ -44,6 +47,7 @@ impl Default for Limits {
             unhinted_spin_bound: 1000,
             timeout_bound: 2,
             livelock_bound: 100,
+            unhinted_livelock_bound: 30,
             spurious_failures: false,
             spurious_wakeups: 0,
             catches_panics: false,
@@ -88,6 +92,8 @@ struct Thread {
     /// The token that it has made available last, unless it has parked since then.
     unparked: Option<ObjectId>,
     released: Option<u32>,
+    /// Whether its last wait was in a loop without a hint.
+    unhinted: bool,
     let_go_in_a_row: u32,
     /// How often in a row a wait at this place has timed out.
     timeouts: (Option<Site>, u32),
@@ -124,6 +130,7 @@ impl Thread {
             spin: SpinLog::default(),
             unparked: None,
             released: None,
+            unhinted: false,
             let_go_in_a_row: 0,
             timeouts: (None, 0),
             wakeups: 0,
@@ -374,7 +381,9 @@ impl Machine {
     /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait.
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         let bound = self.limits.spin_bound;
-        let seen = self.threads[thread.index()].spin.hint(site, bound)?;
+        let entry = &mut self.threads[thread.index()];
+        let seen = entry.spin.hint(site, bound)?;
+        entry.unhinted = false;
         Some(wait(&mut self.sets, &mut self.seen, seen))
     }
 
@@ -410,10 +419,11 @@ impl Machine {
         object: ObjectId,
         site: Site,
     ) -> Option<Operation> {
-        let entry = &self.threads[thread.index()];
+        let entry = &mut self.threads[thread.index()];
         if entry.timeouts.0 != Some(site) || entry.timeouts.1 < self.limits.timeout_bound {
             return None;
         }
+        entry.unhinted = false;
         let seen = [(object, self.state(object).polled())];
         Some(wait(&mut self.sets, &mut self.seen, &seen))
     }
@@ -421,8 +431,9 @@ impl Machine {
     fn reread(&mut self, thread: ThreadId, object: ObjectId, site: Site) -> Option<Operation> {
         let value = self.state(object).polled();
         let bound = self.limits.unhinted_spin_bound;
-        let log = &mut self.threads[thread.index()].spin;
-        let seen = log.reread(site, object, value, bound)?;
+        let entry = &mut self.threads[thread.index()];
+        let seen = entry.spin.reread(site, object, value, bound)?;
+        entry.unhinted = true;
         Some(wait(&mut self.sets, &mut self.seen, seen))
     }
 
@@ -520,6 +531,16 @@ impl Machine {
             }
         }
         any
+    }
+
+    /// Whether `thread`, which waits for a change, has waited for one in vain so often that there will be none.
+    pub(crate) fn waits_in_vain(&self, thread: ThreadId) -> bool {
+        let entry = &self.threads[thread.index()];
+        let bound = match entry.unhinted {
+            true => self.limits.unhinted_livelock_bound,
+            false => self.limits.livelock_bound,
+        };
+        entry.let_go_in_a_row >= bound
     }
 
     /// How often in a row `thread` has been let go without seeing or making a change since.

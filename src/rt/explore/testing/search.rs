@@ -81,6 +81,7 @@ fn limits(program: &Program) -> Limits {
     Limits {
         spin_bound: program.spin_bound,
         livelock_bound: 3,
+        unhinted_livelock_bound: 2,
         ..Limits::default()
     }
 }
@@ -217,13 +218,12 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                     }
                 }
             }
-            let bound = node.machine.limits.livelock_bound;
-            let waiting = node.machine.live().iter().filter(|&&t| {
+            let mut waiting = node.machine.live().iter().filter(|&&t| {
                 let pending = node.machine.pending(t).expect("announced");
                 matches!(pending.operation.kind, OpKind::Wait { .. })
             });
-            let rounds = waiting.map(|&t| node.machine.let_go_in_a_row(t)).min();
-            let livelock = rounds.is_some_and(|rounds| rounds >= bound);
+            let some_wait = waiting.clone().next().is_some();
+            let livelock = some_wait && waiting.all(|&t| node.machine.waits_in_vain(t));
             let gave_up = node.machine.live().iter().any(|&t| {
                 let pending = node.machine.pending(t).expect("announced");
                 pending.operation.kind == OpKind::GiveUp
