@@ -149,6 +149,30 @@ fn a_thread_that_locks_a_mutex_twice_waits_for_itself() {
 }
 
 #[test]
+fn what_was_seen_before_it_was_overwritten_is_no_lost_update() {
+    let report = |looks_again: bool| {
+        let found = failure(move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            let theirs = x.clone();
+            let other = thread::spawn(move || theirs.store(1, SeqCst));
+            let early = x.load(SeqCst);
+            other.join().unwrap();
+            let late = if looks_again { x.load(SeqCst) } else { early };
+            x.store(late + 1, SeqCst);
+            assert_eq!(early, 1);
+        });
+        found.to_string()
+    };
+    let (lost, seen) = (report(false), report(true));
+    assert!(lost.contains("a lost update: main read x"), "{lost}");
+    assert!(!seen.contains("lost update"), "{seen}");
+    assert!(
+        seen.contains("check, then act: what main saw of x"),
+        "{seen}"
+    );
+}
+
+#[test]
 fn a_loop_that_nobody_ends_is_a_livelock() {
     let found = failure(|| {
         let flag = AtomicBool::new(false);

@@ -218,7 +218,10 @@ impl Told<'_> {
                 && matches!(events[at].operation.kind, OpKind::Store { .. })
         })?;
         let lost = self.changes(object, read + 1..written).next_back()?;
-        (events[lost].thread != me).then(|| {
+        // Who has looked at the change overwrites it knowingly.
+        let mut between = events[lost + 1..written].iter();
+        let looked = between.any(|e| e.thread == me && e.operation.object == object);
+        (events[lost].thread != me && !looked).then(|| {
             format!(
                 "a lost update: {0} read {1} (event {2}), {3} changed it (event {4}), and {0} overwrote that (event {5})",
                 self.names.thread(me),
