@@ -40,6 +40,7 @@
 //!
 //! * [`cell::UnsafeCell`]'s `get` and `get_mut` take `&self` and give a [`cell::ConstPtr`] and a [`cell::MutPtr`];
 //! * [`thread::spawn()`] asks for no `Send`, and panics outside of a model;
+//! * [`thread::Builder::stack_size`] counts words inside a model;
 //! * [`Builder::check`] returns nothing, and [`Builder::explore`] a [`Report`];
 //! * [`hint::unreachable_unchecked`] panics;
 //! * blocks that are not freed are a failure only if they are an [`sync::Arc`]'s or tracked by the test, see

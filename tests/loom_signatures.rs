@@ -279,3 +279,14 @@ fn what_is_said_to_be_unreachable_panics() {
     }));
     assert!(reached.is_err());
 }
+
+#[test]
+fn a_thread_asks_for_words_of_stack() {
+    let executions = passes(|| {
+        const WORDS: usize = 1 << 16;
+        let body = || std::hint::black_box(&mut [0_usize; WORDS]).len();
+        let builder = thread::Builder::new().stack_size(3 * WORDS);
+        assert_eq!(builder.spawn(body).unwrap().join().unwrap(), WORDS);
+    });
+    assert_eq!(executions, 1);
+}

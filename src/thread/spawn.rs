@@ -58,6 +58,14 @@ pub(super) fn expect<H>(handle: io::Result<H>) -> H {
     }
 }
 
+/// How many bytes one is of the size that a thread of a model asks for. Loom hands it on to `generator`, which counts
+/// words.
+const UNIT: usize = if cfg!(any(loom, feature = "loom")) {
+    size_of::<usize>()
+} else {
+    1
+};
+
 /// Gives a thread properties before it is spawned.
 #[must_use = "must eventually spawn the thread"]
 pub struct Builder {
@@ -82,7 +90,8 @@ impl Builder {
     }
 
     /// The size of the stack in bytes. Inside a model no stack is smaller than
-    /// [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size) says, or larger than a GiB.
+    /// [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size) says, or larger than a GiB; with
+    /// [loom's signatures](crate#looms-signatures) the size is one in words there, as loom takes it.
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
         self
@@ -189,8 +198,9 @@ impl Builder {
                 nothing,
             });
         }
+        let stack_bytes = self.stack_size.map(|size| size.saturating_mul(UNIT));
         let name: Option<Arc<str>> = self.name.map(Arc::from);
-        let (running, thread) = match rt::spawn(name.as_deref(), body, self.stack_size) {
+        let (running, thread) = match rt::spawn(name.as_deref(), body, stack_bytes) {
             Some(thread) => (
                 Running::Modelled(thread),
                 Thread(Which::Modelled { thread, name }),
