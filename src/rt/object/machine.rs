@@ -533,19 +533,23 @@ impl Machine {
         any
     }
 
-    /// Whether `thread`, which waits for a change, has waited for one in vain so often that there will be none.
-    pub(crate) fn waits_in_vain(&self, thread: ThreadId) -> bool {
-        let entry = &self.threads[thread.index()];
-        let bound = match entry.unhinted {
-            true => self.limits.unhinted_livelock_bound,
-            false => self.limits.livelock_bound,
+    /// Where nothing can run: how often in a row those that wait for a change have all been let go without seeing or making
+    /// one, if that is so often that there will be none.
+    pub(crate) fn livelock(&self) -> Option<u32> {
+        let live = self.live.iter().map(|thread| &self.threads[thread.index()]);
+        let waiting = live.filter(|entry| {
+            let next = entry.pending().map(|pending| pending.operation.kind);
+            matches!(next, Some(OpKind::Wait { .. }))
+        });
+        let in_vain = |entry: &Thread| {
+            let bound = match entry.unhinted {
+                true => self.limits.unhinted_livelock_bound,
+                false => self.limits.livelock_bound,
+            };
+            entry.let_go_in_a_row >= bound
         };
-        entry.let_go_in_a_row >= bound
-    }
-
-    /// How often in a row `thread` has been let go without seeing or making a change since.
-    pub(crate) fn let_go_in_a_row(&self, thread: ThreadId) -> u32 {
-        self.threads[thread.index()].let_go_in_a_row
+        let rounds = waiting.clone().map(|entry| entry.let_go_in_a_row).min();
+        rounds.filter(|_| waiting.clone().all(in_vain))
     }
 }
 

@@ -199,16 +199,7 @@ impl Driver {
             // nothing is lost by not looking at it.
             return Some(End::Pruned(Pruned::Assumed));
         }
-        let waiting = stuck.iter();
-        let waiting = waiting.filter(|b| matches!(b.operation.kind, OpKind::Wait { .. }));
-        let rounds = (waiting.clone())
-            .map(|b| self.machine.let_go_in_a_row(b.thread))
-            .min();
-        if let Some(rounds) = rounds
-            && waiting
-                .map(|b| b.thread)
-                .all(|thread| self.machine.waits_in_vain(thread))
-        {
+        if let Some(rounds) = self.machine.livelock() {
             return Some(End::Livelock { stuck, rounds });
         }
         if self.machine.let_go(self.position as u32) {

@@ -218,12 +218,7 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                     }
                 }
             }
-            let mut waiting = node.machine.live().iter().filter(|&&t| {
-                let pending = node.machine.pending(t).expect("announced");
-                matches!(pending.operation.kind, OpKind::Wait { .. })
-            });
-            let some_wait = waiting.clone().next().is_some();
-            let livelock = some_wait && waiting.all(|&t| node.machine.waits_in_vain(t));
+            let livelock = node.machine.livelock().is_some();
             let gave_up = node.machine.live().iter().any(|&t| {
                 let pending = node.machine.pending(t).expect("announced");
                 pending.operation.kind == OpKind::GiveUp
