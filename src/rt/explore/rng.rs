@@ -1,15 +1,14 @@
 //! Where do the random numbers of sampling come from?
 //!
-//! SplitMix64 (Steele, Lea, Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014):
-//! a counter put through a mixing function. The same seed gives the same numbers on every machine,
+//! SplitMix64: a counter put through a mixing function ([`mix`]). The same seed gives the same numbers on every machine,
 //! and every execution has a stream of its own, so that the n-th one does not depend on how long
 //! the others were.
+
+use crate::rt::trace::mix::{STEP, mix};
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
-
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Rng {
     /// The stream with this number, under this seed.
@@ -26,10 +25,7 @@ impl Rng {
     /// 64 random bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
-        let mut bits = self.0;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
+        mix(self.0)
     }
 
     /// A number below `n`, which must not be 0. The bias is below `n` / 2^64.

@@ -15,6 +15,8 @@ use std::fmt;
 
 use rustc_hash::FxHashMap as HashMap;
 
+use super::mix::STEP;
+
 /// What a list that goes by the indices of names has at this one; the list is longer then if it is too short.
 #[inline]
 pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
@@ -291,11 +293,8 @@ impl Names {
             None => return 0,
             Some((creator, nth)) => (self.order(creator), nth as u64),
         };
-        // Brothers come in the order of their births; 2^64 divided by the golden ratio spreads the
-        // families.
-        creator
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .wrapping_add(nth)
+        // Brothers come in the order of their births; the step spreads the families.
+        creator.wrapping_mul(STEP).wrapping_add(nth)
     }
 
     /// The thread's path of births: `main`, `main.1`, `main.1.2`.

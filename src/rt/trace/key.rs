@@ -2,7 +2,8 @@
 //!
 //! They are if they have the same events with the same labels and the same happens-before. An
 //! event's vector clock says which events happen before it, so the set of (event, label, clock) is
-//! the trace; its hash, with the events summed up so that their order does not count, is the key.
+//! the trace; its hash, with the events summed up so that their order does not count, is the key. The two halves of a key
+//! have nothing in common but what they are made of.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,17 +11,18 @@ use super::Trace;
 use super::dependency::{Class, ReadSets};
 use super::happens_before::HappensBefore;
 use super::id::{Names, ObjectId, Region, ThreadId};
+use super::mix::{STEP, mix, mix_all};
 
 /// The key of a trace, or of a prefix of one. 128 bits: millions of them are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct TraceKey(u64, u64);
 
 /// What stands for threads and objects in the keys of one exploration: hashes of their names and not
-/// indices, so that keys of different explorations can be compared.
+/// indices, so that keys of different explorations can be compared. One for each half of a key.
 #[derive(Default, Debug)]
 pub(crate) struct Hashes {
-    threads: Vec<u64>,
-    objects: Vec<u64>,
+    threads: Vec<[u64; 2]>,
+    objects: Vec<[u64; 2]>,
 }
 
 impl Hashes {
@@ -52,33 +54,35 @@ impl TraceKey {
         position: u32,
     ) {
         hashes.learn(names);
-        let object = |object: ObjectId| hashes.objects[object.index()];
         let event = trace.at(position);
         let label = event.label.canonical();
         let on = match label.class() {
             Class::Wait | Class::LetGo => {
                 let locations = sets.get(label.object().0).iter();
-                let mut places: Vec<u64> = locations.map(|&o| object(o)).collect();
-                places.sort_unstable();
-                hash(places)
+                // In whatever order they were read.
+                let places = locations.map(|&object| hashes.objects[object.index()]);
+                places.fold([0u64; 2], |[a, b], [c, d]| {
+                    [a.wrapping_add(mix(c)), b.wrapping_add(mix(d))]
+                })
             }
-            _ if label.object() == ObjectId::NONE => 0,
-            _ => object(label.object()),
+            _ if label.object() == ObjectId::NONE => [0; 2],
+            _ => hashes.objects[label.object().index()],
         };
         // A sum of products with numbers that are as good as random tells clocks apart as well as a hash
         // of the whole.
-        let past = hashes.threads.iter().zip(0..);
-        let past = past.fold(0u64, |past, (thread, number)| {
-            let clock = clocks.clock(position, ThreadId(number));
-            past.wrapping_add((thread | 1).wrapping_mul(u64::from(clock)))
-        });
-        let mut hasher = DefaultHasher::new();
+        let mut past = [0u64; 2];
+        for (thread, number) in hashes.threads.iter().zip(0..) {
+            let clock = u64::from(clocks.clock(position, ThreadId(number)));
+            for half in 0..2 {
+                let product = (thread[half] | 1).wrapping_mul(clock);
+                past[half] = past[half].wrapping_add(product);
+            }
+        }
         let owner = hashes.threads[event.thread.index()];
-        (owner, event.alternative, event.index).hash(&mut hasher);
-        (label.class() as u8, label.count(), on, past).hash(&mut hasher);
-        self.0 = self.0.wrapping_add(hasher.finish());
-        0x9e37_79b9_7f4a_7c15_u64.hash(&mut hasher);
-        self.1 = self.1.wrapping_add(hasher.finish());
+        let which = u64::from(event.index) << 32 | u64::from(event.alternative);
+        let what = u64::from(label.count()) << 8 | label.class() as u64;
+        let half = |half: usize| mix_all([owner[half] ^ which, on[half] ^ what, past[half]]);
+        *self = self.with(TraceKey(half(0), half(1)));
     }
 }
 
@@ -99,8 +103,10 @@ impl TraceKey {
     }
 }
 
-fn hash(value: impl Hash) -> u64 {
+fn hash(value: impl Hash) -> [u64; 2] {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
-    hasher.finish()
+    let one = hasher.finish();
+    hasher.write_u64(STEP);
+    [one, hasher.finish()]
 }

@@ -12,6 +12,7 @@ pub(crate) mod dependency;
 pub(crate) mod happens_before;
 pub(crate) mod id;
 pub(crate) mod key;
+pub(crate) mod mix;
 pub(crate) mod operation;
 pub(crate) mod said;
 pub(crate) mod schedule;
