@@ -95,6 +95,8 @@ pub(crate) struct Bounded {
     costs: Vec<(ThreadId, u32)>,
     /// What has just been found to be depended on.
     raced: Vec<u32>,
+    /// The scratch of [`Bounded::postpone`].
+    branches: Vec<Branch>,
 }
 
 /// A point of the current execution, before the event of the same number.
@@ -151,6 +153,7 @@ impl Bounded {
             started: false,
             costs: Vec::new(),
             raced: Vec::new(),
+            branches: Vec::new(),
         }
     }
 
@@ -296,32 +299,41 @@ impl Bounded {
         to.is_some_and(is_covered)
     }
 
-    /// Remembers to run the thread at this point, once executions may cost so much, and once another thread's operation
-    /// is known to depend on the one that is `preempted`, if one is.
+    /// Remembers to run these threads at this point, each once executions may cost so much, and once another thread's
+    /// operation is known to depend on the one that is `preempted`, if one is.
     fn postpone(
         &mut self,
         at: &Point<'_>,
-        thread: ThreadId,
-        way: Way,
+        threads: impl Iterator<Item = (ThreadId, Way)>,
         preempted: Option<TraceKey>,
     ) {
-        if way.cost > self.most {
-            let parked = preempted.is_some_and(|operation| self.parked.leave_out(operation));
-            self.cut |= !parked;
-            return;
-        }
-        let node = self.node(at);
-        for step in steps_of(at, thread) {
-            let (candidate, _) = self.attempt(at, step, way);
-            let branch = Branch { node, candidate };
-            let branch = match preempted {
-                Some(operation) => self.parked.park(operation, branch),
-                None => Some(branch),
-            };
-            if let Some(branch) = branch.filter(|_| !self.visited(candidate)) {
-                self.schedule(branch);
+        let mut branches = std::mem::take(&mut self.branches);
+        let mut too_dear = false;
+        for (thread, way) in threads {
+            if way.cost > self.most {
+                too_dear = true;
+                continue;
+            }
+            let node = self.node(at);
+            for step in steps_of(at, thread) {
+                let (candidate, _) = self.attempt(at, step, way);
+                branches.push(Branch { node, candidate });
             }
         }
+        let any = too_dear || !branches.is_empty();
+        let parked = preempted
+            .filter(|_| any)
+            .is_some_and(|operation| self.parked.park(operation, &branches, too_dear));
+        if !parked {
+            self.cut |= too_dear;
+            for &branch in &branches {
+                if !self.visited(branch.candidate) {
+                    self.schedule(branch);
+                }
+            }
+        }
+        branches.clear();
+        self.branches = branches;
     }
 
     /// The node of the current point's prefix.
@@ -423,11 +435,11 @@ impl Bounded {
             None => way.sleep,
         };
         let dearer = (costs.iter().filter(awake)).filter(|&&(_, cost)| cost > 0 && !at.fixed);
-        for &(thread, cost) in dearer {
+        let dearer = dearer.map(|&(thread, cost)| {
             let cost = way.cost.saturating_add(cost);
-            let operation = preempted.map(|tried| tried.adds);
-            self.postpone(at, thread, Way { cost, sleep }, operation);
-        }
+            (thread, Way { cost, sleep })
+        });
+        self.postpone(at, dearer, preempted.map(|tried| tried.adds));
         todo.retain(|&candidate| !self.visited(candidate));
         todo.reverse();
         let next = next.filter(|&next| !self.visited(next));

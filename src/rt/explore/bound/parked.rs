@@ -32,41 +32,32 @@ struct Waiting {
 }
 
 impl Parked {
-    /// Parks a branch before this operation; gives it back if there is no need.
-    pub(super) fn park(&mut self, operation: TraceKey, branch: Branch) -> Option<Branch> {
+    /// Parks these branches before this operation, and notes whether others are left out because they are too `dear`.
+    /// False if there is no need, and nothing was done: all of them have to be explored.
+    pub(super) fn park(&mut self, operation: TraceKey, branches: &[Branch], dear: bool) -> bool {
         let known = self.operations.entry(operation).or_insert(Known::NOTHING);
-        let Known::Not { first, .. } = known else {
-            return Some(branch);
+        let Known::Not { first, too_dear } = known else {
+            return false;
         };
-        let waiting = Waiting {
-            branch,
-            next: *first,
-        };
-        let at = match self.free {
-            Some(at) => {
-                let free = std::mem::replace(&mut self.waiting[at as usize], waiting);
-                self.free = free.next;
-                at
-            }
-            None => {
-                self.waiting.push(waiting);
-                self.waiting.len() as u32 - 1
-            }
-        };
-        *first = Some(at);
-        None
-    }
-
-    /// Notes that a branch before this operation is too dear; false if it would have to be explored.
-    pub(super) fn leave_out(&mut self, operation: TraceKey) -> bool {
-        let known = self.operations.entry(operation).or_insert(Known::NOTHING);
-        match known {
-            Known::Raced => false,
-            Known::Not { too_dear, .. } => {
-                *too_dear = true;
-                true
-            }
+        *too_dear |= dear;
+        for &branch in branches {
+            let waiting = Waiting {
+                branch,
+                next: *first,
+            };
+            *first = Some(match self.free {
+                Some(at) => {
+                    let free = std::mem::replace(&mut self.waiting[at as usize], waiting);
+                    self.free = free.next;
+                    at
+                }
+                None => {
+                    self.waiting.push(waiting);
+                    self.waiting.len() as u32 - 1
+                }
+            });
         }
+        true
     }
 
     /// Another thread's operation depends on this one. Its branches go to `explored`. True if some had been left out.
@@ -147,21 +138,21 @@ mod tests {
                 left_out,
             )
         };
-        assert!(parked.park(one, branch(1)).is_none());
-        assert!(parked.park(two, branch(2)).is_none());
-        assert!(parked.park(one, branch(3)).is_none());
-        assert!(parked.leave_out(two), "nobody depends on it");
-        assert_eq!(race(&mut parked, one), (vec![1, 3], false));
+        assert!(parked.park(one, &[branch(1), branch(7)], false));
+        assert!(parked.park(two, &[branch(2)], false));
+        assert!(parked.park(one, &[branch(3)], false));
+        assert!(parked.park(two, &[], true), "nobody depends on it");
+        assert_eq!(race(&mut parked, one), (vec![1, 7, 3], false));
         assert_eq!(race(&mut parked, one), (vec![], false));
         // What is known to be depended on parks nothing, and what is left out there is missing.
-        assert_eq!(parked.park(one, branch(4)).map(|b| b.node), Some(4));
-        assert!(!parked.leave_out(one));
+        assert!(!parked.park(one, &[branch(4)], false));
+        assert!(!parked.park(one, &[], true));
         // Places are used again.
-        assert!(parked.park(two, branch(5)).is_none());
-        assert_eq!(parked.waiting.len(), 3);
+        assert!(parked.park(two, &[branch(5)], false));
+        assert_eq!(parked.waiting.len(), 4);
         assert_eq!(race(&mut parked, two), (vec![2, 5], true));
         let mut all = Vec::new();
-        assert!(parked.park(TraceKey::of_test(3), branch(6)).is_none());
+        assert!(parked.park(TraceKey::of_test(3), &[branch(6)], false));
         assert!(!parked.release_all(&mut all));
         assert_eq!(all.len(), 1);
     }

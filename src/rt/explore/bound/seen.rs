@@ -3,6 +3,8 @@
 //! A place is the trace of a prefix with the thread that ran last, as far as that matters. Whoever comes to a
 //! place by a way that covers the one of now has explored all that can follow.
 
+use std::collections::hash_map;
+
 use rustc_hash::FxHashMap;
 
 use super::sleep::Sleep;
@@ -37,16 +39,37 @@ pub(super) struct Place {
 /// The places where the search has been.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// By trace, where the latest of its entries is.
-    latest: FxHashMap<TraceKey, u32>,
-    entries: Vec<Entry>,
+    /// By trace, the latest of its entries. Most have one, and a long search pays for each look at memory that it has not
+    /// looked at lately; so it is here, and as small as can be.
+    latest: FxHashMap<TraceKey, Entry>,
+    /// The entries before those.
+    older: Vec<Entry>,
 }
 
+#[derive(Clone, Copy)]
 struct Entry {
-    place: Place,
-    way: Way,
+    place: Packed,
     /// Where the one before it is for the same trace.
     before: u32,
+    way: Way,
+}
+
+/// A [`Place`] in one word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Packed(u32);
+
+impl Packed {
+    fn of(place: Place) -> Packed {
+        let last = place.last.map_or(0, |thread| thread.0 + 1);
+        Packed(last << 1 | u32::from(place.enabled))
+    }
+
+    fn place(self) -> Place {
+        Place {
+            last: (self.0 >> 1).checked_sub(1).map(ThreadId),
+            enabled: self.0 & 1 == 1,
+        }
+    }
 }
 
 /// Stands where there is no entry.
@@ -56,12 +79,12 @@ impl Seen {
     /// Whether the search has been at a place of this trace on a way that covers what `way` says of the place, if it
     /// says something.
     pub(super) fn covers(&self, key: TraceKey, way: impl Fn(Place) -> Option<Way>) -> bool {
-        let mut at = self.latest.get(&key).copied().unwrap_or(NOWHERE);
-        while let Some(entry) = self.entries.get(at as usize) {
-            if way(entry.place).is_some_and(|way| entry.way.covers(way)) {
+        let mut next = self.latest.get(&key);
+        while let Some(entry) = next {
+            if way(entry.place.place()).is_some_and(|way| entry.way.covers(way)) {
                 return true;
             }
-            at = entry.before;
+            next = self.older.get(entry.before as usize);
         }
         false
     }
@@ -69,39 +92,55 @@ impl Seen {
     /// Notes that the search is here now. Gives the way on which to explore what follows, which covers this one;
     /// `None` if that is done already.
     pub(super) fn visit(&mut self, key: TraceKey, place: Place, way: Way) -> Option<Way> {
-        let latest = self.latest.entry(key).or_insert(NOWHERE);
-        let (mut at, mut known) = (*latest, None);
-        while let Some(entry) = self.entries.get(at as usize) {
-            // Where nothing costs anything, all can follow that can wherever else.
-            let anywhere = Place {
-                last: None,
-                ..place
-            };
-            if (entry.place == place || entry.place == anywhere) && entry.way.covers(way) {
+        let new = Entry {
+            place: Packed::of(place),
+            before: NOWHERE,
+            way,
+        };
+        // Where nothing costs anything, all can follow that can wherever else.
+        let anywhere = Packed::of(Place {
+            last: None,
+            ..place
+        });
+        let latest = match self.latest.entry(key) {
+            hash_map::Entry::Occupied(latest) => latest.into_mut(),
+            hash_map::Entry::Vacant(none) => {
+                none.insert(new);
+                return Some(way);
+            }
+        };
+        let (mut next, mut known) = (Some(&*latest), None);
+        let mut at = NOWHERE;
+        while let Some(entry) = next {
+            if (entry.place == new.place || entry.place == anywhere) && entry.way.covers(way) {
                 return None;
             }
-            if entry.place == place {
+            if entry.place == new.place {
                 known = Some(at);
             }
             at = entry.before;
+            next = self.older.get(at as usize);
         }
-        let Some(known) = known else {
-            let new = self.entries.len() as u32;
-            let before = std::mem::replace(latest, new);
-            self.entries.push(Entry { place, way, before });
-            return Some(way);
+        let before = match known {
+            None => {
+                let before = self.older.len() as u32;
+                self.older.push(std::mem::replace(latest, new));
+                latest.before = before;
+                return Some(way);
+            }
+            Some(NOWHERE) => latest,
+            Some(at) => &mut self.older[at as usize],
         };
         // The cheaper way, with those asleep who are so on both: that covers either.
-        let before = &mut self.entries[known as usize].way;
-        before.cost = before.cost.min(way.cost);
-        before.sleep = before.sleep.and(way.sleep);
-        Some(*before)
+        before.way.cost = before.way.cost.min(way.cost);
+        before.way.sleep = before.way.sleep.and(way.sleep);
+        Some(before.way)
     }
 
     /// How many bytes that takes.
     pub(super) fn memory(&self) -> usize {
-        self.latest.capacity() * (size_of::<(TraceKey, u32)>() + 1)
-            + self.entries.capacity() * size_of::<Entry>()
+        self.latest.capacity() * (size_of::<(TraceKey, Entry)>() + 1)
+            + self.older.capacity() * size_of::<Entry>()
     }
 }
 
