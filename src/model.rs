@@ -340,7 +340,7 @@ impl Builder {
                 driver.make_again();
                 continue;
             }
-            found.hear(log.lines());
+            body.hear(&mut found);
             let shown = body.shown(&mut found, self.replay.is_some());
             let (mut failure, end, rest) = failure(found, shown, given.as_ref());
             if rest.coverage() == Coverage::Sampled {

@@ -161,7 +161,11 @@ impl<'a> Watch<'a> {
             before: driver.stats.begun(),
             progress: Progress::new(settings.progress),
             checkpoint,
-            log: Log::new(settings.targets()?),
+            // Who looks at each execution, or at a single one, wants to read what it says.
+            log: Log::new(
+                settings.targets()?,
+                settings.trace.is_some() || settings.replay.is_some(),
+            ),
             site,
             stopped: None,
         })

@@ -30,6 +30,7 @@ use crate::rt::report::places::{self, Life};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Outcome;
+use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Block, End, Pair};
 
@@ -100,6 +101,38 @@ impl Body<'_> {
         }
     }
 
+    /// Fills in what the program said in this execution. If nobody has listened, it is run again, and what is said there
+    /// counts as long as the same happens.
+    pub(crate) fn hear(&mut self, found: &mut Found) {
+        if self.log.keeps() {
+            return found.hear(self.log.lines());
+        }
+        if !self.log.was_missed() {
+            return;
+        }
+        let (trace, names) = (&found.driver.trace, &found.driver.machine.names);
+        let schedule = Schedule::of(trace.events(), names);
+        let (again, log) = self.explored(Box::new(Replay::new(schedule)), 1, None);
+        let again = match again {
+            Explored::Failed(found) => Box::new(found.driver),
+            Explored::Passed(driver) => driver,
+        };
+        // The same threads may be met in another order, and have other numbers.
+        let theirs = &again.machine.names;
+        let events = trace.events().iter().zip(again.trace.events());
+        let same = events.take_while(|(one, other)| {
+            one.site == other.site && names.path(one.thread) == theirs.path(other.thread)
+        });
+        let same = same.count();
+        let lines = log.lines().into_iter().filter(|line| line.after <= same);
+        let lines = lines.filter_map(|line| {
+            let thread = names.find(&theirs.path(line.thread))?;
+            Some(Said { thread, ..line })
+        });
+        let lines = lines.collect();
+        found.hear(lines);
+    }
+
     /// Runs what this explorer asks for, at most so many executions; gives the first failure.
     pub(crate) fn fails(
         &mut self,
@@ -107,6 +140,22 @@ impl Body<'_> {
         most: u64,
         watch: Option<Block>,
     ) -> Option<Box<Found>> {
+        match self.explored(explorer, most, watch) {
+            (Explored::Failed(mut found), log) => {
+                found.hear(log.lines());
+                Some(found)
+            }
+            (Explored::Passed(_), _) => None,
+        }
+    }
+
+    /// [`Body::fails`], whatever comes of it, with what the program said last.
+    fn explored(
+        &mut self,
+        explorer: Box<dyn Explorer>,
+        most: u64,
+        watch: Option<Block>,
+    ) -> (Explored, Log) {
         let settings = Settings {
             watch,
             ..self.settings.running(self.site, self.unseen)
@@ -120,18 +169,15 @@ impl Body<'_> {
                 self.stacks,
                 settings,
                 |between| {
-                    log.clear();
-                    between.driver.stats.begun() < most
+                    let more = between.driver.stats.begun() < most;
+                    if more {
+                        log.clear();
+                    }
+                    more
                 },
             )
         });
-        match explored {
-            Explored::Failed(mut found) => {
-                found.hear(log.lines());
-                Some(found)
-            }
-            Explored::Passed(_) => None,
-        }
+        (explored, log)
     }
 
     /// The same failure by what it depends on only, in the order with the fewest switches.

@@ -185,6 +185,114 @@ fn the_log_of_the_failing_execution_and_of_no_other_is_in_its_report() {
     }
 }
 
+/// Counts how often it is put into words.
+struct Worded<'a>(&'a std::sync::atomic::AtomicUsize);
+
+impl std::fmt::Debug for Worded<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fetch_add(1, SeqCst);
+        f.write_str("worded")
+    }
+}
+
+#[test]
+fn what_is_said_is_put_into_words_only_for_who_reads_it() {
+    static TIMES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let explored = |fails: bool, change: &dyn Fn(&mut Builder)| {
+        TIMES.store(0, SeqCst);
+        let mut builder = Builder::new();
+        change(&mut builder);
+        let explored = builder.explore(move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            let shared = x.clone();
+            let other = thread::spawn(move || {
+                let seen = shared.fetch_add(1, SeqCst);
+                tracing::info!(value = ?Worded(&TIMES), seen, "added");
+            });
+            let first = x.load(SeqCst) == 0;
+            other.join().unwrap();
+            assert!(first || !fails, "too late");
+        });
+        (explored, TIMES.load(SeqCst))
+    };
+    let (passed, times) = explored(false, &|_| ());
+    assert_eq!((passed.expect("it passes").executions, times), (2, 0));
+    let (passed, times) = explored(false, &|builder| {
+        builder.log_filter = Some("info".to_owned());
+    });
+    assert_eq!((passed.expect("it passes").executions, times), (2, 2));
+    // The execution that is shown is heard, be it the one that was found or a simpler one.
+    for simplify in [0, 1000] {
+        let (failed, times) = explored(true, &|builder| builder.simplify = simplify);
+        let report = failed.expect_err("it fails").to_string();
+        let lines = log_of(&report);
+        assert_eq!(lines.len(), 1, "{report}");
+        assert!(
+            lines[0].ends_with("INFO  shown: added value=worded seen=0"),
+            "{report}"
+        );
+        assert!(times > 0);
+    }
+}
+
+#[test]
+fn what_another_run_says_counts_as_long_as_it_does_the_same() {
+    static RUNS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let mut builder = Builder::new();
+    builder.simplify = 0;
+    let failure = builder.explore(|| {
+        let run = RUNS.fetch_add(1, SeqCst);
+        let x = AtomicUsize::new(0);
+        x.load(SeqCst);
+        tracing::info!("looked");
+        if run == 0 {
+            x.store(1, SeqCst);
+            panic!("only the first time");
+        }
+        x.store(1, SeqCst);
+        tracing::info!("stored somewhere else");
+    });
+    let report = failure.expect_err("it fails").to_string();
+    let lines = log_of(&report);
+    assert_eq!(lines.len(), 1, "{report}");
+    assert!(lines[0].ends_with("looked"), "{report}");
+}
+
+#[test]
+fn a_line_is_its_thread_s_whichever_thread_was_met_first() {
+    let mut builder = Builder::new();
+    builder.simplify = 0;
+    let failure = builder.explore(|| {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let parent = |says: &'static str| {
+            let begun = begun.clone();
+            thread::spawn(move || {
+                let before = begun.fetch_add(1, SeqCst);
+                let child = thread::spawn(move || tracing::info!("{says}"));
+                child.join().unwrap();
+                before
+            })
+        };
+        let (one, two) = (parent("the child of one"), parent("the child of two"));
+        let first = one.join().unwrap() == 0;
+        two.join().unwrap();
+        assert!(first, "the other one came first");
+    });
+    let report = failure.expect_err("it fails").to_string();
+    let lines = log_of(&report);
+    assert_eq!(lines.len(), 2, "{report}");
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let whose = words.last().copied();
+        let path = if whose == Some("one") {
+            "main.1.1"
+        } else {
+            "main.2.1"
+        };
+        assert_eq!(words[1], path, "{report}");
+    }
+}
+
 #[test]
 fn the_log_of_every_execution_is_shown_through_a_filter() {
     let text = shown("talking", &[("DPOR_LOG", "sums=info")]);

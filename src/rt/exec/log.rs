@@ -5,13 +5,17 @@
 //! spans for each: to any other subscriber all modelled threads are one. What it keeps belongs to one
 //! execution and is forgotten when the next one begins.
 //!
+//! While an exploration runs nothing is written down, unless the user wants to see every execution: to put what is said
+//! into words takes as long as all else or longer, and of nearly all executions nobody will ask. It is noted whether
+//! anything was said. Of an execution that fails it is heard when that one is run again.
+//!
 //! All of it happens aside of the execution: the `Debug` of a value may well load an atomic, and to make an
 //! event of that, the test would be explored otherwise when somebody listens. It could not even switch to
 //! another thread: `tracing` lets nobody speak on an OS thread while it is in the midst of a line.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing::field::{Field, Visit};
@@ -21,6 +25,7 @@ use tracing::{Dispatch, Event, Metadata, Subscriber, dispatcher};
 use tracing_subscriber::filter::Targets;
 
 use super::aside::{aside, unless_it_waits};
+use super::context::Runtime;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::said::Said;
 
@@ -35,6 +40,9 @@ pub(crate) struct Log {
     filter: Option<Targets>,
     /// Whether to show it.
     loud: bool,
+    /// Whether what is said is kept, or only noted that something was.
+    keeps: bool,
+    spoken: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -52,23 +60,34 @@ struct Span {
 }
 
 impl Log {
-    /// A log of which everything that this filter lets through is shown at once; without a filter
-    /// everything is kept, and nothing shown.
-    pub(crate) fn new(filter: Option<Targets>) -> Log {
+    /// A log of which everything that this filter lets through is shown at once, and kept; without a filter
+    /// nothing is shown, and everything is kept if `keeps` says so.
+    pub(crate) fn new(filter: Option<Targets>, keeps: bool) -> Log {
         Log {
             kept: Arc::default(),
             loud: filter.is_some(),
+            keeps: keeps || filter.is_some(),
             filter,
+            spoken: Arc::default(),
         }
     }
 
-    /// Another log of the same lines, which shows nothing.
+    /// Another log of the same lines, which keeps them and shows nothing.
     pub(crate) fn quiet(&self) -> Log {
         Log {
-            kept: Arc::default(),
             loud: false,
-            filter: self.filter.clone(),
+            ..Log::new(self.filter.clone(), true)
         }
+    }
+
+    /// Whether what is said is kept.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// Whether anything was said in the execution that was not kept.
+    pub(crate) fn was_missed(&self) -> bool {
+        self.spoken.load(Relaxed)
     }
 
     /// The lines of the execution.
@@ -82,6 +101,7 @@ impl Log {
         kept.lines.clear();
         kept.spans.clear();
         kept.stacks.clear();
+        self.spoken.store(false, Relaxed);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -112,7 +132,15 @@ impl Collector {
     /// Does something with what is kept, for the modelled thread that runs. Nothing if there is none, or
     /// if its execution is over.
     fn keep<R>(&self, f: impl FnOnce(&mut Kept, ThreadId) -> R) -> Option<R> {
-        aside(|runtime| f(&mut self.log.kept(), runtime.current.get()))
+        self.aside(|runtime| f(&mut self.log.kept(), runtime.current.get()))
+    }
+
+    /// [`aside`], if anything is kept.
+    fn aside<R>(&self, f: impl FnOnce(&Runtime) -> R) -> Option<R> {
+        if !self.log.keeps {
+            return None;
+        }
+        aside(f)
     }
 }
 
@@ -124,7 +152,7 @@ impl Subscriber for Collector {
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let id = self.next.fetch_add(1, Relaxed);
-        aside(|_| {
+        self.aside(|_| {
             let mut fields = Fields::default();
             attributes.record(&mut fields);
             let span = Span {
@@ -138,7 +166,7 @@ impl Subscriber for Collector {
     }
 
     fn record(&self, id: &Id, values: &Record<'_>) {
-        aside(|_| {
+        self.aside(|_| {
             let mut fields = Fields::default();
             values.record(&mut fields);
             if let Some(span) = self.log.kept().spans.get_mut(&id.into_u64()) {
@@ -150,8 +178,9 @@ impl Subscriber for Collector {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
+        self.log.spoken.store(true, Relaxed);
         let metadata = event.metadata();
-        aside(|runtime| {
+        self.aside(|runtime| {
             let mut fields = Fields::default();
             event.record(&mut fields);
             let thread = runtime.current.get();
