@@ -206,8 +206,8 @@ fn what_is_said_is_put_into_words_only_for_who_reads_it() {
             let x = Arc::new(AtomicUsize::new(0));
             let shared = x.clone();
             let other = thread::spawn(move || {
-                let seen = shared.fetch_add(1, SeqCst);
-                tracing::info!(value = ?Worded(&TIMES), seen, "added");
+                // What is said may be computed with operations, whoever listens.
+                tracing::info!(value = ?Worded(&TIMES), seen = shared.fetch_add(1, SeqCst), "added");
             });
             let first = x.load(SeqCst) == 0;
             other.join().unwrap();

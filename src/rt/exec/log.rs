@@ -7,7 +7,8 @@
 //!
 //! While an exploration runs nothing is written down, unless the user wants to see every execution: to put what is said
 //! into words takes as long as all else or longer, and of nearly all executions nobody will ask. It is noted whether
-//! anything was said. Of an execution that fails it is heard when that one is run again.
+//! anything was said. Of an execution that fails it is heard when that one is run again. `tracing` is told to
+//! listen in either case: what it is asked to say may be computed with operations, and these are to be the same.
 //!
 //! All of it happens aside of the execution: the `Debug` of a value may well load an atomic, and to make an
 //! event of that, the test would be explored otherwise when somebody listens. It could not even switch to
