@@ -320,6 +320,7 @@ impl Bounded {
                 branches.push(Branch { node, candidate });
             }
         }
+        // Where no other thread could go on, nothing is to be known of the operation.
         let any = too_dear || !branches.is_empty();
         let parked = preempted
             .filter(|_| any)

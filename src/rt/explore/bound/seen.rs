@@ -110,6 +110,7 @@ impl Seen {
             }
         };
         let (mut next, mut known) = (Some(&*latest), None);
+        // Where that is among the older ones. The latest is not among them.
         let mut at = NOWHERE;
         while let Some(entry) = next {
             if (entry.place == new.place || entry.place == anywhere) && entry.way.covers(way) {
