@@ -5,7 +5,6 @@
 //! other, the *floor*. First the abstract programs of the core's own tests, which have neither closures nor stacks, and
 //! then live ones.
 
-#[allow(dead_code, reason = "others measure all of them")]
 mod programs;
 
 use dpor::bench::{Measured, abstract_programs, live};

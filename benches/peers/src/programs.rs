@@ -1,213 +1,18 @@
 //! Which programs are measured?
 //!
-//! They are written once, as the body of a macro that is told which crate to import `sync` and `thread`
-//! from. Each says how many *steps* it makes, the operations that its text has on what threads share
-//! (atomics, locks, parks, spawns, joins), so that all checkers are measured by the same unit; an
-//! operation on an `Arc` is not one.
+//! Their texts are those of the other benches; here they have names.
+
+#[path = "../../programs/text.rs"]
+pub(crate) mod text;
 
 macro_rules! programs {
     ($krate:ident) => {
-        use $krate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-        use $krate::sync::{Arc, Mutex};
-        use $krate::thread;
-
         use crate::measure::{check, step};
+
+        crate::programs::text::texts!($krate);
 
         mod tasks {
             crate::tasks::threads!($krate);
-        }
-
-        /// Runs `threads` copies of `body`, which get their number from 0, and joins them.
-        fn run(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
-            let body = Arc::new(body);
-            let handles: Vec<_> = (0..threads)
-                .map(|i| {
-                    let body = body.clone();
-                    thread::spawn(move || body(i))
-                })
-                .collect();
-            for handle in handles {
-                handle.join().expect("no thread panics");
-            }
-            step(2 * threads);
-        }
-
-        fn atomics(n: usize) -> Vec<AtomicUsize> {
-            (0..n).map(|_| AtomicUsize::new(0)).collect()
-        }
-
-        fn empty(threads: usize) {
-            let handles: Vec<_> = (0..threads).map(|_| thread::spawn(|| ())).collect();
-            for handle in handles {
-                handle.join().expect("no thread panics");
-            }
-            step(2 * threads);
-        }
-
-        fn readers(n: usize) {
-            let x = AtomicUsize::new(0);
-            run(n + 1, move |i| {
-                step(1);
-                match i {
-                    0 => x.store(1, SeqCst),
-                    _ => {
-                        x.load(SeqCst);
-                    }
-                }
-            });
-        }
-
-        fn lastzero(n: usize) {
-            let a = atomics(n + 1);
-            run(n + 1, move |i| match i {
-                0 => {
-                    let mut at = n;
-                    step(1);
-                    while a[at].load(SeqCst) != 0 {
-                        at -= 1;
-                        step(1);
-                    }
-                }
-                i => {
-                    a[i].store(a[i - 1].load(SeqCst) + 1, SeqCst);
-                    step(2);
-                }
-            });
-        }
-
-        fn counter(threads: usize) {
-            let total = Mutex::new(0);
-            run(threads, move |_| {
-                *total.lock().unwrap() += 1;
-                step(2);
-            });
-        }
-
-        /// With a bug that is to be found if `asserted`.
-        fn lost_update(threads: usize, asserted: bool) {
-            let x = Arc::new(AtomicUsize::new(0));
-            let y = x.clone();
-            run(threads, move |_| {
-                y.store(y.load(SeqCst) + 1, SeqCst);
-                step(2);
-            });
-            check(!asserted || x.load(SeqCst) == threads);
-        }
-
-        fn spsc(items: usize) {
-            let ring = (atomics(2), AtomicUsize::new(0), AtomicUsize::new(0));
-            run(2, move |i| {
-                let (slots, head, tail) = &ring;
-                for item in 0..items {
-                    if i == 0 {
-                        while tail.load(SeqCst) - head.load(SeqCst) == 2 {
-                            step(3);
-                            thread::yield_now();
-                        }
-                        slots[item % 2].store(item, SeqCst);
-                        tail.store(item + 1, SeqCst);
-                    } else {
-                        while tail.load(SeqCst) == head.load(SeqCst) {
-                            step(3);
-                            thread::yield_now();
-                        }
-                        slots[item % 2].load(SeqCst);
-                        head.store(item + 1, SeqCst);
-                    }
-                    step(4);
-                }
-            });
-        }
-
-        fn independent(threads: usize, k: usize) {
-            let own = atomics(threads);
-            run(threads, move |i| {
-                for _ in 0..k {
-                    own[i].store(own[i].load(SeqCst) + 1, SeqCst);
-                    step(2);
-                }
-            });
-        }
-
-        fn switch(threads: usize, k: usize) {
-            let x = AtomicBool::new(false);
-            run(threads, move |_| {
-                for _ in 0..k {
-                    x.load(SeqCst);
-                    step(1);
-                }
-            });
-        }
-
-        fn handoff(k: usize) {
-            let main = thread::current();
-            let other = thread::spawn(move || {
-                for _ in 0..k {
-                    thread::park();
-                    main.unpark();
-                    step(2);
-                }
-            });
-            for _ in 0..k {
-                other.thread().unpark();
-                thread::park();
-                step(2);
-            }
-            other.join().expect("no panic");
-            step(2);
-        }
-
-        fn indexer(threads: usize) {
-            let table = atomics(128);
-            run(threads, move |t| {
-                for m in 0..4 {
-                    let w = (m + 1) * 11 + t;
-                    let mut h = 7 * w % 128;
-                    step(1);
-                    while table[h].compare_exchange(0, w, SeqCst, SeqCst).is_err() {
-                        h = (h + 1) % 128;
-                        step(1);
-                    }
-                }
-            });
-        }
-
-        fn filesystem(threads: usize) {
-            let inodes: Vec<_> = (0..32).map(|_| Mutex::new(0)).collect();
-            let blocks: Vec<_> = (0..26).map(|_| Mutex::new(false)).collect();
-            run(threads, move |t| {
-                let i = t % 32;
-                let mut inode = inodes[i].lock().unwrap();
-                step(2);
-                if *inode == 0 {
-                    let mut b = 2 * i % 26;
-                    loop {
-                        let mut busy = blocks[b].lock().unwrap();
-                        step(2);
-                        if !*busy {
-                            *busy = true;
-                            *inode = b + 1;
-                            break;
-                        }
-                        drop(busy);
-                        b = (b + 1) % 26;
-                    }
-                }
-            });
-        }
-
-        fn length(threads: usize, n: usize) {
-            let (own, shared) = (atomics(threads), AtomicUsize::new(0));
-            run(threads, move |i| {
-                for j in 0..n {
-                    own[i].store(j, SeqCst);
-                    own[i].load(SeqCst);
-                    step(2);
-                }
-                shared.store(i, SeqCst);
-                shared.load(SeqCst);
-                step(2);
-            });
         }
 
         /// The program of this name, one of [`NAMES`](crate::programs::NAMES), of those for
@@ -225,10 +30,10 @@ macro_rules! programs {
                 "filesystem(22)" => filesystem(22),
                 "counter(2)" => counter(2),
                 "counter(3)" => counter(3),
-                "lost_update(2)" => lost_update(2, false),
-                "lost_update(3)" => lost_update(3, false),
-                "lost_update(2), asserted" => lost_update(2, true),
-                "lost_update(3), asserted" => lost_update(3, true),
+                "lost_update(2)" => lost_update(2),
+                "lost_update(3)" => lost_update(3),
+                "lost_update(2), asserted" => asserted(2),
+                "lost_update(3), asserted" => asserted(3),
                 "spsc(2)" => spsc(2),
                 "spsc(4)" => spsc(4),
                 "independent(2, 10000)" => independent(2, 10_000),

@@ -1,0 +1,217 @@
+//! What do the programs do that are measured?
+//!
+//! They are written once, as the body of a macro that is told which crate to import `sync` and `thread`
+//! from, for all benches and for the other checkers. Each says how many *steps* it makes, the operations that its
+//! text has on what threads share (atomics, locks, parks, spawns, joins), so that all checkers are measured by the same
+//! unit; an operation on an `Arc` is not one. Where the macro is used there are a function `step`, which is told of
+//! them, and a function `check`, which is told whether what is asserted holds.
+
+macro_rules! texts {
+    ($krate:ident) => {
+        use $krate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+        use $krate::sync::{Arc, Mutex};
+        use $krate::thread;
+
+        /// Runs `threads` copies of `body`, which get their number from 0, and joins them.
+        pub(crate) fn run(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
+            let body = Arc::new(body);
+            let handles: Vec<_> = (0..threads)
+                .map(|i| {
+                    let body = body.clone();
+                    thread::spawn(move || body(i))
+                })
+                .collect();
+            for handle in handles {
+                handle.join().expect("no thread panics");
+            }
+            step(2 * threads);
+        }
+
+        pub(crate) fn atomics(n: usize) -> Vec<AtomicUsize> {
+            (0..n).map(|_| AtomicUsize::new(0)).collect()
+        }
+
+        pub(crate) fn empty(threads: usize) {
+            let handles: Vec<_> = (0..threads).map(|_| thread::spawn(|| ())).collect();
+            for handle in handles {
+                handle.join().expect("no thread panics");
+            }
+            step(2 * threads);
+        }
+
+        pub(crate) fn readers(n: usize) {
+            let x = AtomicUsize::new(0);
+            run(n + 1, move |i| {
+                step(1);
+                match i {
+                    0 => x.store(1, SeqCst),
+                    _ => {
+                        x.load(SeqCst);
+                    }
+                }
+            });
+        }
+
+        pub(crate) fn lastzero(n: usize) {
+            let a = atomics(n + 1);
+            run(n + 1, move |i| match i {
+                0 => {
+                    let mut at = n;
+                    step(1);
+                    while a[at].load(SeqCst) != 0 {
+                        at -= 1;
+                        step(1);
+                    }
+                }
+                i => {
+                    a[i].store(a[i - 1].load(SeqCst) + 1, SeqCst);
+                    step(2);
+                }
+            });
+        }
+
+        pub(crate) fn counter(threads: usize) {
+            let total = Mutex::new(0);
+            run(threads, move |_| {
+                *total.lock().unwrap() += 1;
+                step(2);
+            });
+        }
+
+        pub(crate) fn lost_update(threads: usize) {
+            let x = AtomicUsize::new(0);
+            run(threads, move |_| {
+                x.store(x.load(SeqCst) + 1, SeqCst);
+                step(2);
+            });
+        }
+
+        /// With a bug that is to be found.
+        pub(crate) fn asserted(threads: usize) {
+            let x = Arc::new(AtomicUsize::new(0));
+            let y = x.clone();
+            run(threads, move |_| {
+                y.store(y.load(SeqCst) + 1, SeqCst);
+                step(2);
+            });
+            check(x.load(SeqCst) == threads);
+        }
+
+        pub(crate) fn spsc(items: usize) {
+            let ring = (atomics(2), AtomicUsize::new(0), AtomicUsize::new(0));
+            run(2, move |i| {
+                let (slots, head, tail) = &ring;
+                for item in 0..items {
+                    if i == 0 {
+                        while tail.load(SeqCst) - head.load(SeqCst) == 2 {
+                            step(3);
+                            thread::yield_now();
+                        }
+                        slots[item % 2].store(item, SeqCst);
+                        tail.store(item + 1, SeqCst);
+                    } else {
+                        while tail.load(SeqCst) == head.load(SeqCst) {
+                            step(3);
+                            thread::yield_now();
+                        }
+                        slots[item % 2].load(SeqCst);
+                        head.store(item + 1, SeqCst);
+                    }
+                    step(4);
+                }
+            });
+        }
+
+        pub(crate) fn independent(threads: usize, k: usize) {
+            let own = atomics(threads);
+            run(threads, move |i| {
+                for _ in 0..k {
+                    own[i].store(own[i].load(SeqCst) + 1, SeqCst);
+                    step(2);
+                }
+            });
+        }
+
+        pub(crate) fn switch(threads: usize, k: usize) {
+            let x = AtomicBool::new(false);
+            run(threads, move |_| {
+                for _ in 0..k {
+                    x.load(SeqCst);
+                    step(1);
+                }
+            });
+        }
+
+        pub(crate) fn handoff(k: usize) {
+            let main = thread::current();
+            let other = thread::spawn(move || {
+                for _ in 0..k {
+                    thread::park();
+                    main.unpark();
+                    step(2);
+                }
+            });
+            for _ in 0..k {
+                other.thread().unpark();
+                thread::park();
+                step(2);
+            }
+            other.join().expect("no panic");
+            step(2);
+        }
+
+        pub(crate) fn indexer(threads: usize) {
+            let table = atomics(128);
+            run(threads, move |t| {
+                for m in 0..4 {
+                    let w = (m + 1) * 11 + t;
+                    let mut h = 7 * w % 128;
+                    step(1);
+                    while table[h].compare_exchange(0, w, SeqCst, SeqCst).is_err() {
+                        h = (h + 1) % 128;
+                        step(1);
+                    }
+                }
+            });
+        }
+
+        pub(crate) fn filesystem(threads: usize) {
+            let inodes: Vec<_> = (0..32).map(|_| Mutex::new(0)).collect();
+            let blocks: Vec<_> = (0..26).map(|_| Mutex::new(false)).collect();
+            run(threads, move |t| {
+                let i = t % 32;
+                let mut inode = inodes[i].lock().unwrap();
+                step(2);
+                if *inode == 0 {
+                    let mut b = 2 * i % 26;
+                    loop {
+                        let mut busy = blocks[b].lock().unwrap();
+                        step(2);
+                        if !*busy {
+                            *busy = true;
+                            *inode = b + 1;
+                            break;
+                        }
+                        drop(busy);
+                        b = (b + 1) % 26;
+                    }
+                }
+            });
+        }
+
+        pub(crate) fn length(threads: usize, n: usize) {
+            let (own, shared) = (atomics(threads), AtomicUsize::new(0));
+            run(threads, move |i| {
+                for j in 0..n {
+                    own[i].store(j, SeqCst);
+                    own[i].load(SeqCst);
+                    step(2);
+                }
+                shared.store(i, SeqCst);
+                shared.load(SeqCst);
+                step(2);
+            });
+        }
+    };
+}
+pub(crate) use texts;
