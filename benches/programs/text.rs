@@ -87,7 +87,7 @@ macro_rules! texts {
         }
 
         /// With a bug that is to be found.
-        pub(crate) fn asserted(threads: usize) {
+        pub(crate) fn asserted_update(threads: usize) {
             let x = Arc::new(AtomicUsize::new(0));
             let y = x.clone();
             run(threads, move |_| {
