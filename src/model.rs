@@ -340,8 +340,10 @@ impl Builder {
                 driver.make_again();
                 continue;
             }
-            body.hear(&mut found);
             let shown = body.shown(&mut found, self.replay.is_some());
+            if shown.simpler.is_none() {
+                body.hear(&mut found);
+            }
             let (mut failure, end, rest) = failure(found, shown, given.as_ref());
             if rest.coverage() == Coverage::Sampled {
                 failure.text.push_str(&format!(

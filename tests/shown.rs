@@ -232,6 +232,8 @@ fn what_is_said_is_put_into_words_only_for_who_reads_it() {
             "{report}"
         );
         assert!(times > 0);
+        // One run is enough to hear what was found.
+        assert!(simplify > 0 || times == 1, "{times}");
     }
 }
 
