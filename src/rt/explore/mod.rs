@@ -163,6 +163,8 @@ impl Point<'_> {
         if able(&self.last) {
             return Some(self.last);
         }
+        // That one has been asked.
+        let able = |thread: &ThreadId| *thread != self.last && able(thread);
         let mut live = self.machine.live().iter().copied();
         live.find(|thread| *thread != ThreadId::MAIN && able(thread))
             .or_else(|| Some(ThreadId::MAIN).filter(able))

@@ -193,8 +193,8 @@ fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
         return false;
     };
     first.operation.object == object && !between() && {
-        let state = run.machine.state(object).unpack(before);
-        !state.enabled(second.thread, &kind)
+        let state = run.machine.state(object);
+        !state.enabled_in(before, second.thread, &kind)
     }
 }
 

@@ -446,8 +446,7 @@ impl Machine {
         let Some(pending) = entry.pending() else {
             return false;
         };
-        let kind = &pending.operation.kind;
-        !kind.may_have_to_wait() || self.can_happen(thread, entry, &pending.operation)
+        self.can_perform(thread, &pending.operation)
     }
 
     /// Whether what the thread has announced can happen.

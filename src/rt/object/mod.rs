@@ -112,6 +112,16 @@ impl State {
         }
     }
 
+    /// Whether the operation could happen in the state that was packed as `word`.
+    #[inline]
+    pub(crate) fn enabled_in(&self, word: u64, thread: ThreadId, kind: &OpKind) -> bool {
+        match *self {
+            // Parks are waits that come often, and this can be told without a state.
+            State::Token { .. } => thread::token_enabled(word != 0, kind),
+            _ => self.unpack(word).enabled(thread, kind),
+        }
+    }
+
     /// How many outcomes the enabled operation has now; they are numbered from 0.
     #[inline]
     pub(crate) fn alternatives(&self, kind: &OpKind) -> u32 {

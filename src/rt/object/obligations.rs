@@ -457,3 +457,41 @@ fn what_comes_out_in_several_ways_is_known_to() {
     }
     assert!(several >= 2, "{several}");
 }
+
+/// Whether these may be states of one object at different times.
+fn are_of_one_object(a: &State, b: &State) -> bool {
+    match (a, b) {
+        (State::Atomic { ty: a, .. }, State::Atomic { ty: b, .. }) => a == b,
+        (State::Count { observed: a, .. }, State::Count { observed: b, .. }) => a == b,
+        (State::Barrier(a), State::Barrier(b)) => a.size == b.size,
+        (State::Channel(a), State::Channel(b)) => a.capacity == b.capacity,
+        _ => true,
+    }
+}
+
+#[test]
+fn a_state_in_one_word_is_the_same_state() {
+    let (mut packed, mut waits) = (0, 0);
+    for kind in kinds() {
+        for state in &kind.states {
+            let Some(word) = state.pack() else {
+                assert!(matches!(state, State::Condvar(_)), "{state:?} does not fit");
+                continue;
+            };
+            for later in kind.states.iter().filter(|s| are_of_one_object(s, state)) {
+                assert_eq!(later.unpack(word), *state, "told by {later:?}");
+                packed += 1;
+                for operation in &kind.operations {
+                    let enabled = state.enabled(P, operation);
+                    let told = later.enabled_in(word, P, operation);
+                    assert_eq!(told, enabled, "{operation:?} in {state:?}");
+                    waits += u32::from(!enabled);
+                }
+            }
+        }
+    }
+    assert!(
+        packed >= 50 && waits >= 50,
+        "{packed} states, {waits} waits"
+    );
+}

@@ -201,12 +201,14 @@ impl Machine {
         Some(operation.kind)
     }
 
-    /// Whether a thread that is about to announce this can do it at once.
-    #[inline]
+    /// Whether a thread that has announced this, or is about to, can do it now.
+    #[inline(always)]
     pub(crate) fn can_perform(&self, thread: ThreadId, operation: &Operation) -> bool {
         match operation.kind {
-            // Each thread is joined, so this is asked most, and is short with the kind in sight.
+            // Each thread is joined, and parks are waits that come often, so these are asked most, and are short with
+            // the kind in sight.
             OpKind::Join => (self.state(operation.object)).enabled(thread, &OpKind::Join),
+            OpKind::Park => (self.state(operation.object)).enabled(thread, &OpKind::Park),
             ref kind if kind.may_have_to_wait() => {
                 let entry = &self.threads[thread.index()];
                 self.can_happen(thread, entry, operation)
