@@ -91,7 +91,9 @@ pub(crate) struct Bounded {
     /// Whether the test switches exploration off somewhere.
     regions: bool,
     started: bool,
-    /// What each thread costs at this point.
+    /// Who can go on at this point.
+    able: Vec<ThreadId>,
+    /// What each of them costs.
     costs: Vec<(ThreadId, u32)>,
     /// What has just been found to be depended on.
     raced: Vec<u32>,
@@ -151,6 +153,7 @@ impl Bounded {
             cut: false,
             regions: false,
             started: false,
+            able: Vec::new(),
             costs: Vec::new(),
             raced: Vec::new(),
             branches: Vec::new(),
@@ -259,7 +262,7 @@ impl Bounded {
         if sleep == Sleep::NONE || self.regions {
             return Sleep::NONE;
         }
-        if at.machine.enabled(last) || waits(at, last) {
+        if self.able.contains(&last) || waits(at, last) {
             return sleep;
         }
         let object = |thread| Some(at.machine.pending(thread)?.operation.object);
@@ -270,10 +273,10 @@ impl Bounded {
     /// Notes that the search is at this point. Gives how to go on from it; `None` if all of that is explored already.
     fn visit(&mut self, at: &Point<'_>, last: ThreadId) -> Option<Way> {
         let place = Place {
-            last: self.price.representative(at, last),
-            enabled: at.enabled().next().is_some(),
+            last: self.price.representative(at, &self.able, last),
+            enabled: !self.able.is_empty(),
         };
-        let way = match is_over(at) {
+        let way = match is_over(at, &self.able) {
             false => Way {
                 sleep: self.still_asleep(at, last, self.way.sleep),
                 ..self.way
@@ -495,10 +498,10 @@ impl Explorer for Bounded {
         if at.fixed && !self.regions {
             self.note_regions();
         }
-        let starting = at
-            .enabled()
-            .find(|&thread| pending(at, thread) == Some(OpKind::Start));
-        if let Some(thread) = starting {
+        self.able.clear();
+        self.able.extend(at.enabled());
+        let starts = |&thread: &ThreadId| pending(at, thread) == Some(OpKind::Start);
+        if let Some(thread) = self.able.iter().copied().find(starts) {
             return Choice::Run(Step::of(thread));
         }
         let depth = at.trace.len();
@@ -507,7 +510,7 @@ impl Explorer for Bounded {
             return Choice::Prune(Pruned::Asleep);
         };
         let mut costs = std::mem::take(&mut self.costs);
-        self.price.of_each(at, last, &mut costs);
+        self.price.of_each(at, &self.able, last, &mut costs);
         let choice = self.choose_among(at, last, way, &costs);
         self.costs = costs;
         choice

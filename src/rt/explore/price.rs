@@ -30,38 +30,50 @@ pub(crate) enum Price {
 }
 
 impl Price {
-    /// Every enabled thread, with what it costs to run it where `last` ran last.
-    pub(super) fn of_each(self, at: &Point<'_>, last: ThreadId, costs: &mut Vec<(ThreadId, u32)>) {
+    /// Every thread that is `able` to go on, with what it costs to run it where `last` ran last.
+    pub(super) fn of_each(
+        self,
+        at: &Point<'_>,
+        able: &[ThreadId],
+        last: ThreadId,
+        costs: &mut Vec<(ThreadId, u32)>,
+    ) {
         costs.clear();
-        let enabled = at.enabled();
+        let each = able.iter().copied();
         match self {
             Price::Preemptions => {
-                let goes_on = goes_on(at, last);
-                costs.extend(enabled.map(|t| (t, u32::from(goes_on && t != last))));
+                let goes_on = goes_on(at, able, last);
+                costs.extend(each.map(|t| (t, u32::from(goes_on && t != last))));
             }
-            Price::Switches => costs.extend(enabled.map(|t| (t, u32::from(t != last)))),
-            Price::Delays => costs.extend(turns(at, last).into_iter().zip(0..)),
+            Price::Switches => costs.extend(each.map(|t| (t, u32::from(t != last)))),
+            Price::Delays => costs.extend(turns(at, able, last).into_iter().zip(0..)),
         }
     }
 
     /// A thread such that everything costs here what it would cost if that one had run last; the same
     /// one for as many threads as possible. `None` where nothing costs anything.
-    pub(super) fn representative(self, at: &Point<'_>, last: ThreadId) -> Option<ThreadId> {
+    pub(super) fn representative(
+        self,
+        at: &Point<'_>,
+        able: &[ThreadId],
+        last: ThreadId,
+    ) -> Option<ThreadId> {
         match self {
-            Price::Preemptions => goes_on(at, last).then_some(last),
-            _ if is_over(at) => None,
+            Price::Preemptions => goes_on(at, able, last).then_some(last),
+            _ if is_over(at, able) => None,
             Price::Switches => Some(last),
             Price::Delays => {
-                let first = turns(at, last).first().copied();
-                first.filter(|&first| goes_on(at, first)).or(Some(last))
+                let first = turns(at, able, last).first().copied();
+                let goes_on = |&first: &ThreadId| goes_on(at, able, first);
+                first.filter(goes_on).or(Some(last))
             }
         }
     }
 }
 
 /// Whether the thread can run, and has not given up its turn.
-fn goes_on(at: &Point<'_>, thread: ThreadId) -> bool {
-    at.machine.enabled(thread) && !waits(at, thread)
+fn goes_on(at: &Point<'_>, able: &[ThreadId], thread: ThreadId) -> bool {
+    able.contains(&thread) && !waits(at, thread)
 }
 
 /// Whether the thread waits for a change.
@@ -70,22 +82,21 @@ pub(super) fn waits(at: &Point<'_>, thread: ThreadId) -> bool {
 }
 
 /// Whether nothing more can happen. Where some wait for a change they are let go, unless the execution is given up.
-pub(super) fn is_over(at: &Point<'_>) -> bool {
+pub(super) fn is_over(at: &Point<'_>, able: &[ThreadId]) -> bool {
     let mut live = at.machine.live().iter();
     let given_up = |&thread: &ThreadId| pending(at, thread) == Some(OpKind::GiveUp);
-    at.enabled().next().is_none()
-        && (live.clone().any(given_up) || !live.any(|&thread| waits(at, thread)))
+    able.is_empty() && (live.clone().any(given_up) || !live.any(|&thread| waits(at, thread)))
 }
 
-/// The enabled threads in the order in which a scheduler without a choice would run them.
-fn turns(at: &Point<'_>, last: ThreadId) -> Vec<ThreadId> {
+/// Those that are `able` to go on, in the order in which a scheduler without a choice would run them.
+fn turns(at: &Point<'_>, able: &[ThreadId], last: ThreadId) -> Vec<ThreadId> {
     let names = &at.machine.names;
-    let mut threads: Vec<ThreadId> = at.enabled().collect();
+    let mut threads = able.to_vec();
     threads.sort_by_cached_key(|&thread| births(names, thread));
     let after = births(names, last);
     let passed = |&thread: &ThreadId| match births(names, thread).cmp(&after) {
         std::cmp::Ordering::Less => true,
-        std::cmp::Ordering::Equal => !goes_on(at, last),
+        std::cmp::Ordering::Equal => !goes_on(at, able, last),
         std::cmp::Ordering::Greater => false,
     };
     let passed = threads.partition_point(passed);
