@@ -15,6 +15,8 @@ use crate::rt::trace::{Event, NOWHERE, Trace};
 pub(super) struct Ahead {
     trace: Trace,
     clocks: HappensBefore,
+    /// Whether the last event of the two has only been tried. Mostly it is the next that happens, and has its clock then.
+    tried: bool,
     hashes: Hashes,
     /// The key of each prefix, the empty one first.
     keys: Vec<TraceKey>,
@@ -44,6 +46,7 @@ impl Default for Ahead {
         Ahead {
             trace: Trace::default(),
             clocks: HappensBefore::default(),
+            tried: false,
             hashes: Hashes::default(),
             keys: vec![TraceKey::default()],
             next: Vec::new(),
@@ -68,10 +71,9 @@ impl Ahead {
     /// go to `raced`.
     pub(super) fn arrive(&mut self, trace: &Trace, machine: &Machine, raced: &mut Vec<u32>) {
         let sets = &machine.sets;
-        for position in self.trace.len()..trace.len() {
+        for position in self.keys.len() - 1..trace.len() {
             let event = *trace.at(position as u32);
-            self.trace.push(event);
-            self.clocks.extend(&self.trace, sets);
+            self.add(event, machine);
             let tried = self.next.get(event.thread.index()).copied().flatten();
             let adds = match tried {
                 Some(tried) if tried.label == event.label => tried.adds,
@@ -97,7 +99,32 @@ impl Ahead {
                 }
             }
         }
+        self.give_up();
         self.shut_out(machine, raced);
+    }
+
+    /// Adds the event that happens next, with its clock.
+    fn add(&mut self, event: Event, machine: &Machine) {
+        let last = self.trace.events().last();
+        let is_it = |last: &Event| last.thread == event.thread && last.label == event.label;
+        if self.tried && event.alternatives == 1 && last.is_some_and(is_it) {
+            self.tried = false;
+            let position = self.trace.len() - 1;
+            (self.trace).refresh(position, &event.operation, event.outcome, event.before);
+            return;
+        }
+        self.give_up();
+        self.trace.push(event);
+        self.clocks.extend(&self.trace, &machine.sets);
+    }
+
+    /// Drops the event that was tried.
+    fn give_up(&mut self) {
+        if std::mem::take(&mut self.tried) {
+            let length = self.trace.len() - 1;
+            self.clocks.truncate(length);
+            self.trace.truncate(length);
+        }
     }
 
     /// What the thread of an event has done to its object before, if an event with this label depends on it too. In
@@ -174,7 +201,7 @@ impl Ahead {
             return None;
         }
         let label = machine.predict(step)?;
-        let length = self.trace.len();
+        self.give_up();
         self.trace.push(Event {
             thread: step.thread,
             index: 0,
@@ -189,9 +216,8 @@ impl Ahead {
             site: pending.site,
         });
         self.clocks.extend(&self.trace, &machine.sets);
+        self.tried = true;
         let adds = self.adds(machine);
-        self.clocks.truncate(length);
-        self.trace.truncate(length);
         let tried = Some(Tried { label, adds });
         if single {
             *entry(&mut self.next, step.thread.index()) = tried;
@@ -201,6 +227,7 @@ impl Ahead {
 
     /// Drops the events from this point on.
     pub(super) fn truncate(&mut self, point: usize) {
+        self.tried = false;
         self.clocks.truncate(point);
         self.trace.truncate(point);
         self.keys.truncate(point + 1);
