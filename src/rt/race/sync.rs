@@ -12,8 +12,6 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use rustc_hash::FxHashMap;
-
 use super::Epoch;
 use super::clock::Clock;
 use crate::rt::trace::Event;
@@ -27,7 +25,6 @@ use crate::rt::trace::verdict::{Access, Block, DataRace, Effect};
 pub(super) struct Knowledge {
     threads: Vec<Thread>,
     objects: Objects,
-    ended: FxHashMap<ObjectId, Clock>,
 }
 
 /// What there is to be learnt from each object. Objects keep their numbers from one execution to the next,
@@ -86,7 +83,7 @@ struct Object {
     /// In which execution the rest was told.
     execution: u32,
     /// From an atomic: by who reads the current value with `Acquire`. From a lock: by everybody.
-    /// From a channel: by who finds all senders gone.
+    /// From a channel: by who finds all senders gone. From a thread: by who joins it.
     told: Clock,
     /// From a lock: by writers only. From a barrier: by the group that is being gathered. From a
     /// channel: by who finds the receiver gone.
@@ -153,7 +150,6 @@ impl Knowledge {
             thread.seen.clear();
         }
         self.objects.reset();
-        self.ended.clear();
     }
 
     fn thread(&mut self, thread: ThreadId) -> &mut Thread {
@@ -233,18 +229,12 @@ impl Knowledge {
             OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
             OpKind::TakeUnique | OpKind::Upgrade => {}
             OpKind::Spawn { child } => {
-                let clock = self.thread(me).clock.clone();
+                let clock = std::mem::take(&mut self.thread(me).clock);
                 self.thread(child).clock.join(&clock);
+                self.thread(me).clock = clock;
             }
-            OpKind::Exit => {
-                let clock = self.thread(me).clock.clone();
-                self.ended.insert(object, clock);
-            }
-            OpKind::Join => {
-                if let Some(clock) = self.ended.get(&object).cloned() {
-                    self.thread(me).clock.join(&clock);
-                }
-            }
+            OpKind::Exit => self.tell(me, object),
+            OpKind::Join => self.learn(me, object),
             OpKind::IsFinished => {}
             OpKind::Unpark => self.tell(me, object),
             OpKind::Park => self.learn(me, object),
@@ -331,9 +321,9 @@ impl Knowledge {
             return;
         };
         let thread = &mut self.threads[me.index()];
-        thread.seen.join(&object.told);
-        if acquires(order) {
-            thread.clock.join(&object.told);
+        match acquires(order) {
+            true => thread.clock.join(&object.told),
+            false => thread.seen.join(&object.told),
         }
     }
 

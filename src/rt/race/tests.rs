@@ -282,6 +282,26 @@ fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
     assert!(pairs >= 100, "{pairs}");
 }
 
+#[test]
+fn a_spawn_tells_the_child_and_the_end_of_a_thread_who_joins_it() {
+    let of_thread = |thread, object, kind| event(thread, object, kind, Outcome::Done);
+    let (exit, join) = (of_thread(P, 5, OpKind::Exit), |thread, object| {
+        of_thread(thread, object, OpKind::Join)
+    });
+    assert!(!races(&[exit, join(Q, 5)]));
+    // Whoever joins another thread learns nothing of this one.
+    assert!(races(&[exit, join(Q, 6)]));
+    assert!(races(&[of_thread(R, 6, OpKind::Exit), join(Q, 6)]));
+    let spawn = |child| of_thread(P, 5, OpKind::Spawn { child });
+    let start = |thread| of_thread(thread, u32::MAX, OpKind::Start);
+    assert!(!races(&[spawn(Q), start(Q)]));
+    assert!(races(&[spawn(R), start(Q)]));
+    // Who has spawned a thread still knows what it knew, and so does the child.
+    let child = of_thread(Q, 6, OpKind::Spawn { child: R });
+    assert!(!races(&[spawn(Q), child, start(R)]));
+    assert!(!races(&[spawn(Q), child, start(Q)]));
+}
+
 /// Whether P, which has allocated a block at its beginning, and Q race if Q reads a cell in the block after P's
 /// store and Q's load of something else, with these orderings; and if Q loads an atomic in the block.
 fn made(write: Ordering, read: Ordering) -> (bool, bool) {
