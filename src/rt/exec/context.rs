@@ -15,7 +15,7 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::Machine;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::{ThreadId, entry};
+use crate::rt::trace::id::{ObjectId, ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::{Effect, End};
 use crate::rt::{Answer, Body, Memory, Target};
@@ -97,6 +97,8 @@ pub(crate) struct Inner {
     /// The threads that have asked for a stack of so many bytes.
     pub(crate) asked: Vec<(ThreadId, usize)>,
     pub(crate) names: Vec<(ThreadId, String)>,
+    /// Room for the objects in what is being freed; empty in between.
+    pub(crate) inside: Vec<ObjectId>,
 }
 
 impl Inner {

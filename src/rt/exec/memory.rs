@@ -110,13 +110,28 @@ impl Runtime {
         if inner.driver.machine.is_alone(me) {
             return None;
         }
-        let objects = inner.table.inside(start, length);
+        let mut objects = std::mem::take(&mut inner.inside);
+        inner.table.find_inside(start, length, &mut objects);
+        let end = self.wrong_with_free(inner, (start, length), &objects);
+        objects.clear();
+        inner.inside = objects;
+        end
+    }
+
+    /// [`Runtime::freed`] of a block with these objects in it.
+    fn wrong_with_free(
+        &self,
+        inner: &mut Inner,
+        (start, length): (usize, usize),
+        objects: &[ObjectId],
+    ) -> Option<End> {
+        let me = self.current.get();
         let block = || self.heap.find_gone(start);
-        if let Some((thread, used)) = inner.about_to_use(&objects, me) {
+        if let Some((thread, used)) = inner.about_to_use(objects, me) {
             return Some(inner.bad_memory(thread, used, gone(&block()?)));
         }
         let name = || block().map(|block| block.name());
-        (inner.race_of_free((start, length), &objects, me, name)).map(End::DataRace)
+        (inner.race_of_free((start, length), objects, me, name)).map(End::DataRace)
     }
 
     /// A pointer to a block has been published: the block is the model's.
@@ -241,10 +256,13 @@ impl Inner {
         let mut end = None;
         if let Some((bottom, top)) = self.stacks[thread.index()].take() {
             if self.table.has_some_on_stacks() {
-                let objects = self.table.inside(bottom, top - bottom);
+                let mut objects = std::mem::take(&mut self.inside);
+                (self.table).find_inside(bottom, top - bottom, &mut objects);
                 end = self
                     .about_to_use(&objects, thread)
                     .map(|(other, used)| self.bad_memory(other, used, Gone::Stack(thread)));
+                objects.clear();
+                self.inside = objects;
                 self.table.forget(bottom, top - bottom);
             }
             if self.races.is_active() {

@@ -276,18 +276,19 @@ impl Table {
             })
     }
 
-    /// The objects in a block.
-    pub(crate) fn inside(&self, start: usize, length: usize) -> Vec<ObjectId> {
+    /// Adds the objects in a block to `found`.
+    pub(crate) fn find_inside(&self, start: usize, length: usize, found: &mut Vec<ObjectId>) {
         let block = start..start + length;
         if self.is_empty(start, length) {
-            Vec::new()
-        } else if length <= self.met.len() {
-            block.filter_map(|address| self.known(address)).collect()
+            return;
+        }
+        if length <= self.met.len() {
+            found.extend(block.filter_map(|address| self.known(address)));
         } else {
             let address = |number: u32| self.entries[number as usize].address;
             let met = self.met.iter().copied();
             let met = met.filter(|&number| block.contains(&address(number)));
-            met.filter_map(|number| self.valid(number)).collect()
+            found.extend(met.filter_map(|number| self.valid(number)));
         }
     }
 

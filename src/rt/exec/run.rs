@@ -131,6 +131,7 @@ pub(crate) fn explore(
             bodies: Vec::new(),
             asked: Vec::new(),
             names: Vec::new(),
+            inside: Vec::new(),
         }),
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),

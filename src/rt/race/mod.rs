@@ -37,6 +37,8 @@ pub(crate) struct Detector {
     knowledge: Knowledge,
     /// By address and size: a cell may begin where another one that contains it begins.
     cells: BTreeMap<(usize, usize), Cell>,
+    /// Cells that are gone, for the memory that they have. Each execution needs about as many.
+    gone: Vec<Cell>,
     /// Shims whose memory is accessed plainly.
     mixed: FxHashMap<ObjectId, (usize, usize)>,
     /// Whether any cell was ever accessed in this exploration; until then events are not followed.
@@ -144,7 +146,8 @@ impl Detector {
     pub(crate) fn reset(&mut self) {
         if self.active {
             self.knowledge.reset();
-            self.cells.clear();
+            let cells = std::mem::take(&mut self.cells);
+            self.gone.extend(cells.into_values().map(Cell::emptied));
             self.mixed.clear();
         }
     }
@@ -156,7 +159,8 @@ impl Detector {
                 let Some(&cell) = self.cells_in(start, length).next() else {
                     return;
                 };
-                self.cells.remove(&cell);
+                self.gone
+                    .extend(self.cells.remove(&cell).map(Cell::emptied));
             }
         }
     }
@@ -220,7 +224,7 @@ impl Detector {
             Cell {
                 write: block.as_ref().map(|block| making(block, &access)),
                 block,
-                ..Cell::default()
+                ..self.gone.pop().unwrap_or_default()
             }
         });
         cell.check(&access, clock, None)?;
@@ -268,6 +272,16 @@ impl Detector {
 }
 
 impl Cell {
+    /// Without any accesses.
+    fn emptied(mut self) -> Cell {
+        self.write = None;
+        self.writers.clear();
+        self.reads.clear();
+        self.open.clear();
+        self.block = None;
+        self
+    }
+
     /// The race of an access, by a thread that knows what is in `clock`, with an earlier one.
     fn check(
         &self,
