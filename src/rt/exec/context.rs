@@ -89,6 +89,9 @@ pub(crate) struct Inner {
     pub(crate) stacks: Vec<Option<(usize, usize)>>,
     /// The stacks of threads that have ended in this execution.
     pub(crate) ended: Vec<(ThreadId, (usize, usize))>,
+    /// Those of them whose stacks had something on them that was known of, or that a child may know of. Nobody
+    /// else gets these stacks before the execution has ended, so whoever still uses what was there is found out.
+    pub(crate) resting: Vec<ThreadId>,
     /// The thread whose coroutine is to be resumed next. What came of its step is in [`Runtime::outcome`].
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
@@ -227,6 +230,12 @@ pub(crate) fn announce(
         Ok(outcome) => Answer::Done(outcome),
         Err(answer) => answer,
     }
+}
+
+/// The code of the current thread has returned.
+pub(crate) fn leave_stack() {
+    // A thread of an execution that is torn down has nobody to tell.
+    let _ = with_step(Runtime::leave_stack);
 }
 
 /// Tracks a value that is made at `site`.

@@ -131,7 +131,20 @@ impl Runtime {
             return Some(inner.bad_memory(thread, used, gone(&block()?)));
         }
         let name = || block().map(|block| block.name());
-        (inner.race_of_free((start, length), objects, me, name)).map(End::DataRace)
+        let memory = (start, length);
+        (inner.race_of_end(memory, objects, (me, Effect::Free), name)).map(End::DataRace)
+    }
+
+    /// The code of the current thread has returned, so what was on its stack is gone, although some of the
+    /// runtime's own is still there. `None` if the execution ends with it.
+    #[inline]
+    pub(super) fn leave_stack(&self) -> Option<()> {
+        let me = self.current.get();
+        let end = self.inner.borrow_mut().forget_stack(me);
+        match end {
+            None => Some(()),
+            Some(end) => self.fail(end),
+        }
     }
 
     /// A pointer to a block has been published: the block is the model's.
@@ -249,28 +262,55 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Forgets what was on the stack of a thread that has ended. Gives how the execution ends if another thread is about
-    /// to use something of it.
+    /// Forgets what was on the stack of a thread whose code has returned. Gives how the execution ends if another thread
+    /// is about to use something of it, or has used it and nothing orders that before.
     #[inline]
-    pub(super) fn forget_stack(&mut self, thread: ThreadId) -> Option<End> {
+    fn forget_stack(&mut self, thread: ThreadId) -> Option<End> {
+        let (bottom, top) = self.stacks.get_mut(thread.index())?.take()?;
         let mut end = None;
-        if let Some((bottom, top)) = self.stacks[thread.index()].take() {
-            if self.table.has_some_on_stacks() {
-                let mut objects = std::mem::take(&mut self.inside);
-                (self.table).find_inside(bottom, top - bottom, &mut objects);
-                end = self
-                    .about_to_use(&objects, thread)
-                    .map(|(other, used)| self.bad_memory(other, used, Gone::Stack(thread)));
-                objects.clear();
-                self.inside = objects;
-                self.table.forget(bottom, top - bottom);
-            }
-            if self.races.is_active() {
-                self.races.forget(bottom, top - bottom);
-            }
-            self.ended.push((thread, (bottom, top)));
+        if self.table.has_some_on_stacks() || self.races.is_active() {
+            end = self.forget_used_stack(thread, (bottom, top - bottom));
         }
+        if self.driver.machine.has_live_children(thread) {
+            self.resting.push(thread);
+        }
+        self.ended.push((thread, (bottom, top)));
         end
+    }
+
+    /// [`Inner::forget_stack`] where there may be something on it.
+    #[inline(never)]
+    fn forget_used_stack(&mut self, thread: ThreadId, memory: (usize, usize)) -> Option<End> {
+        let (start, length) = memory;
+        let mut objects = std::mem::take(&mut self.inside);
+        self.table.find_inside(start, length, &mut objects);
+        if !objects.is_empty() || self.races.knows_in(start, length) {
+            self.resting.push(thread);
+        }
+        let used = self.about_to_use(&objects, thread);
+        let used = used.map(|(other, used)| self.bad_memory(other, used, Gone::Stack(thread)));
+        let end = used.or_else(|| {
+            // Whoever has joined all others comes after what they have done.
+            if self.driver.machine.is_alone(thread) {
+                return None;
+            }
+            objects.retain(|&object| !self.is_counted(object));
+            let race = self.race_of_end(memory, &objects, (thread, Effect::End), || None);
+            race.map(End::DataRace)
+        });
+        objects.clear();
+        self.inside = objects;
+        self.table.forget(start, length);
+        self.races.forget(start, length);
+        end
+    }
+
+    /// Whether the object lies in a block that our own shims count the references to.
+    fn is_counted(&self, object: ObjectId) -> bool {
+        matches!(
+            self.driver.machine.state(object).kind(),
+            ObjectKind::Count { .. } | ObjectKind::Channel | ObjectKind::Token
+        )
     }
 
     /// From here on the accesses to plain memory are watched.
@@ -308,24 +348,18 @@ impl Inner {
         })
     }
 
-    /// A thread has freed this memory with these objects in it: the race of that with a use of it.
-    fn race_of_free(
+    /// A thread has given up this memory, with this effect, and these objects in it: the race of that with a use of it.
+    fn race_of_end(
         &mut self,
         (start, length): (usize, usize),
         objects: &[ObjectId],
-        thread: ThreadId,
+        (thread, effect): (ThreadId, Effect),
         block: impl FnOnce() -> Option<Block>,
     ) -> Option<Box<DataRace>> {
-        let counted = |object: &ObjectId| {
-            let kind = self.driver.machine.state(*object).kind();
-            matches!(
-                kind,
-                ObjectKind::Count { .. } | ObjectKind::Channel | ObjectKind::Token
-            )
-        };
-        // These lie in blocks that our own shims count the references to. Whoever drops the last one
-        // has waited for the others, whether the model had to look at their order or not.
-        if objects.iter().any(counted) || objects.is_empty() && !self.races.knows_in(start, length)
+        // Whoever drops the last reference has waited for the others, whether the model had to look at their
+        // order or not.
+        if objects.iter().any(|&object| self.is_counted(object))
+            || objects.is_empty() && !self.races.knows_in(start, length)
         {
             return None;
         }
@@ -334,7 +368,7 @@ impl Inner {
         let last = latest.find(|event| event.thread == thread)?;
         let access = Access {
             thread,
-            effect: Effect::Free,
+            effect,
             site: last.site,
             after: self.driver.machine.events_of(thread),
         };

@@ -126,6 +126,7 @@ pub(crate) fn explore(
             unseen,
             stacks: Vec::new(),
             ended: Vec::new(),
+            resting: Vec::new(),
             next: None,
             end: None,
             bodies: Vec::new(),
@@ -165,6 +166,7 @@ pub(crate) fn explore(
     let mut stacks = Stacks {
         pool,
         coroutines: Vec::new(),
+        resting: Vec::new(),
         in_use: 0,
     };
     let mut last: Option<End> = None;
@@ -298,6 +300,8 @@ fn execute(
         inner.next = None;
         inner.races.reset();
         inner.ended.clear();
+        inner.resting.clear();
+        stacks.rested();
         inner.asked.clear();
         inner.put_body(ThreadId::MAIN, Body::new(main.clone()));
         let next = inner.next();
@@ -340,13 +344,10 @@ fn go_on(
         };
         match resume(runtime, thread, coroutine) {
             Resumed::Suspended => {}
-            Resumed::Finished(Ok(())) => {
-                stacks.end(thread);
-                // The next thread may get this stack, and its variables are others.
-                if let Some(end) = runtime.inner.borrow_mut().forget_stack(thread) {
-                    return end;
-                }
-            }
+            Resumed::Finished(Ok(())) => match runtime.inner.borrow().resting.contains(&thread) {
+                true => stacks.rest(thread),
+                false => stacks.end(thread),
+            },
             Resumed::Finished(Err(payload)) => {
                 stacks.end(thread);
                 if runtime
@@ -393,6 +394,8 @@ struct Stacks<'a> {
     pool: &'a mut Pool,
     /// By thread.
     coroutines: Vec<Option<Coroutine>>,
+    /// Stacks that are not to be used again in this execution.
+    resting: Vec<Coroutine>,
     /// How many threads have one.
     in_use: usize,
 }
@@ -416,6 +419,23 @@ impl Stacks<'_> {
         *entry(&mut inner.stacks, thread.index()) = Some(coroutine.stack());
         self.in_use += 1;
         entry(&mut self.coroutines, thread.index()).insert(coroutine)
+    }
+
+    /// Takes back the stack of a thread that has ended, for the next execution.
+    #[cold]
+    fn rest(&mut self, thread: ThreadId) {
+        if let Some(coroutine) = self.coroutines[thread.index()].take() {
+            self.in_use -= 1;
+            self.resting.push(coroutine);
+        }
+    }
+
+    /// Another execution begins.
+    #[inline]
+    fn rested(&mut self) {
+        for coroutine in self.resting.drain(..) {
+            self.pool.recycle(coroutine);
+        }
     }
 
     /// Takes back the stack of a thread that has ended, one way or the other.
@@ -453,6 +473,7 @@ fn run(body: Body) {
     let end = End;
     body.run();
     drop(end);
+    super::context::leave_stack();
     exit();
 }
 

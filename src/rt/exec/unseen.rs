@@ -19,15 +19,19 @@ pub(crate) struct Unseen {
     used: Site,
     /// The last operation before it of the thread that frees.
     before: Site,
-    /// The size of the block in bytes.
+    /// The size of the block in bytes, or 0 if it is a stack.
     size: usize,
 }
 
 impl Unseen {
     /// The free that is one of the two accesses, if it is.
     pub(crate) fn of(race: &DataRace) -> Option<Unseen> {
-        let size = race.block?.size;
-        (race.second.effect == Effect::Free).then_some(Unseen {
+        let size = match race.second.effect {
+            Effect::Free => race.block?.size,
+            Effect::End => 0,
+            _ => return None,
+        };
+        Some(Unseen {
             used: race.first.site,
             before: race.second.site,
             size,

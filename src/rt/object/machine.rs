@@ -337,6 +337,16 @@ impl Machine {
         self.unjoined == 0 && self.live == [thread]
     }
 
+    /// Whether a thread that this one has spawned has not exited.
+    #[inline]
+    pub(crate) fn has_live_children(&self, thread: ThreadId) -> bool {
+        let is_child = |&other: &ThreadId| {
+            let creator = self.names.creator(other);
+            creator.is_some_and(|(creator, _)| creator == thread)
+        };
+        self.threads[thread.index()].children > 0 && self.live.iter().any(is_child)
+    }
+
     /// How many events the main thread had performed when it spawned its first one, if it has.
     pub(crate) fn first_spawn(&self) -> Option<u32> {
         self.first_spawn

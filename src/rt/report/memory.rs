@@ -26,14 +26,19 @@ pub(super) fn data_race(
 ) {
     let DataRace { first, second, .. } = race;
     let (one, other) = (names.thread(first.thread), names.thread(second.thread));
-    if second.effect == Effect::Free {
+    let gives_up = match second.effect {
+        Effect::Free => Some("frees the block"),
+        Effect::End => Some("ends with the variable on its stack"),
+        _ => None,
+    };
+    if let Some(gives_up) = gives_up {
         let used = event_of(view, first).map_or_else(
             || format!("a {} by {one}", verb(first)),
             |event| format!("{one}'s {}", names.announced(&event.operation)),
         );
         let _ = writeln!(
             out,
-            "data race: {other} frees the block, and nothing orders {used} before that {when}"
+            "data race: {other} {gives_up}, and nothing orders {used} before that {when}"
         );
     } else if first.effect == Effect::Make {
         let what = Sources::default().receiver(second.site);
@@ -55,6 +60,7 @@ pub(super) fn data_race(
         let somewhere = match (access.effect, &view.life.freed) {
             (Effect::Free, Some(known)) => format!("at {known}"),
             (Effect::Free, None) => format!("after {}", place(access.site)),
+            (Effect::End, _) => after(view, names, access.thread, access.after),
             (Effect::Make, _) => match &view.life.allocated {
                 Some(known) => format!("at {known}"),
                 None => after(view, names, access.thread, access.after),
@@ -118,6 +124,7 @@ fn verb(access: &Access) -> &'static str {
         Effect::Write => "write",
         Effect::AtomicRead | Effect::AtomicWrite => "operation",
         Effect::Free => "free",
+        Effect::End => "end",
         Effect::Make => "allocate",
     }
 }

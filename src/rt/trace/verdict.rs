@@ -65,6 +65,8 @@ pub(crate) enum Effect {
     AtomicWrite,
     /// The block is given back to the allocator.
     Free,
+    /// The thread's code has returned, and with it what was on its stack is gone.
+    End,
     /// The block was allocated. What is in it has been written since then, by the same thread as a rule, and
     /// nothing tells when.
     Make,

@@ -123,6 +123,7 @@ pub(super) const fn effect(effect: Effect) -> &'static str {
         Effect::AtomicRead => "atomic_read",
         Effect::AtomicWrite => "atomic_write",
         Effect::Free => "free",
+        Effect::End => "end",
         Effect::Make => "make",
     }
 }

@@ -44,7 +44,9 @@ pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
         Wrong::Access(effect, site) => {
             let verb = match effect {
                 Effect::Read | Effect::AtomicRead => "reads",
-                Effect::Write | Effect::AtomicWrite | Effect::Free | Effect::Make => "writes",
+                Effect::Write | Effect::AtomicWrite | Effect::Free | Effect::End | Effect::Make => {
+                    "writes"
+                }
             };
             let cell = data.sources.receiver(site);
             let cell = cell.unwrap_or_else(|| "a cell".to_owned());

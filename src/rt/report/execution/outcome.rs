@@ -239,6 +239,7 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         effect: kinds::effect(access.effect),
         words: match (access.effect, name.as_deref()) {
             (Effect::Free, _) => "frees the block".to_owned(),
+            (Effect::End, _) => "ends, and its stack with it".to_owned(),
             (Effect::Make, _) => "allocates the block".to_owned(),
             (Effect::Read | Effect::AtomicRead, name) => {
                 format!("reads {}", name.unwrap_or("the memory"))
@@ -249,7 +250,7 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         },
         event: match access.effect {
             Effect::AtomicRead | Effect::AtomicWrite => number(access.thread, access.after),
-            Effect::Read | Effect::Write | Effect::Free | Effect::Make => None,
+            Effect::Read | Effect::Write | Effect::Free | Effect::End | Effect::Make => None,
         },
         place: data.place(access.site),
         after: (access.after.checked_sub(1)).and_then(|index| number(access.thread, index)),
