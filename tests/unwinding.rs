@@ -339,3 +339,24 @@ fn exploration_goes_on_behind_a_panic_whose_destructors_wait_for_others() {
     };
     assert_eq!(explore(9), "in between, too early");
 }
+
+#[test]
+fn a_thread_that_was_spawned_behind_the_failure_and_waits_for_ever_is_unwound() {
+    let text = fails(FailureKind::Panic, || {
+        let ready = Arc::new(AtomicBool::new(false));
+        let (seen, main) = (ready.clone(), thread::current());
+        let first = thread::spawn(move || {
+            assert!(seen.load(SeqCst), "broken");
+            main.unpark();
+        });
+        ready.store(true, SeqCst);
+        let later = thread::spawn(thread::park);
+        thread::park();
+        later.thread().unpark();
+        first.join().unwrap();
+        later.join().unwrap();
+    });
+    assert!(text.contains("broken"), "{text}");
+    assert!(text.contains("panic: main.1 panicked"), "{text}");
+    assert!(text.contains("DPOR_REPLAY="), "{text}");
+}

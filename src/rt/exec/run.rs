@@ -200,16 +200,20 @@ pub(crate) fn explore(
             }
             let message = runtime.message.take();
             // Mostly the others have ended, and there is nothing left to keep from being unwound.
+            let mut failed_with = None;
             if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
-                let machine = runtime.inner.borrow().driver.machine.clone();
+                failed_with = Some(runtime.inner.borrow().driver.machine.clone());
                 run_out(&runtime, &mut stacks);
-                runtime.inner.borrow_mut().driver.machine = machine;
             }
             if end.in_a_word().is_some() {
                 runtime.message.set(message.clone());
                 runtime.inner.borrow_mut().end = Some(end.clone());
             }
             tear_down(&runtime, &mut stacks, failed, &mut panicked);
+            // Those that were spawned only now are unwound, too, so it is not put back before.
+            if let Some(machine) = failed_with {
+                runtime.inner.borrow_mut().driver.machine = machine;
+            }
             // A static that leads to blocks would have kept them.
             let kept = runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere();
             put_back_statics(&runtime);
