@@ -372,8 +372,8 @@ fn every_algorithm_finds_the_same_traces_of_a_live_closure() {
 }
 
 #[test]
-fn objects_on_the_stacks_of_two_threads_are_two_even_if_a_stack_is_used_again() {
-    // The second thread begins when the first has ended, and gets its stack.
+fn objects_on_the_stacks_of_two_threads_are_two() {
+    // The second thread begins when the first has ended. It does not get that stack before the next execution.
     let body = || {
         for _ in 0..2 {
             let local = || {
