@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::Ordering::SeqCst;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
+use dpor::cell::UnsafeCell;
 use dpor::future::{AtomicWaker, block_on, spawn};
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Notify};
@@ -60,6 +61,41 @@ fn a_task_that_looks_and_then_registers_can_sleep_for_ever() {
     let failure = Builder::new().explore(|| flag(false));
     let failure = failure.expect_err("the flag can be raised in between");
     assert_eq!(failure.kind(), FailureKind::Deadlock);
+}
+
+#[test]
+fn a_waker_may_come_by_a_lock_that_no_event_shows() {
+    let woken = std::sync::Arc::new(StdMutex::new(0));
+    let count = woken.clone();
+    let report = Builder::new().check(move || {
+        let flag = std::sync::Arc::new(StdMutex::new((false, None)));
+        let theirs = flag.clone();
+        let task = spawn(poll_fn(move |context| {
+            let mut flag = theirs.lock().unwrap();
+            if flag.0 {
+                return Poll::Ready(());
+            }
+            flag.1 = Some(context.waker().clone());
+            Poll::Pending
+        }));
+        let count = count.clone();
+        let other = thread::spawn(move || {
+            // Plain memory is watched from here on.
+            std::hint::black_box(Box::new(UnsafeCell::new(0))).with_mut(|_| ());
+            let mut flag = flag.lock().unwrap();
+            flag.0 = true;
+            let waker: Option<Waker> = flag.1.take();
+            drop(flag);
+            if let Some(waker) = waker {
+                waker.wake();
+                *count.lock().unwrap() += 1;
+            }
+        });
+        task.join().unwrap();
+        other.join().unwrap();
+    });
+    assert!(report.complete);
+    assert!(*woken.lock().unwrap() > 0);
 }
 
 #[test]

@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 use super::trace::Event;
 use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
+use super::trace::operation::OpKind;
 use super::trace::verdict::{Access, Block, DataRace, Effect, Weak};
 use clock::Clock;
 use sync::Knowledge;
@@ -112,9 +113,11 @@ impl Detector {
         if !self.active {
             return Ok(());
         }
-        let made = match event.operation.object {
-            ObjectId::NONE => None,
-            object => Block::around(&names.place(object).region),
+        let made = match (event.operation.object, event.operation.kind) {
+            // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of std's that
+            // nobody waits for: no event shows that it was learnt of.
+            (ObjectId::NONE, _) | (_, OpKind::Park | OpKind::Unpark) => None,
+            (object, _) => Block::around(&names.place(object).region),
         };
         if let Some(block) = made
             && block.thread != event.thread
