@@ -8,12 +8,23 @@ use std::ops::Deref;
 
 pub use crate::thread::{AccessError, panicking, yield_now};
 
+use crate::config::LOOM;
+use crate::rt;
 use crate::sync::LazyLock;
 
 /// A value that is made when it is first asked for, as `loom::lazy_static::Lazy`. It is what
 /// [`LazyLock`] is, with loom's way to get at it. In a `static` the value is made anew in every
 /// execution.
+///
+/// With loom's signatures any value may be in a static, also one that is not `Sync`, and it is only there
+/// inside of a model.
 pub struct Lazy<T: 'static>(LazyLock<T>);
+
+// SAFETY: `force` gives the value to nobody outside of a model, and all threads of a model run on the OS thread that
+// explores it. A model on another OS thread that uses the same static waits for the end of this one's execution, which
+// takes the value away. A `&T` goes to another OS thread only if `T` is `Sync`.
+#[cfg(any(loom, feature = "loom"))]
+unsafe impl<T: 'static> Sync for Lazy<T> {}
 
 impl<T: 'static> Lazy<T> {
     /// A value that `init` makes. Loom has public fields instead.
@@ -25,9 +36,19 @@ impl<T: 'static> Lazy<T> {
     ///
     /// # Panics
     ///
-    /// If making the value has panicked before.
+    /// If making the value has panicked before; with loom's signatures, outside of a model.
     #[track_caller]
     pub fn get(&'static self) -> &'static T {
+        self.force()
+    }
+
+    #[track_caller]
+    fn force(&self) -> &T {
+        assert!(
+            !LOOM || rt::current().is_some(),
+            "a static of `lazy_static!` was used outside of a model: with loom's signatures what is in it need not be \
+             `Sync`; use `dpor::sync::LazyLock`"
+        );
         LazyLock::force(&self.0)
     }
 }
@@ -37,12 +58,17 @@ impl<T: 'static> Deref for Lazy<T> {
 
     #[track_caller]
     fn deref(&self) -> &T {
-        LazyLock::force(&self.0)
+        self.force()
     }
 }
 
+/// Prints the value if it has been made, without being a visible operation; with loom's signatures not even then.
 impl<T: fmt::Debug + 'static> fmt::Debug for Lazy<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if LOOM {
+            // Whoever prints it may be on another OS thread than the value.
+            return f.debug_struct("Lazy").finish_non_exhaustive();
+        }
         self.0.fmt(f)
     }
 }
@@ -68,7 +94,7 @@ macro_rules! lazy_static {
     () => {};
     ($(#[$attr:meta])* $vis:vis static ref $name:ident : $t:ty = $value:expr; $($rest:tt)*) => {
         $(#[$attr])*
-        $vis static $name: $crate::sync::LazyLock<$t> = $crate::sync::LazyLock::new(|| $value);
+        $vis static $name: $crate::lazy_static::Lazy<$t> = $crate::lazy_static::Lazy::new(|| $value);
         $crate::lazy_static! { $($rest)* }
     };
 }

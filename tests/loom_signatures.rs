@@ -272,6 +272,30 @@ fn what_a_static_holds_is_no_leak() {
 }
 
 #[test]
+fn a_static_holds_what_is_not_sync_inside_of_a_model() {
+    loom::lazy_static! {
+        static ref HELD: UnsafeCell<u32> = UnsafeCell::new(1);
+    }
+    // SAFETY: the model finds out whether nobody else is at it.
+    let add = || HELD.with_mut(|n| unsafe { *n += 1 });
+    let executions = passes(move || {
+        thread::spawn(add).join().unwrap();
+        add();
+        // SAFETY: as above.
+        assert_eq!(HELD.with(|n| unsafe { *n }), 3);
+    });
+    assert_eq!(executions, 1);
+    fails(FailureKind::DataRace, move || {
+        let other = thread::spawn(add);
+        add();
+        other.join().unwrap();
+    });
+    let outside = catch_unwind(|| HELD.with(|_| ())).unwrap_err();
+    let said = outside.downcast_ref::<&str>().unwrap();
+    assert!(said.contains("outside of a model"), "{said}");
+}
+
+#[test]
 fn what_is_said_to_be_unreachable_panics() {
     let reached = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: none is needed, for it panics.
