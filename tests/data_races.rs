@@ -720,6 +720,36 @@ fn an_access_lasts_until_its_closure_returns() {
             }
         }),
     );
+    // What the thread does apart from the pointer counts, though the pointer ends last and ended before.
+    let apart = |writes: bool, use_it: fn(&Plain)| {
+        move || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                if theirs.1.load(Acquire) == 1 {
+                    theirs.0.set(1);
+                }
+            });
+            let pointers = match writes {
+                true => (Some(shared.0.0.write()), None),
+                false => (None, Some(shared.0.0.read())),
+            };
+            shared.1.store(1, Release);
+            use_it(&shared.0);
+            drop(pointers);
+            other.join().unwrap();
+        }
+    };
+    let read = |plain: &Plain| assert!(plain.get() < 2);
+    let write = |plain: &Plain| plain.set(1);
+    for (behind, pointer, use_it) in [
+        ("a read behind a pointer to write", true, read as fn(&Plain)),
+        ("a write behind a pointer to write", true, write),
+        ("a read behind a pointer to read", false, read),
+        ("a write behind a pointer to read", false, write),
+    ] {
+        check(behind, "[intro.races] 21", true, apart(pointer, use_it));
+    }
 }
 
 #[test]

@@ -320,16 +320,22 @@ impl Cell {
         writers.find_map(|&(who, after)| (who == thread).then_some(after))
     }
 
+    /// An access has lasted up to here. A pointer to the cell may outlive later accesses by its own thread, which
+    /// still count when it ends.
     fn note(&mut self, epoch: Epoch) {
         let Access { thread, after, .. } = epoch.access;
+        let later = |earlier: &Epoch| earlier.access.thread == thread && earlier.time > epoch.time;
         if epoch.access.effect == Effect::Write {
-            self.write = Some(epoch);
-            self.reads.clear();
+            if !self.write.as_ref().is_some_and(later) {
+                self.write = Some(epoch);
+            }
+            self.reads.retain(later);
             if self.written_by(thread).is_none() {
                 self.writers.push((thread, after));
             }
         } else {
             match self.reads.iter_mut().find(|e| e.access.thread == thread) {
+                Some(read) if later(read) => {}
                 Some(read) => *read = epoch,
                 None => self.reads.push(epoch),
             }
