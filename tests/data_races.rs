@@ -922,10 +922,10 @@ fn a_report_says_what_was_made_where_and_what_would_have_told_of_it() {
         first.contains("nothing orders that behind the making of it by main.1"),
         "{text}"
     );
-    assert!(
-        text.contains("  main.1     allocate at tests/data_races.rs:"),
-        "{text}"
-    );
+    // A build without symbols has the line of the event before.
+    let made = text.lines().nth(1).unwrap_or_default();
+    assert!(made.starts_with("  main.1     allocate "), "{text}");
+    assert!(made.contains("tests/data_races.rs:"), "{text}");
     assert!(text.contains("is Relaxed, and main's load"), "{text}");
     // That both have used it is no answer to how the one should have learnt of it.
     let text = race(|| {
