@@ -52,6 +52,9 @@ pub enum FailureKind {
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
+    /// A thread that is none of the model's used what is: one of `std::thread`, say, where [`thread`](crate::thread) was
+    /// meant. Nothing can be said of such a test.
+    Outside,
     /// The closure did something else when it was run again with the same schedule.
     NotDeterministic,
     /// The schedule that was to be replayed is malformed or does not fit the program.
@@ -474,6 +477,7 @@ fn kind_of(end: &End) -> FailureKind {
         End::Stale { .. } => FailureKind::Schedule,
         End::DataRace(_) => FailureKind::DataRace,
         End::Leaked(_) => FailureKind::Leak,
+        End::Outside(_) => FailureKind::Outside,
         End::BadMemory(bad) => match bad.wrong {
             Wrong::Operation(..) | Wrong::Access(..) => FailureKind::UseAfterFree,
             Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. } => {

@@ -72,6 +72,7 @@ impl Body<'_> {
                 | End::Stale { .. }
                 | End::NotDeterministic(_)
                 | End::Livelock { .. }
+                | End::Outside(_)
         );
         if !told || self.settings.simplify == 0 {
             return Shown {

@@ -24,6 +24,7 @@ use super::coroutine::{Stretch, leave_room, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
+use super::outsiders;
 use super::panics::Message;
 use super::unseen::Unseen;
 use super::unwinding::Unwinding;
@@ -207,7 +208,12 @@ pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
     });
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(answer) => answer,
+        Err(answer) => {
+            if let Answer::Outside = answer {
+                outsiders::note(target.address, site);
+            }
+            answer
+        }
     }
 }
 
@@ -260,11 +266,14 @@ pub(crate) fn untrack(number: u64) {
 
 /// Begins an access to plain memory; to be ended by [`end_access`] with the same place.
 pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
-    with_step(|runtime| {
+    let begun = with_step(|runtime| {
         runtime.hear_of_frees()?;
         runtime.begin_access(memory, plainly(write), site)
-    })
-    .is_ok()
+    });
+    if let Err(Answer::Outside) = begun {
+        outsiders::note(memory.start.addr(), site);
+    }
+    begun.is_ok()
 }
 
 /// Begins a plain access to the memory of a shim, of this size.

@@ -57,6 +57,7 @@ use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
 
+use super::outsiders;
 use crate::rt::Body;
 use kept::{KEPT, Kept};
 
@@ -84,6 +85,8 @@ pub(crate) struct Pool {
     /// Larger ones.
     large: Vec<Coroutine>,
     kept: &'static Kept,
+    /// See [`Pool::got_after`].
+    got_after: u64,
 }
 
 impl Pool {
@@ -97,6 +100,7 @@ impl Pool {
             idle: Vec::new(),
             large: Vec::new(),
             kept: &KEPT,
+            got_after: 0,
         }
     }
 
@@ -135,9 +139,18 @@ impl Pool {
 
     /// A stack that was not idle here.
     #[cold]
-    fn another(&self, bytes: usize) -> Coroutine {
+    fn another(&mut self, bytes: usize) -> Coroutine {
         let kept = self.kept.take(bytes);
-        kept.unwrap_or_else(|| Coroutine::new(bytes))
+        kept.unwrap_or_else(|| {
+            let coroutine = Coroutine::new(bytes);
+            self.got_after = outsiders::noted();
+            coroutine
+        })
+    }
+
+    /// How many uses by outsiders there had been when the newest of its stacks was got from the system.
+    pub(crate) fn got_after(&self) -> u64 {
+        self.got_after
     }
 
     /// Keeps a stack for the next body.

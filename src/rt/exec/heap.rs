@@ -44,6 +44,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use super::coroutine::leave_room;
+use super::outsiders;
 use crate::rt::trace::NOWHERE;
 
 mod blocks;
@@ -113,6 +114,10 @@ struct State {
     fault: Option<Fault>,
     watched: Watched,
     counters: Counters,
+    /// How many uses from outside there had been when the execution began.
+    outsiders: u64,
+    /// The start of each block that was got from the system after more of them, and how many there were by then.
+    later: Vec<(usize, u64)>,
     /// The memory that was freed since the object table last asked.
     freed: Vec<(usize, usize)>,
 }
@@ -168,6 +173,8 @@ impl Heap {
         state.counters.clear();
         state.fault = None;
         state.freed.clear();
+        state.outsiders = outsiders::noted();
+        state.later.clear();
         self.state.set(Some(state));
     }
 
@@ -197,6 +204,23 @@ impl Heap {
             true => None,
         })
         .flatten()
+    }
+
+    /// How many uses from outside there had been when the execution began.
+    pub(crate) fn outsiders_at_start(&self) -> u64 {
+        self.with(|state| state.outsiders).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the address was in a block of this execution at the use from outside with this number, and somebody has
+    /// asked for the block.
+    pub(crate) fn had(&self, address: usize, number: u64) -> bool {
+        let had = self.with(|state| {
+            let block = state.blocks.peek(address)?;
+            let later = state.later.iter().rev();
+            let mut same = later.filter(|(start, _)| *start == block.start);
+            Some(block.found && same.next().is_none_or(|&(_, before)| number >= before))
+        });
+        had.flatten() == Some(true)
     }
 
     /// Whether the address is in a live block.
@@ -337,6 +361,10 @@ impl Heap {
             self.with(|state| {
                 let shelf = kept().map_or(NOWHERE, |kept| state.stock.add(kept));
                 let block = state.named(start, layout, by, shelf);
+                let outsiders = outsiders::noted();
+                if outsiders != state.outsiders {
+                    state.later.push((start, outsiders));
+                }
                 let listing = state.blocks.insert(block);
                 if shelf != NOWHERE {
                     state.stock.note_listing(shelf, listing);

@@ -13,6 +13,7 @@ pub(crate) mod log;
 mod memory;
 pub(crate) mod objects;
 mod older;
+pub(crate) mod outsiders;
 pub(crate) mod panics;
 pub(crate) mod run;
 pub(crate) mod short;

@@ -260,6 +260,12 @@ impl Table {
         self.valid(*self.numbers.get(&address)?)
     }
 
+    /// The object that was met last at this address, in this execution or an earlier one; it may be gone.
+    pub(crate) fn last_at(&self, address: usize) -> Option<ObjectId> {
+        let number = *self.numbers.get(&address)?;
+        Some(self.entries[number as usize].object)
+    }
+
     /// The object of an entry, if it is valid.
     fn valid(&self, number: u32) -> Option<ObjectId> {
         let entry = &self.entries[number as usize];

@@ -22,6 +22,7 @@ use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, MustFree, Watched};
 use super::objects::Table;
+use super::outsiders;
 use super::panics::{self, Message};
 use super::unseen::Unseen;
 use super::unwinding::Unwinding;
@@ -117,6 +118,7 @@ pub(crate) fn explore(
         unseen,
     } = settings;
     panics::install();
+    let _outsiders = outsiders::Watch::begin();
     let catches_panics = driver.machine.limits.catches_panics;
     let runtime = Runtime {
         inner: RefCell::new(Inner {
@@ -187,6 +189,9 @@ pub(crate) fn explore(
         let (end, events, message, payload) = enter(&runtime, || {
             let mut panicked = None;
             let mut end = execute(&runtime, &mut stacks, &main, &mut panicked);
+            if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
+                end = outside;
+            }
             if let End::Pruned(Pruned::Asleep) = end {
                 runtime.inner.borrow_mut().driver.finish(&end);
                 run_out(&runtime, &mut stacks);

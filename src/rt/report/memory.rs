@@ -13,7 +13,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Operation;
 use crate::rt::trace::verdict::{
-    Access, BadMemory, Block, DataRace, Effect, Gone, Leaked, Weak, Wrong,
+    Access, BadMemory, Block, DataRace, Effect, Gone, Leaked, Outside, Weak, Wrong,
 };
 
 /// Two accesses that nothing orders.
@@ -235,6 +235,18 @@ pub(super) fn bad_memory(
         let _ = writeln!(out, "  {thread:<name_width$} {did:<did_width$}   {at}");
     }
     let _ = writeln!(out, "  {}", born(view, names, &block));
+}
+
+/// A thread that the model does not have has used what the model has.
+pub(super) fn outside(out: &mut String, names: &Names<'_>, outside: &Outside, when: &str) {
+    let named = outside.object.and_then(|object| names.known(object));
+    let what = named.unwrap_or("memory of the model");
+    let _ = writeln!(
+        out,
+        "outside of the model: a thread that is not scheduled has used {what} {} {when}\n  nothing can be said of a test \
+         with such threads: is it spawned by `std::thread` instead of `dpor::thread`, or by a pool or an executor?",
+        at(outside.site)
+    );
 }
 
 /// What is still there when everything has ended.

@@ -211,6 +211,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         }
         End::NotDeterministic(divergence) => divergent(out, names, divergence),
         End::Leaked(leaked) => memory::leaked(out, view, names, leaked, &when),
+        End::Outside(outside) => memory::outside(out, names, outside, &when),
         End::BadMemory(bad) => memory::bad_memory(out, view, names, bad, &when),
         End::DataRace(race) => memory::data_race(out, view, names, race, &when),
         End::Complete | End::Pruned(_) => {}

@@ -104,10 +104,12 @@ impl<'a> Names<'a> {
 
     /// The name of an object.
     pub(super) fn object(&self, object: ObjectId) -> String {
-        match self.objects.get(&object) {
-            Some(name) => name.clone(),
-            None => "?".to_owned(),
-        }
+        self.known(object).unwrap_or("?").to_owned()
+    }
+
+    /// The name of an object, if it is among those of the execution.
+    pub(super) fn known(&self, object: ObjectId) -> Option<&str> {
+        self.objects.get(&object).map(String::as_str)
     }
 
     /// The objects whose places are like this.

@@ -1,6 +1,6 @@
 //! How can an execution, or an exploration, end?
 
-use super::id::{Region, ThreadId};
+use super::id::{ObjectId, Region, ThreadId};
 use super::operation::Operation;
 use super::schedule::Schedule;
 use super::{Event, Site};
@@ -51,6 +51,8 @@ pub(crate) enum End {
     BadMemory(Box<BadMemory>),
     /// Every thread finished, and something was not given back.
     Leaked(Leaked),
+    /// A thread that is none of the model's has used what is.
+    Outside(Outside),
     /// Given up.
     Pruned(Pruned),
 }
@@ -100,6 +102,7 @@ impl End {
             End::DataRace(_) => "data race",
             End::BadMemory(_) => "wrong use of memory",
             End::Leaked(_) => "leak",
+            End::Outside(_) => "use from outside",
         })
     }
 
@@ -229,6 +232,14 @@ pub(crate) struct Leaked {
     pub(crate) blocks: Vec<Block>,
     /// Whether one of them had to be whatever `Builder::check_leaks` says.
     pub(crate) owed: bool,
+}
+
+/// A use of the model's memory by a thread that nobody schedules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside {
+    /// What is there, if the execution has met it and not seen its end.
+    pub(crate) object: Option<ObjectId>,
+    pub(crate) site: Site,
 }
 
 /// An atomic write and the read that saw it, which would have ordered a race's accesses had both been

@@ -410,6 +410,12 @@ impl Blocks {
         Some(self.slots[at].block)
     }
 
+    /// The newest block that contains `address`, or did so before it was freed. Marks nothing.
+    pub(super) fn peek(&self, address: usize) -> Option<Block> {
+        let at = (self.position(address, true)).or_else(|| self.position(address, false))?;
+        Some(self.slots[at].block)
+    }
+
     /// Whether a live block contains `address`. Marks nothing.
     pub(super) fn contain(&self, address: usize) -> bool {
         self.position(address, true).is_some()

@@ -5,7 +5,7 @@
 
 use super::*;
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::thread;
 
 mod stocked;
@@ -428,6 +428,29 @@ fn a_freed_block_is_known_as_gone_and_its_memory_is_kept_until_the_execution_end
     assert!(heap.find_gone(0x3_0000_0000).is_some());
     drop(heap);
     assert_eq!(given_back(), [0x3_0000_0000]);
+}
+
+#[test]
+fn a_block_is_the_models_from_when_it_was_got() {
+    let heap = Heap::new();
+    let _watch = outsiders::Watch::begin();
+    heap.reset();
+    allocate(&heap, 0x1000, 16);
+    let before = outsiders::noted();
+    outsiders::note(0x2000, Location::caller());
+    allocate(&heap, 0x2000, 16);
+    let after = outsiders::noted();
+    assert!(after > before);
+    assert!(!heap.had(0x1008, before), "nobody has asked for it");
+    let found = [0x1008, 0x2008].map(|address| heap.find(address).is_some());
+    assert_eq!(found, [true, true]);
+    assert!(heap.had(0x1008, before));
+    assert!(!heap.had(0x2008, before), "it was somebody else's");
+    assert!(heap.had(0x2008, after));
+    free(&heap, 0x1000, 16);
+    assert!(heap.had(0x1008, before), "its memory is kept");
+    heap.reset();
+    assert!(!heap.had(0x1008, after));
 }
 
 #[test]

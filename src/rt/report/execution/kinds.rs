@@ -110,6 +110,7 @@ pub(super) const fn end(end: &End) -> &'static str {
             Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. } => "wrong_free",
         },
         End::Leaked(_) => "leak",
+        End::Outside(_) => "outside",
         End::Pruned(Pruned::Asleep) => "asleep",
         End::Pruned(Pruned::Assumed) => "assumed",
     }

@@ -170,6 +170,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
             outcome.thread = Some(data.thread(bad.thread));
             first_line(|out| memory::bad_memory(out, data.view, &data.names, bad, ""))
         }
+        End::Outside(outside) => first_line(|out| memory::outside(out, &data.names, outside, "")),
         End::Leaked(leaked) => {
             first_line(|out| memory::leaked(out, data.view, &data.names, leaked, ""))
         }

@@ -1,0 +1,120 @@
+//! Who has used what belongs to a model without being one of its threads?
+//!
+//! A test that spawns a thread by `std::thread` has one that nobody schedules. Its operations find no runtime on their
+//! OS thread, so they are done as std does them, and the model would be called complete without having seen one of
+//! them. So they are noted while a model runs anywhere in the process, and an execution that has ended asks for those
+//! that were on its own memory.
+//!
+//! Other tests of the process may use shims on real threads, and rightly. What is theirs is told from the model's memory
+//! by a number that counts these uses: a block of the model was got before the use, or it was somebody else's then.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::rt::trace::Site;
+use crate::rt::trace::verdict::{End, Outside};
+
+use super::context::{Inner, Runtime};
+
+/// An operation, or an access to plain memory, of a thread that is in no model.
+#[derive(Clone, Copy)]
+struct Use {
+    number: u64,
+    address: usize,
+    site: Site,
+}
+
+/// How many of the latest uses are remembered.
+const MOST: usize = 32;
+
+/// The explorations that run.
+static MODELS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many uses were noted.
+static USES: AtomicU64 = AtomicU64::new(0);
+
+static LATEST: Mutex<[Option<Use>; MOST]> = Mutex::new([None; MOST]);
+
+/// While this lives, uses are noted.
+pub(crate) struct Watch(());
+
+impl Watch {
+    pub(crate) fn begin() -> Watch {
+        MODELS.fetch_add(1, Ordering::Relaxed);
+        Watch(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        MODELS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A thread that is in no model has used what is at this address.
+#[cold]
+pub(crate) fn note(address: usize, site: Site) {
+    if MODELS.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    // If another one is at it, that one is remembered.
+    if let Ok(mut latest) = LATEST.try_lock() {
+        let number = USES.fetch_add(1, Ordering::Relaxed);
+        latest[number as usize % MOST] = Some(Use {
+            number,
+            address,
+            site,
+        });
+    }
+}
+
+/// How many uses were noted up to now. Memory that is got from the system afterwards was nobody else's at a use with a
+/// number from here on, because the system hands it on from thread to thread in order.
+#[inline]
+pub(crate) fn noted() -> u64 {
+    USES.load(Ordering::Relaxed)
+}
+
+impl Runtime {
+    /// How an execution ends that would have ended like `end`, if an outsider has used memory of it. The newest of its
+    /// stacks was got from the system after so many uses.
+    #[inline]
+    pub(super) fn used_from_outside(&self, end: &End, stacks_since: u64) -> Option<End> {
+        let since = self.heap.outsiders_at_start();
+        // Another failure has its own report, and one that is given up is found again elsewhere.
+        let means_nothing = matches!(
+            end,
+            End::Complete | End::Deadlock(_) | End::Livelock { .. } | End::NotDeterministic(_)
+        );
+        if since == noted() || !means_nothing {
+            return None;
+        }
+        self.find_outsider(since, stacks_since)
+    }
+
+    #[cold]
+    fn find_outsider(&self, since: u64, stacks_since: u64) -> Option<End> {
+        let latest = *LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.borrow();
+        let is_ours = |it: &Use| {
+            let on_stack = it.number >= stacks_since && inner.is_on_a_stack(it.address);
+            it.number >= since && (on_stack || self.heap.had(it.address, it.number))
+        };
+        let ours = latest.iter().flatten().filter(|it| is_ours(it));
+        let first = ours.min_by_key(|it| it.number)?;
+        Some(End::Outside(Outside {
+            object: inner.table.last_at(first.address),
+            site: first.site,
+        }))
+    }
+}
+
+impl Inner {
+    /// Whether the address is on the stack of a thread of this execution, which may have ended.
+    fn is_on_a_stack(&self, address: usize) -> bool {
+        let alive = self.stacks.iter().flatten();
+        let ended = self.ended.iter().map(|(_, stack)| stack);
+        let mut stacks = alive.chain(ended);
+        stacks.any(|&(bottom, top)| (bottom..top).contains(&address))
+    }
+}

@@ -1,0 +1,127 @@
+//! Is it told if a thread that nobody schedules uses what belongs to a model?
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
+
+use dpor::cell::UnsafeCell;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
+use dpor::{Builder, FailureKind, thread};
+
+/// The model is told to be used from outside, and what of it.
+fn told(what: &str, f: impl Fn() + Send + Sync + 'static) {
+    let failure = Builder::new().explore(f).expect_err(what);
+    assert_eq!(failure.kind(), FailureKind::Outside, "{failure}");
+    let text = failure.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let expected = format!(
+        "outside of the model: a thread that is not scheduled has used {what} at tests/outsiders.rs:"
+    );
+    assert!(first.starts_with(&expected), "{text}");
+    assert!(
+        text.contains("`std::thread` instead of `dpor::thread`"),
+        "{text}"
+    );
+    assert!(
+        failure.json().contains("\"kind\":\"outside\""),
+        "{}",
+        failure.json()
+    );
+}
+
+#[test]
+fn a_thread_of_std_that_uses_the_models_memory_is_told() {
+    told("number", || {
+        let number = Arc::new(AtomicUsize::new(0));
+        let theirs = number.clone();
+        let other = std::thread::spawn(move || theirs.fetch_add(1, SeqCst));
+        number.fetch_add(1, SeqCst);
+        other.join().unwrap();
+    });
+    told("local", || {
+        let local = AtomicUsize::new(0);
+        local.load(SeqCst);
+        std::thread::scope(|scope| {
+            scope.spawn(|| local.fetch_add(1, SeqCst));
+        });
+    });
+    told("lock", || {
+        let lock = Arc::new(Mutex::new(0));
+        drop(lock.lock());
+        let theirs = lock.clone();
+        let other = std::thread::spawn(move || *theirs.lock().unwrap() += 1);
+        other.join().unwrap();
+    });
+    told("memory of the model", || {
+        let cell = UnsafeCell::new(0);
+        std::thread::scope(|scope| {
+            let cell = Shared(&cell);
+            // SAFETY: the other thread only waits for this one.
+            scope.spawn(move || cell.get().with_mut(|it| unsafe { *it = 1 }));
+        });
+    });
+}
+
+/// A reference that may be used on any thread.
+struct Shared<'a>(&'a UnsafeCell<usize>);
+// SAFETY: who has made it says so.
+unsafe impl Send for Shared<'_> {}
+
+impl Shared<'_> {
+    fn get(&self) -> &UnsafeCell<usize> {
+        self.0
+    }
+}
+
+/// A real thread that uses shims of its own when it is asked to.
+struct Neighbour {
+    ask: Sender<()>,
+    done: Receiver<()>,
+}
+
+impl Neighbour {
+    fn new() -> Neighbour {
+        let (ask, asked) = channel();
+        let (tell, done) = channel();
+        std::thread::spawn(move || {
+            let local = AtomicUsize::new(0);
+            while asked.recv().is_ok() {
+                local.fetch_add(1, SeqCst);
+                let block = Box::new(AtomicUsize::new(0));
+                block.fetch_add(1, SeqCst);
+                drop(std::hint::black_box(block));
+                if tell.send(()).is_err() {
+                    return;
+                }
+            }
+        });
+        Neighbour { ask, done }
+    }
+
+    /// Comes back when it has used them.
+    fn busy(this: &StdMutex<Neighbour>) {
+        let this: MutexGuard<'_, _> = this.lock().unwrap_or_else(PoisonError::into_inner);
+        this.ask.send(()).expect("it waits");
+        this.done.recv().expect("it answers");
+    }
+}
+
+#[test]
+fn who_uses_shims_of_its_own_meanwhile_is_left_alone() {
+    let neighbour = StdMutex::new(Neighbour::new());
+    let report = Builder::new().check(move || {
+        Neighbour::busy(&neighbour);
+        let number = Arc::new(AtomicUsize::new(0));
+        let boxed = Box::new(AtomicUsize::new(0));
+        let theirs = number.clone();
+        let other = thread::spawn(move || theirs.fetch_add(1, SeqCst));
+        Neighbour::busy(&neighbour);
+        number.fetch_add(1, SeqCst);
+        boxed.fetch_add(1, SeqCst);
+        other.join().unwrap();
+        Neighbour::busy(&neighbour);
+    });
+    assert!(report.complete);
+    assert_eq!(report.executions, 2);
+}
