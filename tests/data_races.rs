@@ -951,3 +951,48 @@ fn a_report_says_what_was_made_where_and_what_would_have_told_of_it() {
         "{text}"
     );
 }
+
+#[test]
+fn what_was_handed_over_by_a_primitive_that_is_not_swapped_is_told_so() {
+    const HINT: &str = "  nothing that dpor sees has brought it to main.2: swap the import";
+    let text = race(|| {
+        let slot = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let theirs = slot.clone();
+        let one = thread::spawn(move || {
+            *theirs.lock().unwrap() = Some(Box::new(AtomicUsize::new(1)));
+        });
+        let other = thread::spawn(move || {
+            if let Some(number) = &*slot.lock().unwrap() {
+                number.load(Relaxed);
+            }
+        });
+        one.join().unwrap();
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    assert!(text.contains(HINT), "{text}");
+    // A third thread hands it on, which is seen, but too weak.
+    let text = race(|| {
+        let [first, second] = [0; 2].map(|_| Arc::new(AtomicPtr::new(std::ptr::null_mut())));
+        let (here, there) = (first.clone(), second.clone());
+        let one = thread::spawn(move || {
+            let number = Box::leak(Box::new(AtomicUsize::new(1)));
+            here.store(number, Relaxed);
+        });
+        let other = thread::spawn(move || {
+            let number: *mut AtomicUsize = there.load(Relaxed);
+            // SAFETY: it is leaked.
+            if let Some(number) = unsafe { number.as_ref() } {
+                number.load(Relaxed);
+            }
+        });
+        second.store(first.load(Relaxed), Relaxed);
+        one.join().unwrap();
+        other.join().unwrap();
+        let number = first.load(Relaxed);
+        // SAFETY: both threads have ended.
+        drop(unsafe { Box::from_raw(number) });
+    });
+    let text = text.expect("a race");
+    assert!(!text.contains("nothing that dpor sees"), "{text}");
+}

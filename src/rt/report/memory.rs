@@ -10,6 +10,7 @@ use super::source::Sources;
 use super::text::{View, at, place};
 use super::words::Names;
 use crate::rt::trace::Event;
+use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Operation;
 use crate::rt::trace::verdict::{
@@ -99,6 +100,13 @@ pub(super) fn data_race(
         let _ = writeln!(out, "  {}", born(view, names, block));
     }
     let Some(Weak { writer, reader }) = &race.weak else {
+        if came_unseen(view, race) {
+            let _ = writeln!(
+                out,
+                "  nothing that dpor sees has brought it to {other}: swap the import of what has, which may be a lock, a \
+                 channel or a `OnceLock` of std's or of another crate"
+            );
+        }
         return;
     };
     let side = |event: &Event| {
@@ -116,6 +124,20 @@ pub(super) fn data_race(
         side(writer),
         side(reader)
     );
+}
+
+/// Whether who uses what is in a block cannot have got to it by an event: none of the thread that made the block, since it
+/// did, comes before, in whichever way operations may depend on each other.
+fn came_unseen(view: &View<'_>, race: &DataRace) -> bool {
+    let DataRace { first, second, .. } = race;
+    let last = second.after.checked_sub(1);
+    let last = last.and_then(|index| position(view, second.thread, index));
+    let Some(last) = last.filter(|_| first.effect == Effect::Make) else {
+        return false;
+    };
+    let mut clocks = HappensBefore::default();
+    clocks.extend(view.trace, &view.machine.sets);
+    clocks.clock(last as u32, first.thread) <= first.after
 }
 
 fn verb(access: &Access) -> &'static str {
