@@ -233,7 +233,8 @@ pub struct Builder {
     /// How many more executions may be run after a failure to find a simpler one that fails in the same
     /// place, with the same words if not the same numbers (`DPOR_SIMPLIFY`). It is shown and raised. If none is
     /// found that has few preemptions, as many again may be run with a switch less each. With 0 the execution
-    /// that failed is shown as it was, and no pair of operations is tried the other way round.
+    /// that failed is shown as it was, no pair of operations is tried the other way round, and nobody knows whether
+    /// the failure comes again from its schedule.
     pub simplify: u64,
     /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`), at most a GiB, and no more than the
     /// system allows. A thread may ask for more with its own [`Builder`](crate::thread::Builder::stack_size).

@@ -50,6 +50,7 @@
 
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
+mod again;
 pub mod alloc;
 #[cfg(feature = "bench")]
 #[doc(hidden)]

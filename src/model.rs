@@ -20,12 +20,12 @@ use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::execution::Execution;
 use crate::rt::report::record::Record;
 use crate::rt::report::{dot, html, json, log, text};
+use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{End, Wrong};
-use crate::rt::trace::{self, Site};
 use crate::rt::{self, Answer, Outcome};
 use crate::search::{Watch, fresh_seed};
-use crate::shown::{Body, Shown};
+use crate::shown::{Body, Shown, leads_to};
 use crate::summary::{Passed, Report, Verdict};
 
 /// What kind of failure was found.
@@ -491,18 +491,10 @@ fn kind_of(end: &End) -> FailureKind {
 /// A failure in words, without its payload.
 fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>) -> Failure {
     let kind = kind_of(&found.end);
-    let mut events = found.driver.trace.events();
-    if let End::Livelock { .. } = found.end {
-        // Once nothing but spinning is left, it goes on by itself.
-        let let_go = |event: &trace::Event| event.outcome == Outcome::LetGo;
-        let spins = events.iter().position(let_go);
-        events = &events[..spins.unwrap_or(events.len())];
-    }
-    let executed = || Schedule::of(events, &found.driver.machine.names);
     let schedule = match (&found.end, given) {
         // What was executed before something did not fit does not lead here again: it fits.
         (End::Stale { .. }, Some(given)) => given.clone(),
-        _ => executed(),
+        _ => leads_to(found),
     };
     let message = found.message.as_ref();
     let record = Record {
@@ -513,6 +505,7 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
         raised: message.and_then(|message| message.location.clone()),
         life: shown.life.clone(),
         pair: shown.pair.clone(),
+        again: shown.again,
         simplified: shown.simpler.is_some(),
         log: found.log.clone(),
         executions,

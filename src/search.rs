@@ -24,7 +24,7 @@ use crate::rt::report::places::Life;
 use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{End, Pruned};
+use crate::rt::trace::verdict::{Again, End, Pruned};
 use crate::summary::{Bound, Limit};
 
 impl Builder {
@@ -214,6 +214,7 @@ impl<'a> Watch<'a> {
             panic: None,
             life: &Life::default(),
             pair: None,
+            again: Again::Same,
             simplified: false,
             log: &self.log.lines(),
             executions: number,

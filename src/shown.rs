@@ -4,13 +4,15 @@
 //! shown has been executed: first only what the failure depends on, in the order with the fewest
 //! switches; then whatever a short search over executions with few preemptions finds that is simpler
 //! still; and if that finds nothing, whatever fails with two turns of a thread made one. Then pairs of operations
-//! are tried the other way round, until the test passes.
+//! are tried the other way round, until the test passes. Nothing of that means anything if the failure does not come
+//! again from its own schedule (`again.rs`).
 
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
 use std::sync::Arc;
 
+use crate::again::may_come_again;
 use crate::config::Builder;
 use crate::model::place;
 use crate::rt::exec::coroutine::Pool;
@@ -27,12 +29,12 @@ use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::turns::{Turns, preemptions};
 use crate::rt::report::places::{self, Life};
-use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Outcome;
 use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Block, End, Pair};
+use crate::rt::trace::verdict::{Again, Block, End, Pair};
+use crate::rt::trace::{Event, Site};
 
 /// The most preemptions of the executions that are searched for a simpler one.
 const PREEMPTIONS_MAX: usize = 2;
@@ -47,6 +49,8 @@ pub(crate) struct Shown {
     pub(crate) life: Life,
     /// The pair that the failure hangs on.
     pub(crate) pair: Option<Pair>,
+    /// What came of running it again from its schedule.
+    pub(crate) again: Again,
 }
 
 /// A test's closure, to be run again.
@@ -74,11 +78,16 @@ impl Body<'_> {
                 | End::Livelock { .. }
                 | End::Outside(_)
         );
-        if !told || self.settings.simplify == 0 {
+        let again = match self.settings.simplify > 0 && may_come_again(&found.end) {
+            true => self.again(found),
+            false => Again::Same,
+        };
+        if !told || self.settings.simplify == 0 || again != Again::Same {
             return Shown {
                 simpler: None,
                 life: self.life(found),
                 pair: None,
+                again,
             };
         }
         let mut simpler = None;
@@ -95,9 +104,12 @@ impl Body<'_> {
             End::DataRace(race) if race.weak.is_some() => None,
             _ => self.pair(shown),
         };
+        let again = self.again(shown);
+        let pair = pair.filter(|pair| again == Again::Same && self.hangs_on(pair));
         Shown {
             life: self.life(shown),
             pair,
+            again,
             simpler,
         }
     }
@@ -151,7 +163,7 @@ impl Body<'_> {
     }
 
     /// [`Body::fails`], whatever comes of it, with what the program said last.
-    fn explored(
+    pub(crate) fn explored(
         &mut self,
         explorer: Box<dyn Explorer>,
         most: u64,
@@ -258,7 +270,7 @@ impl Body<'_> {
     }
 
     /// Whether the execution that begins like this, and goes on as it likes, is fine.
-    fn passes(&mut self, schedule: &Schedule) -> bool {
+    pub(crate) fn passes(&mut self, schedule: &Schedule) -> bool {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.settings.driver(explorer);
@@ -306,8 +318,20 @@ pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
     order.iter().map(step).collect()
 }
 
+/// The schedule that leads to a failure.
+pub(crate) fn leads_to(found: &Found) -> Schedule {
+    let mut events = found.driver.trace.events();
+    if let End::Livelock { .. } = found.end {
+        // Once nothing but spinning is left, it goes on by itself.
+        let let_go = |event: &Event| event.outcome == Outcome::LetGo;
+        let spins = events.iter().position(let_go);
+        events = &events[..spins.unwrap_or(events.len())];
+    }
+    Schedule::of(events, &found.driver.machine.names)
+}
+
 /// Whether two executions failed in the same way.
-fn same(one: &Found, other: &Found) -> bool {
+pub(crate) fn same(one: &Found, other: &Found) -> bool {
     let place = |found: &Found| place(&found.end, found.message.as_ref());
     discriminant(&one.end) == discriminant(&other.end)
         && place(one) == place(other)

@@ -561,3 +561,108 @@ fn a_tracked_value_that_is_not_dropped_on_one_path_is_a_leak() {
         "{found}"
     );
 }
+
+/// The lines of a failure between its verdict and its table, and its JSON.
+fn told(f: impl Fn() + Send + Sync + 'static) -> (String, serde_json::Value) {
+    let failure = failure(f);
+    let text = failure.to_string();
+    let (_, below) = text.split_once("(execution ").expect("a verdict");
+    let (lines, _) = below.split_once("\n\n").expect("a table");
+    let json = serde_json::from_str(&failure.json()).expect("JSON");
+    (lines.to_owned(), json)
+}
+
+/// Two threads that depend on each other, in two executions.
+fn two_orders(shared: &Arc<AtomicUsize>) -> usize {
+    let theirs = shared.clone();
+    let other = thread::spawn(move || theirs.store(1, SeqCst));
+    let seen = shared.load(SeqCst);
+    other.join().unwrap();
+    seen
+}
+
+#[test]
+fn a_failure_that_does_not_come_again_from_its_schedule_is_not_put_down_to_it() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let (lines, json) = told(move || {
+        two_orders(&Arc::default());
+        assert!(runs.fetch_add(1, SeqCst) != 1, "the second time");
+    });
+    let expected = "the schedule does not decide alone: run again from the same one, the test passes, and so may";
+    assert!(lines.contains(expected), "{lines}");
+    assert!(lines.contains("a static that keeps its value"), "{lines}");
+    assert!(!lines.contains("it fails because"), "{lines}");
+    assert_eq!(
+        (&json["again"], &json["pair"]),
+        (&"passes".into(), &().into())
+    );
+    assert_eq!(json["simplified"], false);
+
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let (lines, json) = told(move || {
+        let seen = two_orders(&Arc::default());
+        match runs.fetch_add(1, SeqCst) {
+            0 => {}
+            1 => panic!("a wild guess"),
+            _ if seen == 1 => drop(Mutex::new(()).lock().map(|_held| thread::park())),
+            _ => {}
+        }
+    });
+    let expected = "the test ends otherwise (deadlock), and so may the replay below";
+    assert!(lines.contains(expected), "{lines}");
+    assert_eq!(
+        (&json["again"], &json["pair"]),
+        (&"ends_otherwise".into(), &().into())
+    );
+}
+
+#[test]
+fn a_failure_is_put_down_to_a_pair_only_if_it_passes_the_other_way_round_each_time() {
+    let mut put_down = 0;
+    for passes in 2..40 {
+        let runs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = runs.clone();
+        let (lines, _) = told(move || {
+            let in_time = counted.fetch_add(1, SeqCst) < passes;
+            let seen = two_orders(&Arc::default());
+            assert!(seen == 0 && in_time, "it is late");
+        });
+        if lines.contains("it fails because") {
+            put_down += 1;
+            assert!(runs.load(SeqCst) <= passes, "{lines}");
+        }
+    }
+    assert!(put_down > 0);
+}
+
+#[test]
+fn a_value_that_differs_although_the_schedule_is_the_same_is_told_unless_it_is_an_address() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let (lines, json) = told(move || {
+        let run = runs.fetch_add(1, SeqCst);
+        let x = Arc::new(AtomicUsize::new(0));
+        two_orders(&x);
+        x.store(run, SeqCst);
+        assert!(run < 1, "not the first time");
+    });
+    let expected =
+        "the test fails too, but main's \"theirs := 1 (was 1)\" (event 10) comes out otherwise";
+    assert!(lines.contains(expected), "{lines}");
+    assert_eq!(
+        (&json["again"], &json["pair"]),
+        (&"differs".into(), &().into())
+    );
+
+    static KEPT: std::sync::Mutex<Vec<Box<[usize]>>> = std::sync::Mutex::new(Vec::new());
+    let (lines, json) = told(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let seen = two_orders(&x);
+        // What is kept is not freed, so another execution has another address.
+        let kept = vec![1].into_boxed_slice();
+        x.store(kept.as_ptr().addr(), SeqCst);
+        KEPT.lock().unwrap().push(kept);
+        assert_eq!(seen, 0);
+    });
+    assert!(lines.contains("it fails because"), "{lines}");
+    assert!(json["again"].is_null(), "{lines}");
+}

@@ -55,6 +55,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
     assert_eq!(
         fields(&execution),
         [
+            "again",
             "dpor",
             "events",
             "execution",

@@ -23,7 +23,7 @@ use crate::rt::object::State;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::End;
+use crate::rt::trace::verdict::{Again, End};
 use crate::rt::trace::{Site, Trace};
 use links::{Linked, Links};
 use outcome::Outcome;
@@ -54,6 +54,8 @@ pub(crate) struct Execution {
     pub(super) races: Vec<Pair>,
     /// The two operations that the failure hangs on.
     pub(super) pair: Option<Decisive>,
+    /// What the same schedule came to when it was run again, if not to the same.
+    pub(super) again: Option<&'static str>,
     /// Whether this is a simpler execution than the one that was found.
     pub(super) simplified: bool,
     /// What the program said, in the order in which it did.
@@ -185,6 +187,7 @@ impl Execution {
             events: Vec::new(),
             races: Vec::new(),
             pair: None,
+            again: None,
             simplified: false,
             log: Vec::new(),
         }
@@ -284,6 +287,12 @@ impl<'a> Gathering<'a> {
             objects: self.object_list(),
             events: self.events(),
             pair: self.pair(),
+            again: match view.again {
+                Again::Same => None,
+                Again::Differs { .. } => Some("differs"),
+                Again::Passes => Some("passes"),
+                Again::Fails(_) => Some("ends_otherwise"),
+            },
             simplified: view.simplified,
             log: self.log(),
         }

@@ -9,7 +9,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::trace::Trace;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{End, Pair};
+use crate::rt::trace::verdict::{Again, End, Pair};
 
 /// A failed execution.
 pub(crate) struct Record {
@@ -26,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) life: Life,
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<Pair>,
+    /// What came of running it again from its schedule.
+    pub(crate) again: Again,
     /// Whether this execution is a simpler one than the one that was found.
     pub(crate) simplified: bool,
     /// What the program said.
@@ -52,6 +54,7 @@ impl Record {
             }),
             life: &self.life,
             pair: self.pair.as_ref(),
+            again: self.again,
             simplified: self.simplified,
             log: &self.log,
             executions: self.executions,

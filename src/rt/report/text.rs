@@ -18,7 +18,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{Blocked, Divergence, End, Pair};
+use crate::rt::trace::verdict::{Again, Blocked, Divergence, End, Pair};
 use crate::rt::trace::{Site, Trace};
 
 /// What a report is made from.
@@ -36,6 +36,8 @@ pub(crate) struct View<'a> {
     pub(crate) log: &'a [Said],
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<&'a Pair>,
+    /// What came of running it again from its schedule.
+    pub(crate) again: Again,
     /// Whether this execution is a simpler one than the one that was found.
     pub(crate) simplified: bool,
     /// How many executions there were, this one included.
@@ -69,6 +71,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let mut out = String::new();
     verdict(&mut out, view, &names);
     hangs_on(&mut out, view, &names);
+    run_again(&mut out, view, &names);
     let lines = [
         pattern::sentence(view, &names),
         pattern::story(view, &names),
@@ -333,9 +336,42 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
             ""
         },
     );
+    let _ = writeln!(out, "{CAUSES}");
+}
+
+/// What else than its schedule may decide on an execution.
+const CAUSES: &str = "  usual causes: time, randomness, addresses as values or as hash keys, a static that keeps its \
+     value, a primitive of std or of another crate that dpor does not see";
+
+/// That the schedule does not decide alone, if that was seen.
+fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    let _ = match view.again {
+        Again::Same => return,
+        Again::Passes => writeln!(
+            out,
+            "  the schedule does not decide alone: run again from the same one, the test passes, and so may the \
+             replay below"
+        ),
+        Again::Fails(otherwise) => writeln!(
+            out,
+            "  the schedule does not decide alone: run again from the same one, the test ends otherwise \
+             ({otherwise}), and so may the replay below"
+        ),
+        Again::Differs { position } => {
+            let event = view.trace.at(position);
+            writeln!(
+                out,
+                "  the schedule does not decide alone: run again from the same one, the test fails too, but {}'s \
+                 \"{}\" (event {}) comes out otherwise",
+                names.thread(event.thread),
+                names.happened(event),
+                position + 1
+            )
+        }
+    };
     let _ = writeln!(
         out,
-        "  usual causes: time, randomness, addresses as values or as hash keys, a static that keeps \
-         its value, a primitive of std or of another crate that dpor does not see"
+        "{CAUSES}\n  what keeps a value is better made inside of the closure, or of dpor's types, and what is drawn \
+         better fixed"
     );
 }

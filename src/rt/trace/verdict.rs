@@ -261,6 +261,19 @@ pub(crate) struct Pair {
     pub(crate) reversed: Schedule,
 }
 
+/// What came of running a failed execution again from its own schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    /// The same, as far as it was tried.
+    Same,
+    /// The same failure, but the event at this position came out otherwise.
+    Differs { position: u32 },
+    /// Nothing failed.
+    Passes,
+    /// Something else failed, of which this is the word.
+    Fails(&'static str),
+}
+
 /// What a thread was expected to do on replay, and what it did.
 #[derive(Clone, Debug)]
 pub(crate) struct Divergence {

@@ -1,0 +1,94 @@
+//! Does a failure come again from its own schedule?
+//!
+//! If the closure is deterministic, it does. If not, what decides is not only the schedule, and neither the
+//! failure nor the pair that it would hang on can be put down to that. A test that a clock or a counter of
+//! std's decides on cannot be told from one that is deterministic while it is explored: what differs comes behind the
+//! events that are repeated, or is no event. Once there is a failure, a few more executions are no cost.
+
+use std::mem::discriminant;
+
+use crate::rt::exec::run::{Explored, Found};
+use crate::rt::explore::replay::Replay;
+use crate::rt::trace::Event;
+use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::verdict::{Again, End, Pair};
+use crate::shown::{Body, leads_to, same};
+
+/// How often a failure is run again, and how often the pair that it hangs on the other way round: a coin that was
+/// tossed in each of these executions is very unlikely to speak for the pair.
+const TIMES: usize = 3;
+
+/// Numbers below this are no addresses: nothing is allocated in the first page.
+const ADDRESSES: u64 = 4096;
+
+impl Body<'_> {
+    /// What comes of running this failure again from its schedule; the first that is not the same.
+    pub(crate) fn again(&mut self, found: &Found) -> Again {
+        let mut all = (0..TIMES).map(|_| self.once_more(found));
+        all.find(|again| *again != Again::Same)
+            .unwrap_or(Again::Same)
+    }
+
+    /// Whether the test still passes with the pair the other way round, each time.
+    pub(crate) fn hangs_on(&mut self, pair: &Pair) -> bool {
+        (0..TIMES).all(|_| self.passes(&pair.reversed))
+    }
+
+    fn once_more(&mut self, found: &Found) -> Again {
+        let explorer = Box::new(Replay::new(leads_to(found)));
+        match self.explored(explorer, 1, None).0 {
+            Explored::Passed(_) => Again::Passes,
+            Explored::Failed(other) if same(found, &other) => differs(found, &other),
+            Explored::Failed(other) => {
+                Again::Fails(other.end.in_a_word().unwrap_or("another failure"))
+            }
+        }
+    }
+}
+
+/// Whether running this end's execution again can tell anything.
+pub(crate) fn may_come_again(end: &End) -> bool {
+    !matches!(
+        end,
+        End::Stale { .. } | End::NotDeterministic(_) | End::StackOverflow { .. }
+    )
+}
+
+/// The first event that came out otherwise.
+fn differs(one: &Found, other: &Found) -> Again {
+    let (mine, theirs) = (&one.driver, &other.driver);
+    let mut events = mine.trace.events().iter().zip(theirs.trace.events());
+    // The same threads may have other numbers.
+    let differs = |(a, b): (&Event, &Event)| {
+        !alike(a, b) || mine.machine.names.path(a.thread) != theirs.machine.names.path(b.thread)
+    };
+    match events.position(differs) {
+        Some(position) => Again::Differs {
+            position: position as u32,
+        },
+        None => Again::Same,
+    }
+}
+
+/// Whether two events may be the same one, in two executions where addresses differ.
+fn alike(a: &Event, b: &Event) -> bool {
+    let alike = |(a, b): (u64, u64)| a == b || a.min(b) >= ADDRESSES;
+    a.site == b.site
+        && discriminant(&a.operation.kind) == discriminant(&b.operation.kind)
+        && discriminant(&a.outcome) == discriminant(&b.outcome)
+        && numbers(a).into_iter().zip(numbers(b)).all(alike)
+}
+
+/// What an event on an atomic has found, and was given.
+fn numbers(event: &Event) -> [u64; 3] {
+    let kind = &event.operation.kind;
+    let (given, expected) = match *kind {
+        OpKind::Store { value, .. } => (value, 0),
+        OpKind::Rmw { operand, .. } => (operand, 0),
+        OpKind::CompareExchange { new, expected, .. } => (new, expected),
+        OpKind::Load { .. } => (0, 0),
+        // What other objects hold are numbers of the runtime's own.
+        _ => return [0; 3],
+    };
+    [event.outcome.value().unwrap_or_default(), given, expected]
+}
