@@ -11,28 +11,27 @@ use crate::rt::trace::Site;
 
 /// Keeps the schedule of a failure; the line for the report says where, and is missing if it is not kept.
 pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<String> {
-    let directory = target()?.join("dpor").join(program()?);
+    let program = std::env::current_exe().ok()?;
+    let name = program.file_stem()?.to_str()?;
+    // Two programs may have tests of one name.
+    let name = unnumbered(name).unwrap_or(name);
+    let directory = target_directory(&program)?.join("dpor").join(name);
     let path = directory.join(format!("{}.schedule", stem(test, site)));
     std::fs::create_dir_all(&directory).ok()?;
     std::fs::write(&path, format!("{schedule}\n")).ok()?;
     Some(format!("in {0} (DPOR_REPLAY=@{0})", path.display()))
 }
 
-/// What the program that runs is called: two of them may have tests of one name. Cargo adds a number to the
-/// name, which changes with what it was built for.
-fn program() -> Option<String> {
-    let program = std::env::current_exe().ok()?;
-    let name = program.file_stem()?.to_str()?;
+/// A program's name without the number that cargo adds, which changes with what it was built for; `None` if there is
+/// none.
+pub(crate) fn unnumbered(name: &str) -> Option<&str> {
     let number = |tail: &str| tail.len() == 16 && tail.bytes().all(|b| b.is_ascii_hexdigit());
-    match name.rsplit_once('-') {
-        Some((before, tail)) if number(tail) => Some(before.to_owned()),
-        _ => Some(name.to_owned()),
-    }
+    let (before, tail) = name.rsplit_once('-')?;
+    number(tail).then_some(before)
 }
 
-/// The target directory that the program was built in: cargo marks it.
-fn target() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
+/// The target directory that a program was built in: cargo marks it.
+pub(crate) fn target_directory(program: &Path) -> Option<PathBuf> {
     let marked = |directory: &&Path| directory.join("CACHEDIR.TAG").is_file();
     program.ancestors().skip(1).find(marked).map(Path::to_owned)
 }

@@ -69,6 +69,7 @@ mod plural;
 mod progress;
 mod regions;
 mod report_dir;
+mod rerun;
 mod rt;
 mod search;
 mod shown;

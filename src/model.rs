@@ -9,6 +9,7 @@ pub use crate::config::Builder;
 use crate::kept;
 use crate::progress::above;
 use crate::report_dir::ReportDir;
+use crate::rerun;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
@@ -497,6 +498,7 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
         _ => leads_to(found),
     };
     let message = found.message.as_ref();
+    let test = std::thread::current();
     let record = Record {
         trace: found.driver.trace.clone(),
         machine: found.driver.machine.clone(),
@@ -510,7 +512,8 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
         log: found.log.clone(),
         executions,
         schedule: schedule.to_string(),
-        test: std::thread::current().name().map(str::to_owned),
+        command: rerun::command(test.name()),
+        test: test.name().map(str::to_owned),
         end: found.end.clone(),
     };
     let mut text = text::render(&record.view());

@@ -220,6 +220,7 @@ impl<'a> Watch<'a> {
             executions: number,
             schedule: &Schedule::of(driver.trace.events(), &driver.machine.names).to_string(),
             test: test.name().map(str::to_owned),
+            command: "",
         };
         above(|| eprintln!("{}\n", passing::render(&view)));
         if let Some(directory) = &self.settings.report_dir {

@@ -286,7 +286,7 @@ fn a_closure_that_is_not_deterministic_is_told_so() {
     );
 }
 
-/// Not a test of its own: what [`the_line_below_a_report_names_the_file_that_replays_it`] runs.
+/// Not a test of its own: what [`a_report_names_the_file_and_the_command_that_replay_it`] runs.
 #[test]
 fn child_that_fails() {
     if std::env::var_os("DPOR_TEST_FAILS").is_some() {
@@ -295,11 +295,13 @@ fn child_that_fails() {
 }
 
 #[test]
-fn the_line_below_a_report_names_the_file_that_replays_it() {
+fn a_report_names_the_file_and_the_command_that_replay_it() {
     let run = |replay: &str| {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "child_that_fails", "--nocapture"]);
         command.env("DPOR_TEST_FAILS", "1");
+        command.env("CARGO_PKG_NAME", env!("CARGO_PKG_NAME"));
+        command.env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"));
         if !replay.is_empty() {
             command.env("DPOR_REPLAY", replay);
         }
@@ -317,6 +319,14 @@ fn the_line_below_a_report_names_the_file_that_replays_it() {
     let kept = labelled(&text, "kept       in ");
     let (path, replay) = kept.split_once(" (DPOR_REPLAY=").expect("how to replay it");
     assert_eq!(replay, format!("@{path})"));
+    // So it is with the command, which names the program and the whole name of the test.
+    let replay = labelled(&text, "replay     ");
+    let (schedule, command) = replay.split_once("\" ").expect("a schedule in quotes");
+    let schedule = schedule.strip_prefix("DPOR_REPLAY=\"").expect("a schedule");
+    assert_eq!(schedule, labelled(&text, "schedule   "));
+    let own = " -- --exact child_that_fails";
+    assert!(command.contains("cargo test --test failures"), "{command}");
+    assert!(command.ends_with(own), "{command}");
     let again = run(&format!("@{path}"));
     assert_eq!(
         labelled(&again, "schedule   "),

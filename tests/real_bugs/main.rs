@@ -16,6 +16,8 @@ mod oneshot;
 mod orders;
 mod page;
 mod pool;
+#[path = "../support/portable.rs"]
+mod portable;
 mod shared_notify;
 mod spin_rwlock;
 mod strategies;

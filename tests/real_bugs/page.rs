@@ -8,6 +8,7 @@ use std::fmt::Write;
 use dpor::{Builder, FailureKind};
 use pretty_assertions::assert_eq;
 
+use super::portable::portable;
 use super::{REAL, Real, census};
 
 const HEAD: &str = "\
@@ -67,7 +68,8 @@ fn section(text: &mut String, real: &Real) {
     let plural = if *preemptions == 1 { "" } else { "s" };
     write!(
         text,
-        "takes {preemptions} preemption{plural}.\n\n```text\n{failure}\n```\n"
+        "takes {preemptions} preemption{plural}.\n\n```text\n{}\n```\n",
+        portable(&failure.to_string())
     )
     .expect("text");
 }

@@ -5,6 +5,8 @@
 
 mod failures;
 mod pointers;
+#[path = "../support/portable.rs"]
+mod portable;
 mod waits;
 
 use std::path::Path;
@@ -21,7 +23,7 @@ fn all() -> impl Iterator<Item = &'static failures::Named> {
 fn report(name: &'static str, run: fn() -> dpor::Failure) -> String {
     let thread = std::thread::Builder::new().name(name.to_owned());
     let failure = thread.spawn(run).expect("a thread").join();
-    failure.expect("the failure").to_string()
+    portable::portable(&failure.expect("the failure").to_string())
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(crate) struct View<'a> {
     pub(crate) schedule: &'a str,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<String>,
+    /// What runs the program again, and in it this test.
+    pub(crate) command: &'a str,
 }
 
 /// A panic's text, and its file, line and column.
@@ -85,11 +87,11 @@ pub(crate) fn render(view: &View<'_>) -> String {
     if let End::Stale { .. } = view.end {
         return out;
     }
-    let test = match view.test.as_deref() {
-        Some("main") | None => "cargo test".to_owned(),
-        Some(test) => format!("cargo test {test}"),
-    };
-    let _ = writeln!(out, "\nreplay     DPOR_REPLAY=\"{}\" {test}", view.schedule);
+    let _ = writeln!(
+        out,
+        "\nreplay     DPOR_REPLAY=\"{}\" {}",
+        view.schedule, view.command
+    );
     let name = view
         .test
         .as_deref()

@@ -1,0 +1,300 @@
+//! Which command runs this program again, and in it one test?
+//!
+//! `cargo test NAME` runs every test of any program of the package that has `NAME` in its name, and a schedule is for
+//! one of them. Cargo says in the environment which package a program belongs to; which target of the package it is
+//! shows in where it lies, and in the list of its sources that the compiler has left beside it. Features cannot be
+//! known.
+
+use std::path::{Path, PathBuf};
+
+use crate::kept::{target_directory, unnumbered};
+
+/// The command for the test of this name; for all that the program does, if there is none.
+pub(crate) fn command(test: Option<&str>) -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.trim().is_empty());
+    let program = std::env::current_exe().unwrap_or_default();
+    let manifest = variable("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let arguments = std::env::args_os().skip(1);
+    let run = Run {
+        source: manifest.as_deref().and_then(|it| source(&program, it)),
+        directory: target_directory(&program),
+        // A workspace has one at its root, where cargo means the root's own package if nothing else is said.
+        member: manifest.is_some_and(|it| !it.join("Cargo.lock").is_file()),
+        package: variable("CARGO_PKG_NAME"),
+        flags: variable("RUSTFLAGS"),
+        arguments: arguments
+            .map(|it| it.to_string_lossy().into_owned())
+            .collect(),
+        // Where the harness makes no thread for a test, nobody knows which one it is.
+        test: test.filter(|name| *name != "main").map(str::to_owned),
+        program,
+    };
+    run.command()
+}
+
+/// A running program, as far as it decides on the command.
+#[derive(Default)]
+struct Run {
+    program: PathBuf,
+    arguments: Vec<String>,
+    test: Option<String>,
+    /// The name of the package, if it was cargo who has begun the program.
+    package: Option<String>,
+    /// Whether the package is one of a workspace, and not its root.
+    member: bool,
+    /// The file that the program's code begins with, seen from the package.
+    source: Option<PathBuf>,
+    /// The target directory, with the platform if one was asked for.
+    directory: Option<PathBuf>,
+    /// The flags of the compiler that were in the environment.
+    flags: Option<String>,
+}
+
+impl Run {
+    fn command(&self) -> String {
+        let own = self.own();
+        let Some(package) = &self.package else {
+            let program = self.program.to_string_lossy();
+            return line([&*program].into_iter().chain(own));
+        };
+        let mut command = match &self.flags {
+            Some(flags) => format!("RUSTFLAGS={} ", in_quotes(flags)),
+            None => String::new(),
+        };
+        let Some((verb, target, profile)) = self.target(package) else {
+            let words = ["cargo", "test"].into_iter().chain(self.test.as_deref());
+            return command + &line(words);
+        };
+        let mut words = vec!["cargo", verb];
+        if self.member {
+            words.extend(["-p", package]);
+        }
+        words.extend(target.iter().map(String::as_str));
+        match profile {
+            "debug" => {}
+            "release" if verb == "bench" => {}
+            "release" => words.push("--release"),
+            profile => words.extend(["--profile", profile]),
+        }
+        if let Some(platform) = self.platform() {
+            words.extend(["--target", platform]);
+        }
+        if !own.is_empty() {
+            words.push("--");
+        }
+        command.push_str(&line(words.into_iter().chain(own)));
+        command
+    }
+
+    /// What the program itself is told.
+    fn own(&self) -> Vec<&str> {
+        let Some(test) = &self.test else {
+            // Cargo tells this to a benchmark by itself.
+            let arguments = self.arguments.iter().map(String::as_str);
+            return arguments.filter(|it| *it != "--bench").collect();
+        };
+        let mut own = vec!["--exact", test];
+        if self.is_told("--ignored") || self.is_told("--include-ignored") {
+            own.push("--include-ignored");
+        }
+        own
+    }
+
+    fn is_told(&self, argument: &str) -> bool {
+        self.arguments.iter().any(|it| it == argument)
+    }
+
+    /// What cargo is to do, with which target of which profile; `None` if the program does not lie where cargo puts
+    /// it.
+    fn target(&self, package: &str) -> Option<(&'static str, Vec<String>, &str)> {
+        let within = self.program.strip_prefix(self.directory.as_ref()?).ok()?;
+        let parts = parts(within)?;
+        let stem = self.program.file_stem()?.to_str()?;
+        let target = |kind: &str, name: &str| vec![kind.to_owned(), name.to_owned()];
+        match (unnumbered(stem), &parts[..]) {
+            // Only what is there to be run has no number in its name.
+            (None, &[profile, _]) => Some(("run", target("--bin", stem), profile)),
+            (None, &[profile, "examples", _]) => Some(("run", target("--example", stem), profile)),
+            (Some(crate_name), &[profile, "deps" | "examples", _]) => {
+                let verb = if self.is_told("--bench") {
+                    "bench"
+                } else {
+                    "test"
+                };
+                let target = tested(self.source.as_ref()?, crate_name, package)?;
+                Some((verb, target, profile))
+            }
+            _ => None,
+        }
+    }
+
+    /// The platform that was asked for: its folder is marked like the target directory that it is in.
+    fn platform(&self) -> Option<&str> {
+        let directory = self.directory.as_ref()?;
+        let outer = target_directory(directory)?;
+        let name = directory.file_name()?.to_str()?;
+        (directory.parent() == Some(&outer) && name.matches('-').count() > 1).then_some(name)
+    }
+}
+
+/// How cargo is told to test the target that begins with this file.
+fn tested(source: &Path, crate_name: &str, package: &str) -> Option<Vec<String>> {
+    let file = source.with_extension("");
+    let (kind, name) = match parts(&file)?[..] {
+        ["src", "lib"] => return Some(vec!["--lib".to_owned()]),
+        ["src", "main"] => ("--bin", package),
+        ["src", "bin", name] | ["src", "bin", name, "main"] => ("--bin", name),
+        ["tests", name] | ["tests", name, "main"] => ("--test", name),
+        ["examples", name] | ["examples", name, "main"] => ("--example", name),
+        ["benches", name] | ["benches", name, "main"] => ("--bench", name),
+        _ => return None,
+    };
+    // The manifest may call it otherwise. The compiler knows of no `-`.
+    let name = match name.replace('-', "_") == crate_name {
+        true => name,
+        false => crate_name,
+    };
+    Some(vec![kind.to_owned(), name.to_owned()])
+}
+
+/// The file that the program's code begins with, seen from the package in this directory: the first one that the compiler
+/// has noted. It writes it as it is seen from the root of the workspace.
+fn source(program: &Path, package: &Path) -> Option<PathBuf> {
+    let noted = std::fs::read_to_string(program.with_extension("d")).ok()?;
+    let (_, sources) = noted.lines().next()?.split_once(".d: ")?;
+    let source = Path::new(sources.split(' ').next()?);
+    let mut parts = source.components();
+    // The longest part of the path's end that is in the package.
+    loop {
+        let rest = parts.as_path();
+        if rest.is_relative() && package.join(rest).is_file() {
+            return Some(rest.to_owned());
+        }
+        parts.next()?;
+    }
+}
+
+fn parts(path: &Path) -> Option<Vec<&str>> {
+    path.iter().map(|part| part.to_str()).collect()
+}
+
+/// The words as a line for a shell.
+fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
+    let words = words.into_iter().map(|word| match word.chars().all(plain) {
+        true if !word.is_empty() => word.to_owned(),
+        _ => in_quotes(word),
+    });
+    words.collect::<Vec<String>>().join(" ")
+}
+
+fn in_quotes(word: &str) -> String {
+    match word.contains(['"', '$', '`', '\\', '!']) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => format!("\"{word}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command for a program at this place of `/w/target`, whose code begins with this file.
+    fn command(place: &str, source: &str, change: impl FnOnce(&mut Run)) -> String {
+        let mut run = Run {
+            program: Path::new("/w/target").join(place),
+            test: Some("a::b".to_owned()),
+            package: Some("some-queue".to_owned()),
+            source: (!source.is_empty()).then(|| source.into()),
+            directory: Some("/w/target".into()),
+            ..Run::default()
+        };
+        change(&mut run);
+        run.command()
+    }
+
+    const NUMBER: &str = "5cf10258fc0aab4e";
+
+    #[test]
+    fn each_kind_of_target_is_named() {
+        for (name, source, named) in [
+            ("deps/races", "tests/races.rs", "test --test races"),
+            (
+                "deps/all_races",
+                "tests/all-races.rs",
+                "test --test all-races",
+            ),
+            ("deps/races", "tests/races/main.rs", "test --test races"),
+            ("deps/other", "tests/races.rs", "test --test other"),
+            ("deps/some_queue", "src/lib.rs", "test --lib"),
+            ("deps/some_queue", "src/main.rs", "test --bin some-queue"),
+            ("deps/two", "src/bin/two.rs", "test --bin two"),
+            (
+                "examples/try_it",
+                "examples/try-it.rs",
+                "test --example try-it",
+            ),
+            ("deps/speed", "benches/speed.rs", "test --bench speed"),
+        ] {
+            let told = command(&format!("debug/{name}-{NUMBER}"), source, |_| ());
+            assert_eq!(told, format!("cargo {named} -- --exact a::b"));
+        }
+    }
+
+    #[test]
+    fn what_was_built_to_be_run_is_run_with_its_arguments() {
+        let with = |run: &mut Run| {
+            run.test = None;
+            run.arguments = vec!["--bench".to_owned(), "it's $5".to_owned()];
+        };
+        let told = command("debug/examples/try-it", "", with);
+        assert_eq!(told, r"cargo run --example try-it -- 'it'\''s $5'");
+        let told = command("release/two", "", |run| run.test = None);
+        assert_eq!(told, "cargo run --bin two --release");
+    }
+
+    #[test]
+    fn package_profile_platform_and_flags_are_told_where_they_are_not_what_cargo_takes_anyhow() {
+        let lib = format!("small/deps/some_queue-{NUMBER}");
+        let told = command(&lib, "src/lib.rs", |run| {
+            run.member = true;
+            run.flags = Some("--cfg dpor".to_owned());
+            run.arguments = vec!["--ignored".to_owned()];
+        });
+        assert_eq!(
+            told,
+            "RUSTFLAGS=\"--cfg dpor\" cargo test -p some-queue --lib --profile small -- \
+             --exact a::b --include-ignored"
+        );
+        let bench = format!("release/deps/speed-{NUMBER}");
+        let told = command(&bench, "benches/speed.rs", |run| {
+            run.test = None;
+            run.arguments = vec!["--bench".to_owned()];
+        });
+        assert_eq!(told, "cargo bench --bench speed");
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_left_open() {
+        let unknown = "cargo test a::b";
+        assert_eq!(command("elsewhere", "", |_| ()), unknown);
+        let odd = format!("debug/deps/races-{NUMBER}");
+        assert_eq!(command(&odd, "checks/races.rs", |_| ()), unknown);
+        assert_eq!(command(&odd, "", |_| ()), unknown);
+        let told = command(&odd, "tests/races.rs", |run| run.test = None);
+        assert_eq!(told, "cargo test --test races");
+        let by_hand = |run: &mut Run| run.package = None;
+        let told = command("debug/deps/races-1", "tests/races.rs", by_hand);
+        assert_eq!(told, "/w/target/debug/deps/races-1 --exact a::b");
+    }
+
+    #[test]
+    fn the_program_that_runs_here_is_found() {
+        let program = std::env::current_exe().expect("a file");
+        let found = source(&program, Path::new(env!("CARGO_MANIFEST_DIR")));
+        assert_eq!(found.as_deref(), Some(Path::new("src/lib.rs")));
+        let told = super::command(Some("some::test"));
+        assert!(told.contains("cargo test --lib "), "{told}");
+        assert!(told.ends_with(" -- --exact some::test"), "{told}");
+    }
+}
