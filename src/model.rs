@@ -1,6 +1,7 @@
 //! What happens when a test calls `model`?
 
 use std::fmt;
+use std::io::Write;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
@@ -392,7 +393,14 @@ impl Builder {
         };
         match passed.verdict() {
             Verdict::Complete => watch.complete(),
-            Verdict::Replayed => {}
+            Verdict::Replayed => {
+                let line = passed.followed(&given.unwrap_or_default(), &site);
+                // Who plays a schedule by hand waits for an answer; what a test prints that passes is not shown.
+                match std::env::var_os("DPOR_REPLAY") {
+                    Some(_) => above(|| drop(std::io::stderr().write_all(line.as_bytes()))),
+                    None => above(|| eprint!("{line}")),
+                }
+            }
             _ => above(|| eprintln!("{}", passed.report().cut_short(&site))),
         }
         Ok(passed)

@@ -9,6 +9,7 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::explore::price::Price;
 use crate::rt::report::source::Sources;
 use crate::rt::trace::Site;
+use crate::rt::trace::schedule::Schedule;
 
 /// What an exploration without a failure did.
 #[derive(Clone, Debug)]
@@ -65,6 +66,26 @@ impl Passed {
             (None, Coverage::Sampled) => Verdict::Sampled { seed: self.seed },
             (None, Coverage::Replayed) => Verdict::Replayed,
         }
+    }
+
+    /// What came of following a schedule, as a line.
+    pub(crate) fn followed(&self, schedule: &Schedule, site: &dyn fmt::Display) -> String {
+        let stats = self.driver.stats;
+        let steps = schedule.length();
+        let mut text = format!(
+            "dpor: the model at {site} has followed the schedule to its end, {}",
+            counted(steps, "step")
+        );
+        // One that does not fit the program would have been a failure.
+        match stats.events.saturating_sub(steps) {
+            0 => {}
+            more => text.push_str(&format!(", and gone on for {more} more")),
+        }
+        text.push_str(match stats.complete {
+            0 => "; it was given up by `assume(false)`\n",
+            _ => "; nothing failed\n",
+        });
+        text
     }
 
     /// All there is to tell about it.

@@ -89,6 +89,45 @@ fn a_replay_says_that_it_is_one() {
     assert!(!report.complete);
 }
 
+/// Not a test of its own: what [`a_replay_that_does_not_fail_is_told_whatever_the_harness_keeps_to_itself`] runs.
+#[test]
+fn child_that_chooses() {
+    if std::env::var_os("DPOR_TEST_CHOOSES").is_some() {
+        dpor::model(|| dpor::assume(dpor::any::<bool>()));
+    }
+}
+
+#[test]
+fn a_replay_that_does_not_fail_is_told_whatever_the_harness_keeps_to_itself() {
+    for (schedule, told) in [
+        (
+            "v1",
+            "0 steps, and gone on for 2 more; it was given up by `assume(false)`",
+        ),
+        (
+            "v1 main:0 main:1",
+            "2 steps, and gone on for 1 more; nothing failed",
+        ),
+        ("v1 main main:1 main", "3 steps; nothing failed"),
+    ] {
+        // Not with `--nocapture`.
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_that_chooses"])
+            .env("DPOR_TEST_CHOOSES", "1")
+            .env("DPOR_REPLAY", schedule)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(child.stderr).unwrap();
+        assert!(
+            text.starts_with("dpor: the model at tests/limits.rs:"),
+            "{text}"
+        );
+        let end = format!(" has followed the schedule to its end, {told}\n");
+        assert!(text.ends_with(&end), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}
+
 /// What following this schedule comes to, as one sentence.
 fn followed(schedule: &str, body: fn()) -> String {
     let mut builder = Builder::new();

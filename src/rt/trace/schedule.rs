@@ -93,7 +93,9 @@ impl Schedule {
     pub(crate) fn parse(text: &str) -> Result<Schedule, String> {
         let mut schedule = Schedule::default();
         let start = text.len() - text.trim_start().len();
-        let Some(rest) = text.trim_start().strip_prefix("v1") else {
+        let versioned = text.trim_start().strip_prefix("v1");
+        let whole = |rest: &&str| rest.is_empty() || rest.starts_with(char::is_whitespace);
+        let Some(rest) = versioned.filter(whole) else {
             return Err(format!(
                 "a schedule begins with its version, `v1`; at byte {start} there is `{}`",
                 text.trim_start().chars().take(10).collect::<String>()
@@ -107,23 +109,28 @@ impl Schedule {
             if word.is_empty() {
                 continue;
             }
-            let number = |digits: &str, what: &str| {
-                digits.parse::<u32>().map_err(|_| {
-                    format!("at byte {here}, in `{word}`: expected {what}, found `{digits}`")
+            let number = |text: &str, from: u32, what: &str| {
+                digits(text).filter(|&it| it >= from).ok_or_else(|| {
+                    format!("at byte {here}, in `{word}`: expected {what}, found `{text}`")
                 })
             };
             let (word_left, count) = match word.split_once('*') {
-                Some((left, digits)) => (left, number(digits, "a number of steps after `*`")?),
+                Some((left, steps)) => (
+                    left,
+                    number(steps, 1, "a number of steps after `*`, at least 1")?,
+                ),
                 None => (word, 1),
             };
             let (path, alternative) = match word_left.split_once(':') {
-                Some((path, digits)) => {
-                    (path, number(digits, "the number of an outcome after `:`")?)
-                }
+                Some((path, outcome)) => (
+                    path,
+                    number(outcome, 0, "the number of an outcome after `:`")?,
+                ),
                 None => (word_left, 0),
             };
             let mut parts = path.split('.');
-            let named = parts.next() == Some("main") && parts.all(|p| p.parse::<u32>().is_ok());
+            // Children are counted from 1.
+            let named = parts.next() == Some("main") && parts.all(|p| digits(p) > Some(0));
             if !named {
                 return Err(format!(
                     "at byte {here}: expected a thread such as `main` or `main.1.2`, found `{path}`"
@@ -133,6 +140,12 @@ impl Schedule {
         }
         Ok(schedule)
     }
+}
+
+/// A number in digits, and nothing else.
+fn digits(text: &str) -> Option<u32> {
+    let digits = (text.bytes().all(|b| b.is_ascii_digit())).then_some(text)?;
+    digits.parse().ok()
 }
 
 /// From its steps.
@@ -181,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_schedule_is_followed_step_by_step() {
-        let schedule = Schedule::parse("v1 main*2 main.1:1 main*0 main.1:1").expect("well formed");
+        let schedule = Schedule::parse("v1 main*2 main.1:1 main.1:1").expect("well formed");
         let mut at = Cursor::default();
         let mut steps = Vec::new();
         while let Some((path, alternative)) = schedule.step(at) {
@@ -213,7 +226,20 @@ mod tests {
             ),
             (
                 "v1 main*x",
-                "at byte 3, in `main*x`: expected a number of steps after `*`, found `x`",
+                "at byte 3, in `main*x`: expected a number of steps after `*`, at least 1, found `x`",
+            ),
+            (
+                "v1 main*0",
+                "at byte 3, in `main*0`: expected a number of steps after `*`, at least 1, found `0`",
+            ),
+            ("v1 main*+4", "expected a number of steps after `*`"),
+            (
+                "v1main*4",
+                "a schedule begins with its version, `v1`; at byte 0 there is `v1main*4`",
+            ),
+            (
+                "v1 main.0",
+                "at byte 3: expected a thread such as `main` or `main.1.2`, found `main.0`",
             ),
             (
                 "v1 main rain",
