@@ -149,7 +149,8 @@ pub struct Builder {
     pub max_memory: Option<usize>,
     /// The most preemptions (`DPOR_MAX_PREEMPTIONS`): a switch away from a thread that could go on.
     /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
-    /// whatever exhaustive algorithm is set. One of the three bounds at most can be set.
+    /// whatever exhaustive algorithm is set; standard error says so where that is another one. One of the three bounds
+    /// at most can be set.
     pub preemption_bound: Option<usize>,
     /// The most context switches (`DPOR_MAX_SWITCHES`): every switch from one thread to another counts, also
     /// away from a thread that is blocked or has ended; the start of a thread does not. Otherwise like
@@ -247,6 +248,7 @@ pub struct Builder {
 }
 
 impl Default for Builder {
+    #[track_caller]
     fn default() -> Builder {
         Builder::new()
     }
@@ -307,11 +309,11 @@ impl Builder {
             switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
             delay_bound: env.size("DPOR_MAX_DELAYS", "delays")?,
             max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
-            checkpoint_file: env.text(either("DPOR_CHECKPOINT_FILE"))?.map(PathBuf::from),
+            checkpoint_file: env.path(either("DPOR_CHECKPOINT_FILE"), "file")?,
             checkpoint_interval: env
                 .size(either("DPOR_CHECKPOINT_INTERVAL"), "executions")?
                 .unwrap_or(20_000),
-            report_dir: env.directory("DPOR_REPORT_DIR")?,
+            report_dir: env.path("DPOR_REPORT_DIR", "directory")?,
             trace: env.executions("DPOR_TRACE")?,
             progress: env.switch("DPOR_PROGRESS")?,
             log: log == Some(Ok(true)),
@@ -475,10 +477,10 @@ impl Environment<'_> {
         })
     }
 
-    fn directory(&self, name: &str) -> Result<Option<PathBuf>, String> {
+    fn path(&self, name: &str, what: &str) -> Result<Option<PathBuf>, String> {
         match self.text(name)? {
             Some(text) if text.trim().is_empty() => {
-                Err(format!("{name}=`{text}`: expected the path of a directory"))
+                Err(format!("{name}=`{text}`: expected the path of a {what}"))
             }
             text => Ok(text.map(PathBuf::from)),
         }
@@ -567,6 +569,7 @@ mod tests {
             ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
             ("DPOR_REPORT_DIR", "", "expected the path of a directory"),
+            ("DPOR_CHECKPOINT_FILE", " ", "expected the path of a file"),
             (
                 "DPOR_TRACE",
                 "0",

@@ -47,6 +47,7 @@ impl Builder {
     }
 
     /// The bound that is set.
+    #[track_caller]
     fn bound(&self) -> Option<Bound> {
         let bounds = [
             self.preemption_bound.map(Bound::Preemptions),
@@ -64,6 +65,7 @@ impl Builder {
     }
 
     /// The explorer that the settings ask for.
+    #[track_caller]
     pub(crate) fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
         let sampling = matches!(
             self.algorithm,
@@ -90,6 +92,15 @@ impl Builder {
                  by chance; unset one of the two",
                 self.algorithm.name()
             );
+            if !matches!(self.algorithm, Algorithm::Optimal | Algorithm::Bounded) {
+                let unused = self.algorithm.name();
+                above(|| {
+                    eprintln!(
+                        "dpor: {bound} is explored by the algorithm `bounded`; the algorithm `{unused}` \
+                         (DPOR_ALGORITHM), which knows of no bound, is not used"
+                    );
+                });
+            }
             let (price, most) = bound.price();
             return Box::new(Bounded::new(price, most));
         }

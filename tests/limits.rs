@@ -319,6 +319,37 @@ fn a_value_that_a_setting_cannot_have_is_refused_with_its_variable() {
 }
 
 #[test]
+fn settings_that_contradict_each_other_are_refused_at_the_line_that_explores_with_them() {
+    for [(one, value), (other, its)] in [
+        [("DPOR_ALGORITHM", "pct"), ("DPOR_MAX_PREEMPTIONS", "1")],
+        [("DPOR_MAX_DELAYS", "1"), ("DPOR_MAX_SWITCHES", "1")],
+        [("DPOR_ALGORITHM", "source"), ("DPOR_CHECKPOINT_FILE", "no")],
+        [("DPOR_ORDER", "stride"), ("DPOR_MAX_PREEMPTIONS", "1")],
+    ] {
+        let text = printed("child_that_explores", &[(one, value), (other, its)]);
+        assert!(text.contains(" panicked at tests/limits.rs:"), "{text}");
+        assert!(text.contains(one) && text.contains(other), "{text}");
+    }
+}
+
+#[test]
+fn a_bound_is_told_to_replace_an_algorithm_that_was_chosen() {
+    let told = |algorithm| {
+        let variables = [("DPOR_ALGORITHM", algorithm), ("DPOR_MAX_PREEMPTIONS", "1")];
+        let text = printed("child_that_explores", &variables);
+        text.contains(&format!(
+            "the algorithm `{algorithm}` (DPOR_ALGORITHM), which knows of no bound"
+        ))
+    };
+    for algorithm in ["source", "classic", "sleep_sets", "naive"] {
+        assert!(told(algorithm), "{algorithm}");
+    }
+    for algorithm in ["optimal", "bounded"] {
+        assert!(!told(algorithm), "{algorithm}");
+    }
+}
+
+#[test]
 fn a_large_stack_can_be_had() {
     let mut builder = Builder::new();
     builder.stack_size = 64 << 20;
