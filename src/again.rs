@@ -50,7 +50,7 @@ impl Body<'_> {
 pub(crate) fn may_come_again(end: &End) -> bool {
     !matches!(
         end,
-        End::Stale { .. } | End::NotDeterministic(_) | End::StackOverflow { .. }
+        End::Stale { .. } | End::NotDeterministic(_) | End::StackOverflow { .. } | End::Outside(_)
     )
 }
 
