@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::plural::counted;
+use crate::plural::{counted, estimated};
 use crate::rt::explore::driver::Driver;
 
 /// The bars on the terminal: explorations that run at the same time have a line each.
@@ -182,25 +182,23 @@ fn line(begun: u64, estimate: Option<f64>, elapsed: Duration) -> String {
     let mut text = counted(begun, "execution");
     if let Some(total) = estimate {
         let share = 100.0 * begun as f64 / total.max(begun as f64);
-        text.push_str(&format!(" ({share:.0} % of about {})", round(total)));
+        text.push_str(&format!(" ({share:.0} % of {})", estimated(round(total))));
     }
     text.push_str(&format!(", {:.0} s", elapsed.as_secs_f64()));
     text
 }
 
 /// Two significant digits: an estimate has no more.
-fn round(number: f64) -> String {
-    if number >= 1e9 {
-        return format!("{number:.0e}");
-    }
+fn round(number: f64) -> f64 {
     let digits = number.max(1.0).log10().floor() as i32;
     let unit = 10f64.powi((digits - 1).max(0));
-    format!("{:.0}", (number / unit).round() * unit)
+    (number / unit).round() * unit
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rt::explore::estimate::MOST;
     use indicatif::{InMemoryTerm, ProgressDrawTarget};
 
     #[test]
@@ -214,6 +212,8 @@ mod tests {
         );
         let longest = line(999_999_999, Some(1e30), seconds(99_999));
         assert!(longest.len() <= 65, "{longest}");
+        let endless = line(20, Some(MOST), seconds(1));
+        assert_eq!(endless, "20 executions (0 % of more than 1e200), 1 s");
         // More executions than estimated is no more than all of them.
         assert!(line(20, Some(10.0), seconds(1)).contains("100 %"));
     }

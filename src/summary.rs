@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::plural::counted;
+use crate::plural::{counted, estimated};
 use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::price::Price;
@@ -35,7 +35,7 @@ pub struct Report {
     pub within: Option<Bound>,
     /// About how many executions there would have been in all, where that can be told:
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows what it plans, but not what it will
-    /// find. Often too low by a factor of two or three.
+    /// find. Often too low by a factor of two or three; at most 1e200.
     pub estimate: Option<f64>,
     /// The places that cost most executions, at most three, the worst first. An execution is booked
     /// where it does something else than the one before it.
@@ -131,12 +131,11 @@ impl Report {
         }
         let mut text = format!("dpor: the model at {site} was not explored in full: {self}");
         if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
-            // It may be larger than any number that can be counted.
             let about = match estimate < 1.5 {
-                true => counted(1, "execution"),
-                false => format!("{estimate:.0} executions"),
+                true => format!("about {}", counted(1, "execution")),
+                false => format!("{} executions", estimated(estimate)),
             };
-            text.push_str(&format!("; about {about} in all"));
+            text.push_str(&format!("; {about} in all"));
         }
         if let (Verdict::Stopped(_), false) = (self.verdict, self.hotspots.is_empty()) {
             let place = |hotspot: &Hotspot| {

@@ -14,6 +14,10 @@
 //! Both take the planned branches for all there will be. Races found later add to them, so early
 //! estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs.
 
+/// No estimate is larger. It has to stay a number that can be multiplied: a loop that may come round for ever has as many
+/// executions as there is time for.
+pub(crate) const MOST: f64 = 1e200;
+
 /// What has been done of the tree.
 #[derive(Default, Debug)]
 pub(crate) struct Estimator {
@@ -113,12 +117,12 @@ impl Estimator {
         }
     }
 
-    /// The recursive estimate of the number of leaves.
+    /// The recursive estimate of the number of leaves, at most [`MOST`].
     pub(crate) fn recursive(&self, planned: &[(usize, u64)]) -> f64 {
-        let mut size = 1.0;
+        let mut size = 1.0_f64;
         self.each(planned, |done, leaves, planned| {
             let seen = leaves as f64 + size;
-            size = seen + planned as f64 * seen / (done + 1) as f64;
+            size = (seen + planned as f64 * seen / (done + 1) as f64).min(MOST);
         });
         size
     }
@@ -157,6 +161,16 @@ mod tests {
             }
             estimator.branch(depth);
         }
+    }
+
+    #[test]
+    fn an_estimate_is_a_number_however_deep_the_tree_is() {
+        let mut estimator = Estimator::default();
+        estimator.leaf();
+        let planned: Vec<_> = (0..2000)
+            .map(|depth| (depth, u64::from(depth % 3 > 0)))
+            .collect();
+        assert_eq!(estimator.recursive(&planned), MOST);
     }
 
     #[test]
