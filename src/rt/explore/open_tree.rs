@@ -16,6 +16,7 @@ use crate::rt::trace::operation::Step;
 use crate::rt::trace::{NOWHERE, Site};
 
 use super::checkpoint::{SavedNode, SavedOpen};
+use super::estimate::MOST;
 use super::sleep::Sleeper;
 use super::slots::{SlotId, Slots};
 
@@ -204,7 +205,7 @@ impl OpenTree {
                 let waiting = self.children(id).map(|id| self.node(id));
                 let waiting = waiting.filter(|child| child.executed == 0);
                 let waiting: u32 = waiting.map(|child| child.planned).sum();
-                size = sum + f64::from(waiting) * sum / started;
+                size = (sum + f64::from(waiting) * sum / started).min(MOST);
             }
             if let Some((sum, started)) = sums.last_mut() {
                 *sum += size;
