@@ -22,7 +22,7 @@ use crate::rt::exec::run::{Explored, Found, Settings, explore};
 use crate::rt::exec::unseen::Unseen;
 use crate::rt::explore::Explorer;
 use crate::rt::explore::bound::Bounded;
-use crate::rt::explore::critical::candidates;
+use crate::rt::explore::critical::{candidates, lost};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::price::Price;
@@ -266,17 +266,21 @@ impl Body<'_> {
     fn pair(&mut self, found: &mut Found) -> Option<Pair> {
         let end = found.end.clone();
         let pairs = found.driver.ended(&end, |run| candidates(run, PAIRS_MAX));
-        pairs.into_iter().find(|pair| self.passes(&pair.reversed))
+        pairs.into_iter().find_map(|mut pair| {
+            let passed = self.passes(&pair.reversed)?;
+            pair.lost = lost(&end, &found.driver, &passed);
+            Some(pair)
+        })
     }
 
-    /// Whether the execution that begins like this, and goes on as it likes, is fine.
-    pub(crate) fn passes(&mut self, schedule: &Schedule) -> bool {
+    /// The execution that begins like this, and goes on as it likes, if it is fine.
+    pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<Box<Driver>> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.settings.driver(explorer);
         match explore(self.body.clone(), driver, self.stacks, settings, |_| true) {
-            Explored::Failed(_) => false,
-            Explored::Passed(driver) => driver.stats.complete == 1,
+            Explored::Failed(_) => None,
+            Explored::Passed(driver) => (driver.stats.complete == 1).then_some(driver),
         }
     }
 

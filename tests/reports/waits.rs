@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::sync::{Arc, Mutex, OnceLock, RwLock};
+use dpor::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
 use dpor::{Failure, hint, thread};
 
 use super::failures::{Named, builder, fails};
@@ -18,6 +18,10 @@ pub const ALL: &[Named] = &[
     ("initialised_in_a_circle", initialised_in_a_circle),
     ("writer_among_readers", writer_among_readers),
     ("joined_under_a_lock", joined_under_a_lock),
+    ("notified_while_deciding", notified_while_deciding),
+    ("notified_for_something_else", notified_for_something_else),
+    ("notified_for_the_first_only", notified_for_the_first_only),
+    ("another_was_woken", another_was_woken),
 ];
 
 /// The thread that could end the loop has seen too early that it is not there yet.
@@ -155,5 +159,87 @@ fn joined_under_a_lock() -> Failure {
         let adder = thread::spawn(move || *theirs.lock().unwrap() += 1);
         adder.join().unwrap();
         drop(held);
+    })
+}
+
+/// A number of items, and where to wait for one.
+struct Items {
+    count: Mutex<u32>,
+    changed: Condvar,
+}
+
+impl Items {
+    fn new(count: u32) -> Arc<Items> {
+        let (count, changed) = (Mutex::new(count), Condvar::new());
+        Arc::new(Items { count, changed })
+    }
+
+    fn take(&self) {
+        let count = self.count.lock().unwrap();
+        let mut count = self.changed.wait_while(count, |count| *count == 0).unwrap();
+        *count -= 1;
+    }
+}
+
+/// The waiter gives the lock back between its look and its wait, and the earlier notification is of no interest.
+fn notified_while_deciding() -> Failure {
+    fails(|| {
+        let items = Items::new(0);
+        let theirs = Arc::clone(&items);
+        items.changed.notify_one();
+        let other = thread::spawn(move || {
+            if *theirs.count.lock().unwrap() == 0 {
+                let count = theirs.count.lock().unwrap();
+                drop(theirs.changed.wait(count).unwrap());
+            }
+        });
+        let mut count = items.count.lock().unwrap();
+        *count += 1;
+        items.changed.notify_one();
+        drop(count);
+        other.join().unwrap();
+    })
+}
+
+/// What the waiter needs comes without a notification; the one before had nothing to do with it.
+fn notified_for_something_else() -> Failure {
+    fails(|| {
+        let items = Items::new(0);
+        items.changed.notify_all();
+        let theirs = Arc::clone(&items);
+        let other = thread::spawn(move || theirs.take());
+        *items.count.lock().unwrap() += 1;
+        other.join().unwrap();
+    })
+}
+
+/// The first item has been found without a notification, and there is no second one.
+fn notified_for_the_first_only() -> Failure {
+    fails(|| {
+        let items = Items::new(0);
+        let theirs = Arc::clone(&items);
+        let other = thread::spawn(move || [(), ()].map(|()| theirs.take()));
+        *items.count.lock().unwrap() += 1;
+        items.changed.notify_one();
+        other.join().unwrap();
+    })
+}
+
+/// Two wait for what concerns them both, and one is told.
+fn another_was_woken() -> Failure {
+    fails(|| {
+        let closed = Arc::new((Mutex::new(false), Condvar::new()));
+        let others = [(), ()].map(|()| {
+            let theirs = Arc::clone(&closed);
+            thread::spawn(move || {
+                let open = theirs.0.lock().unwrap();
+                drop(theirs.1.wait_while(open, |closed| !*closed).unwrap());
+            })
+        });
+        *closed.0.lock().unwrap() = true;
+        closed.1.notify_one();
+        for other in others {
+            other.join().unwrap();
+        }
     })
 }

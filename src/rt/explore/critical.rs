@@ -4,10 +4,13 @@
 //! reverses ([`reversal`](super::reversal)), and, because an execution that fails in the middle stops
 //! threads that could go on, every operation that is still pending with each event on its object.
 
-use crate::rt::trace::operation::Step;
-use crate::rt::trace::verdict::Pair;
+use crate::rt::trace::Event;
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation, Step};
+use crate::rt::trace::verdict::{Blocked, End, Lost, Pair};
 
 use super::Finished;
+use super::driver::Driver;
 use super::reversal::{Reversal, Second, pairs};
 
 /// The pairs of an execution, those whose first event is the latest first, at most `most`. A choice is no
@@ -63,5 +66,75 @@ fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) ->
         reversed: steps
             .map(|step| (names.path(step.thread), step.alternative))
             .collect(),
+        lost: None,
     }
+}
+
+/// The notification that woke nobody in the execution that `failed`, and wakes a thread that waits for ever there in
+/// the one that `passed`. That it came before the wait is not enough: most such notifications have no part in the
+/// failure.
+pub(crate) fn lost(end: &End, failed: &Driver, passed: &Driver) -> Option<Lost> {
+    let End::Deadlock(stuck) = end else {
+        return None;
+    };
+    stuck.iter().find_map(|it| lost_by(it, failed, passed))
+}
+
+fn lost_by(stuck: &Blocked, failed: &Driver, passed: &Driver) -> Option<Lost> {
+    if !matches!(stuck.operation.kind, OpKind::Awake { .. }) {
+        return None;
+    }
+    let (events, others) = (failed.trace.events(), passed.trace.events());
+    let (names, theirs) = (&failed.machine.names, &passed.machine.names);
+    // The same wait, in the other execution.
+    let waited = waits(events, stuck.thread).last()?;
+    let nth = waits(events, stuck.thread).count() - 1;
+    let thread = theirs.find(&names.path(stuck.thread))?;
+    let began = waits(others, thread).nth(nth)?;
+    let object = others[began].operation.object;
+    if others[began].site != events[waited].site {
+        return None;
+    }
+    // Who wakes it there.
+    let notified = (began..others.len()).find(|&at| {
+        let event = &others[at];
+        event.operation.object == object
+            && match event.operation.kind {
+                OpKind::NotifyOne => event.outcome.value() == Some(u64::from(thread.0) + 1),
+                OpKind::NotifyAll => true,
+                // It times out.
+                OpKind::Awake { .. } => event.thread == thread,
+                _ => false,
+            }
+    })?;
+    let notifier = others[notified].thread;
+    // The same notification, in this execution.
+    let nth = notifications(others, notifier, object).position(|at| at == notified)?;
+    let notifier = names.find(&theirs.path(notifier))?;
+    let notified = notifications(events, notifier, stuck.operation.object).nth(nth)?;
+    let woke_nobody = events[notified].outcome.value() == Some(0);
+    (woke_nobody && notified < waited).then_some(Lost {
+        notified: notified as u32,
+        waited: waited as u32,
+    })
+}
+
+/// Where the thread begins to wait on a condition variable.
+fn waits(events: &[Event], thread: ThreadId) -> impl Iterator<Item = usize> + '_ {
+    (0..events.len()).filter(move |&at| {
+        events[at].thread == thread && matches!(events[at].operation.kind, OpKind::Enqueue { .. })
+    })
+}
+
+/// Where the thread notifies a condition variable.
+fn notifications(
+    events: &[Event],
+    thread: ThreadId,
+    object: ObjectId,
+) -> impl Iterator<Item = usize> + '_ {
+    (0..events.len()).filter(move |&at| {
+        let Operation { object: on, kind } = events[at].operation;
+        (events[at].thread, on) == (thread, object)
+            && matches!(kind, OpKind::NotifyOne | OpKind::NotifyAll)
+    })
 }

@@ -10,15 +10,15 @@ use super::words::Names;
 use crate::rt::race::releases;
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
-use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome};
-use crate::rt::trace::verdict::{DataRace, Effect, End};
+use crate::rt::trace::verdict::{DataRace, Effect, End, Lost};
 
 /// One sentence with the name of the mistake.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let told = Told { view, names };
     match view.end {
-        End::Deadlock(_) => told.lost_wake_up(),
+        End::Deadlock(_) => told.lost_wake_up().or_else(|| told.woke_another()),
         End::DataRace(race) => told.told_too_early(race),
         End::Panicked { .. } => told
             .back_again()
@@ -79,38 +79,55 @@ impl Told<'_> {
         })
     }
 
-    /// A notification that found nobody, on what a thread waits for now.
+    /// A notification that found nobody, and that wakes a thread which waits for ever if the two come the other
+    /// way round.
     fn lost_wake_up(&self) -> Option<String> {
+        let Lost { notified, waited } = self.view.pair?.lost?;
+        let (notified, waited) = (notified as usize, waited as usize);
+        Some(format!(
+            "a lost wake-up: {} notified {} (event {}) before {} waited (event {})",
+            self.who(notified),
+            self.object(self.events()[notified].operation.object),
+            notified + 1,
+            self.who(waited),
+            waited + 1,
+        ))
+    }
+
+    /// The last notification woke one of several that waited. Whether it was the wrong one only the program knows.
+    fn woke_another(&self) -> Option<String> {
         let events = self.events();
         let End::Deadlock(stuck) = self.view.end else {
             return None;
         };
-        let asleep = |it: &&crate::rt::trace::verdict::Blocked| {
-            matches!(it.operation.kind, OpKind::Awake { .. })
-        };
-        let (waiter, object) = stuck
-            .iter()
-            .find(asleep)
-            .map(|it| (it.thread, it.operation.object))?;
-        let began = events.iter().rposition(|e| {
-            e.thread == waiter
-                && e.operation.object == object
-                && matches!(e.operation.kind, OpKind::Enqueue { .. })
-        })?;
-        let lost = events[..began].iter().rposition(|e| {
-            e.operation.object == object
-                && e.thread != waiter
-                && matches!(e.operation.kind, OpKind::NotifyOne | OpKind::NotifyAll)
-                && e.outcome.value() == Some(0)
-        })?;
-        Some(format!(
-            "a lost wake-up: {} notified {} (event {}) before {} waited (event {})",
-            self.who(lost),
-            self.object(object),
-            lost + 1,
-            self.names.thread(waiter),
-            began + 1,
-        ))
+        stuck.iter().find_map(|it| {
+            if !matches!(it.operation.kind, OpKind::Awake { .. }) {
+                return None;
+            }
+            let (waiter, object) = (it.thread, it.operation.object);
+            let on_it = |at: &usize| events[*at].operation.object == object;
+            let waited = (0..events.len()).filter(on_it).rfind(|&at| {
+                events[at].thread == waiter
+                    && matches!(events[at].operation.kind, OpKind::Enqueue { .. })
+            })?;
+            let notified = (waited..events.len()).filter(on_it).rfind(|&at| {
+                matches!(
+                    events[at].operation.kind,
+                    OpKind::NotifyOne | OpKind::NotifyAll
+                )
+            })?;
+            // It would have woken this one, had it woken all or found nobody else.
+            let woken = u32::try_from(events[notified].outcome.value()?).ok()?;
+            Some(format!(
+                "the last notification of {}, by {} (event {}), woke {} alone, and {} waited there, too (event {})",
+                self.object(object),
+                self.who(notified),
+                notified + 1,
+                self.names.thread(ThreadId(woken.checked_sub(1)?)),
+                self.names.thread(waiter),
+                waited + 1,
+            ))
+        })
     }
 
     /// The reader was told that the data is there before it was written, or it was written again while the

@@ -259,6 +259,15 @@ pub(crate) struct Pair {
     pub(crate) second: Result<u32, Blocked>,
     /// The execution up to the second one without the first one.
     pub(crate) reversed: Schedule,
+    /// The notification that comes too early in the one order, and wakes whom it has to in the other.
+    pub(crate) lost: Option<Lost>,
+}
+
+/// A notification that woke nobody, and the wait of a thread that only then began and never ends: their positions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    pub(crate) notified: u32,
+    pub(crate) waited: u32,
 }
 
 /// What came of running a failed execution again from its own schedule.
