@@ -996,3 +996,36 @@ fn what_was_handed_over_by_a_primitive_that_is_not_swapped_is_told_so() {
     let text = text.expect("a race");
     assert!(!text.contains("nothing that dpor sees"), "{text}");
 }
+
+#[test]
+fn a_reference_that_comes_too_late_is_not_called_publication() {
+    for (leave, come) in [
+        ("fetch_sub", Relaxed),
+        ("fetch_sub", Acquire),
+        ("swap", Relaxed),
+    ] {
+        let text = race(move || {
+            let shared = Arc::new((AtomicUsize::new(1), Plain::default()));
+            let theirs = shared.clone();
+            let last = thread::spawn(move || {
+                let references = &theirs.0;
+                let left = match leave {
+                    "swap" => references.swap(0, Release),
+                    _ => references.fetch_sub(1, Release),
+                };
+                if left == 1 {
+                    fence(Acquire);
+                    theirs.1.set(7);
+                }
+            });
+            // One step too many: what was looked at may have gone when the reference is taken.
+            if shared.0.load(Relaxed) > 0 {
+                shared.0.fetch_add(1, come);
+                shared.1.get();
+            }
+            last.join().unwrap();
+        });
+        let text = text.expect("a race");
+        assert!(!text.contains("published before"), "{leave}: {text}");
+    }
+}

@@ -30,7 +30,7 @@ use super::trace::operation::OpKind;
 use super::trace::verdict::{Access, Block, DataRace, Effect, Weak};
 use clock::Clock;
 use sync::Knowledge;
-pub(crate) use sync::releases;
+pub(crate) use sync::{acquires, releases};
 
 /// Watches the accesses to plain memory of one exploration.
 #[derive(Debug, Default)]

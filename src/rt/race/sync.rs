@@ -113,7 +113,7 @@ pub(super) fn access(event: &Event) -> Access {
     }
 }
 
-pub(super) fn acquires(order: Ordering) -> bool {
+pub(crate) fn acquires(order: Ordering) -> bool {
     matches!(
         order,
         Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst

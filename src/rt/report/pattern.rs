@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use super::text::View;
 use super::words::Names;
-use crate::rt::race::releases;
+use crate::rt::race::{acquires, releases};
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
 use crate::rt::trace::verdict::{DataRace, Effect, End, Lost};
 
 /// One sentence with the name of the mistake.
@@ -138,17 +138,21 @@ impl Told<'_> {
             return None;
         }
         let events = self.events();
-        let told = events.iter().enumerate().rev().find_map(|(at, event)| {
+        let (told, read) = events.iter().enumerate().rev().find_map(|(at, event)| {
             let reads = event.thread == second.thread
                 && matches!(
                     event.operation.kind,
                     OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
                 );
             let from = self.changes(event.operation.object, 0..at).next_back();
-            from.filter(|&from| {
+            let from = from.filter(|&from| {
                 reads && events[from].thread == first.thread && self.publishes(&events[from])
-            })
+            })?;
+            Some((from, event))
         })?;
+        if !goes_by_what_it_reads(read) || gives_up(&events[told]) {
+            return None;
+        }
         let published = events[told].index;
         if published >= first.after {
             return None;
@@ -264,7 +268,14 @@ impl Told<'_> {
         if !looks || !same || !changes_value(changed.label.class()) {
             return None;
         }
-        let acts = (change + 1..events.len()).find(|&at| events[at].thread == looked.thread)?;
+        let mut mine = (change + 1..events.len()).filter(|&at| events[at].thread == looked.thread);
+        let acts = mine.clone().next()?;
+        // Who looks again before it does something goes by what it sees then.
+        let object = looked.operation.object;
+        let next = mine.find(|&at| !only_looks_on(&events[at], object));
+        if next.is_some_and(|at| looks_again(&events[at], object)) {
+            return None;
+        }
         Some(format!(
             "check, then act: what {} saw of {} (event {}) was no longer so (event {}) when it went on (event {})",
             self.who(look),
@@ -273,5 +284,43 @@ impl Told<'_> {
             change + 1,
             acts + 1
         ))
+    }
+}
+
+/// Whether the event shows its thread once more what the object holds. What comes of a sum is seldom looked at.
+fn looks_again(event: &Event, object: ObjectId) -> bool {
+    match event.operation.kind {
+        // A round of a loop is over, and it is about to look.
+        OpKind::Wait { .. } => true,
+        OpKind::Load { .. } | OpKind::CompareExchange { .. } => event.operation.object == object,
+        OpKind::Rmw { rmw, .. } => {
+            let sum = matches!(rmw, Rmw::Add | Rmw::Sub | Rmw::Max | Rmw::Min);
+            event.operation.object == object && !sum
+        }
+        _ => false,
+    }
+}
+
+/// Whether the event does nothing, and shows nothing of the object either.
+fn only_looks_on(event: &Event, object: ObjectId) -> bool {
+    match event.operation.kind {
+        OpKind::Load { .. } => event.operation.object != object,
+        OpKind::Fence { .. } | OpKind::Join => true,
+        _ => false,
+    }
+}
+
+/// Whether the event may be the end of its thread's share in something, which tells nobody to use it.
+fn gives_up(event: &Event) -> bool {
+    matches!(event.operation.kind, OpKind::Rmw { rmw: Rmw::Sub, .. })
+}
+
+/// Whether what the event reads decides what its thread does next. A counter may be changed by who does not care
+/// for its value; one that does would want to know what it stands for, and so acquires.
+fn goes_by_what_it_reads(event: &Event) -> bool {
+    match event.operation.kind {
+        OpKind::Load { .. } | OpKind::CompareExchange { .. } => true,
+        OpKind::Rmw { order, .. } => acquires(order),
+        _ => false,
     }
 }
