@@ -12,7 +12,6 @@ use crate::progress::above;
 use crate::report_dir::ReportDir;
 use crate::rerun;
 use crate::rt::exec::heap::MustFree;
-use crate::rt::exec::panics::Message;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::unseen::Unseen;
 use crate::rt::exec::{context, heap};
@@ -24,7 +23,7 @@ use crate::rt::report::record::Record;
 use crate::rt::report::{dot, html, json, log, text};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{End, Wrong};
+use crate::rt::trace::verdict::{End, Panic, Wrong};
 use crate::rt::{self, Answer, Outcome};
 use crate::search::{Watch, fresh_seed};
 use crate::shown::{Body, Shown, leads_to};
@@ -513,6 +512,7 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
         given: found.names.clone(),
         message: message.map(|message| message.text.clone()),
         raised: message.and_then(|message| message.location.clone()),
+        earlier: found.earlier.clone(),
         life: shown.life.clone(),
         pair: shown.pair.clone(),
         again: shown.again,
@@ -548,7 +548,7 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
 }
 
 /// Where an execution failed, to tell whether two failures are the same.
-pub(crate) fn place(end: &End, message: Option<&Message>) -> String {
+pub(crate) fn place(end: &End, message: Option<&Panic>) -> String {
     if let Some(Some((file, line, column))) = message.map(|message| &message.location) {
         return format!("{file}:{line}:{column}");
     }

@@ -223,6 +223,7 @@ impl<'a> Watch<'a> {
             machine: &driver.machine,
             given: names,
             panic: None,
+            earlier: &[],
             life: &Life::default(),
             pair: None,
             again: Again::Same,

@@ -87,6 +87,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
             "block",
             "data_race",
             "divergence",
+            "earlier_panics",
             "kind",
             "leaked",
             "leaked_blocks",

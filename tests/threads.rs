@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, OnceLock, PoisonError, RwLock, mpsc};
+use dpor::sync::{
+    Arc, Barrier, LazyLock, Mutex, MutexGuard, Once, OnceLock, PoisonError, RwLock, mpsc,
+};
 use dpor::{Builder, FailureKind, thread};
 
 fn count(f: impl Fn() + Send + Sync + 'static) -> u64 {
@@ -244,6 +246,66 @@ fn a_caught_panic_is_what_join_returns_and_poisons_locks() {
         assert!(other.join().is_err());
     });
     assert_eq!(failure.expect_err("fails").kind(), FailureKind::Panic);
+}
+
+#[test]
+fn a_failure_after_a_panic_that_was_not_the_end_tells_of_it() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let failure = builder.explore(|| {
+        let meeting = Arc::new(Barrier::new(2));
+        let theirs = meeting.clone();
+        let worker = thread::Builder::new().name("worker".to_owned());
+        let worker = worker.spawn(move || {
+            let none: Vec<u8> = Vec::new();
+            assert!(!none.is_empty(), "nothing to do\nat all");
+            theirs.wait();
+        });
+        let _ = std::panic::catch_unwind(|| panic!("by the test itself"));
+        meeting.wait();
+        let _ = worker.unwrap().join();
+    });
+    let failure = failure.expect_err("nobody comes to the meeting");
+    assert_eq!(failure.kind(), FailureKind::Deadlock);
+    let text = failure.to_string();
+    let line = text.lines().find(|line| line.contains("worker panicked"));
+    let line = line.unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        line.starts_with("  before that worker panicked at tests/threads.rs:")
+            && line.ends_with(": nothing to do"),
+        "{line}"
+    );
+    assert!(text.contains(": by the test itself"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&failure.json()).expect("JSON");
+    let earlier = json["outcome"]["earlier_panics"]
+        .as_array()
+        .expect("a list");
+    assert_eq!(earlier.len(), 2, "{text}");
+    assert_eq!(earlier[1]["message"], "nothing to do\nat all");
+    let thread = earlier[1]["thread"].as_u64().expect("a thread") as usize;
+    assert_eq!(json["threads"][thread]["name"], "worker");
+    assert!(failure.html().contains("nothing to do"));
+    // Its own panic is none that was caught, and the executions before are of no interest.
+    let failure = builder.explore(|| {
+        let worker = thread::spawn(|| panic!("of the worker"));
+        worker.join().expect("a result");
+    });
+    let text = failure.expect_err("it panics").to_string();
+    assert_eq!(text.matches("before that").count(), 1, "{text}");
+    assert!(text.contains("before that main.1 panicked at"), "{text}");
+    // It poisons the lock before its panic is caught.
+    let failure = builder.explore(|| {
+        let lock = Arc::new(Mutex::new(()));
+        let theirs = lock.clone();
+        let worker = thread::spawn(move || {
+            let _held = theirs.lock();
+            panic!("under the lock");
+        });
+        drop(lock.lock().unwrap());
+        assert!(worker.join().is_err());
+    });
+    let text = failure.expect_err("the lock is poisoned").to_string();
+    assert!(text.contains(": under the lock"), "{text}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Effect, End};
+use crate::rt::trace::verdict::{Effect, End, Panic};
 use crate::rt::{Answer, Body, Memory, Target};
 
 use super::coroutine::{Stretch, leave_room, suspend};
@@ -25,7 +25,6 @@ use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::outsiders;
-use super::panics::Message;
 use super::unseen::Unseen;
 use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
@@ -70,9 +69,11 @@ pub(crate) struct Runtime {
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
     /// What the panic hook kept of the last panic.
-    pub(crate) message: Cell<Option<Message>>,
+    pub(crate) message: Cell<Option<Panic>>,
     /// Another panic that was seen: the one before, or one in a destructor.
-    pub(crate) afterwards: Cell<Option<Message>>,
+    pub(crate) afterwards: Cell<Option<Panic>>,
+    /// The panics of this execution before that one.
+    pub(crate) earlier: RefCell<Vec<Panic>>,
     /// Whose panic fails the test, and after how many events of the execution it began. What comes after that
     /// are destructors, and what they wait for.
     pub(crate) failing: Cell<Option<(ThreadId, usize)>>,

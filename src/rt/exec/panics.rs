@@ -11,14 +11,7 @@ use std::sync::Once;
 use super::context::{Runtime, with_any};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::End;
-
-/// What the hook kept of a panic.
-#[derive(Clone, Debug)]
-pub(crate) struct Message {
-    pub(crate) text: String,
-    pub(crate) location: Option<(String, u32, u32)>,
-}
+use crate::rt::trace::verdict::{End, Panic};
 
 /// Installs the hook if it is not installed yet.
 pub(crate) fn install() {
@@ -27,7 +20,7 @@ pub(crate) fn install() {
         super::coroutine::prepare();
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            let message = || {
+            let panic = |thread, after| {
                 let payload = info.payload();
                 let text = payload
                     .downcast_ref::<&str>()
@@ -37,22 +30,30 @@ pub(crate) fn install() {
                 let location = info
                     .location()
                     .map(|l| (l.file().to_owned(), l.line(), l.column()));
-                Message { text, location }
+                Panic {
+                    thread,
+                    after,
+                    text,
+                    location,
+                }
             };
-            if !keep(message) {
+            if !keep(panic) {
                 before(info);
             }
         }));
     });
 }
 
-/// A panic has begun. If that is in the code of a modelled thread, keeps the message and answers true.
-fn keep(message: impl FnOnce() -> Message) -> bool {
+/// A panic has begun. If that is in the code of a modelled thread, keeps what is said of it, by which thread it is and
+/// after how many events, and answers true.
+fn keep(panic: impl FnOnce(ThreadId, usize) -> Panic) -> bool {
     let kept = with_any(|runtime| {
         if !runtime.running.get() {
             return false;
         }
-        let message = message();
+        let events = runtime.inner.try_borrow();
+        let events = events.map_or(0, |inner| inner.driver.executed().len());
+        let message = panic(runtime.current.get(), events);
         if message.text.starts_with(ABORT) {
             runtime.last_words();
             return false;
@@ -68,8 +69,16 @@ fn keep(message: impl FnOnce() -> Message) -> bool {
 const ABORT: &str = "panic in a destructor during cleanup";
 
 impl Runtime {
+    /// The last panic has been caught, and is not the end of the execution.
+    #[cold]
+    pub(super) fn caught(&self) {
+        if let Some(panic) = self.message.take() {
+            self.earlier.borrow_mut().push(panic);
+        }
+    }
+
     /// The thread that runs panics.
-    fn begin_panic(&self, message: Message) {
+    fn begin_panic(&self, message: Panic) {
         let me = self.current.get();
         self.unwinding.begin(me);
         if self.stopping.get() || self.unexplored.get() {
@@ -83,6 +92,7 @@ impl Runtime {
             Some((first, _)) if first != me => self.afterwards.set(Some(message)),
             _ => {
                 let before = self.message.replace(Some(message));
+                self.earlier.borrow_mut().extend(before.clone());
                 self.afterwards.set(before);
                 if fails && let Ok(inner) = self.inner.try_borrow() {
                     let events = inner.driver.executed().len();

@@ -15,7 +15,7 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::{ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{Block, End, Leaked, Pruned};
+use crate::rt::trace::verdict::{Block, End, Leaked, Panic, Pruned};
 use crate::rt::{Body, Work};
 
 use super::context::{Inner, ROOM, Runtime, enter, here};
@@ -23,7 +23,7 @@ use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, MustFree, Watched};
 use super::objects::Table;
 use super::outsiders;
-use super::panics::{self, Message};
+use super::panics;
 use super::unseen::Unseen;
 use super::unwinding::Unwinding;
 use super::watchdog::{Pulse, Watchdog};
@@ -37,7 +37,9 @@ pub(crate) struct Found {
     /// What the program said, to be filled in by who has listened.
     pub(crate) log: Vec<Said>,
     /// Where the program panicked, if it did.
-    pub(crate) message: Option<Message>,
+    pub(crate) message: Option<Panic>,
+    /// The panics before the failure: they were caught, or their threads still unwound.
+    pub(crate) earlier: Vec<Panic>,
     /// What was seen of the block that was to be watched.
     pub(crate) watched: Watched,
     pub(crate) payload: Option<Box<dyn Any + Send>>,
@@ -152,6 +154,7 @@ pub(crate) fn explore(
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
         afterwards: Cell::new(None),
+        earlier: RefCell::default(),
         failing: Cell::new(None),
     };
     let _watchdog = patience.map(|patience| {
@@ -186,7 +189,7 @@ pub(crate) fn explore(
             return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
         }
         drop(inner);
-        let (end, events, message, payload) = enter(&runtime, || {
+        let (end, events, (message, earlier), payload) = enter(&runtime, || {
             let mut panicked = None;
             let mut end = execute(&runtime, &mut stacks, &main, &mut panicked);
             if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
@@ -204,6 +207,10 @@ pub(crate) fn explore(
                 end = End::Panicked { thread };
             }
             let message = runtime.message.take();
+            let mut earlier = runtime.earlier.take();
+            if !matches!(end, End::Panicked { .. }) && runtime.failing.get().is_none() {
+                earlier.extend(message.clone());
+            }
             // Mostly the others have ended, and there is nothing left to keep from being unwound.
             let mut failed_with = None;
             if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
@@ -230,7 +237,8 @@ pub(crate) fn explore(
             }
             .unwrap_or(end);
             runtime.tracked.borrow_mut().clear();
-            (end, events.unwrap_or(usize::MAX), message, panicked)
+            let events = events.unwrap_or(usize::MAX);
+            (end, events, (message, earlier), panicked)
         });
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(end) {
@@ -250,6 +258,7 @@ pub(crate) fn explore(
                     names: inner.names,
                     log: Vec::new(),
                     message,
+                    earlier,
                     payload,
                     watched: runtime.heap.take_watched(),
                 }));
@@ -546,6 +555,7 @@ fn tear_down(
     }
     runtime.message.set(None);
     runtime.afterwards.set(None);
+    runtime.earlier.borrow_mut().clear();
     runtime.failing.set(None);
     runtime.unwinding.reset();
     runtime.locals.borrow_mut().reset();

@@ -26,7 +26,7 @@ impl Runtime {
     pub(super) fn notice_a_catch(&self) {
         if !self.unwinding.is_calm() && !std::thread::panicking() {
             self.unwinding.reset();
-            self.message.set(None);
+            self.caught();
             self.failing.set(None);
         }
     }

@@ -81,7 +81,7 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T>
             with_any(|runtime| {
                 runtime.unwinding.end(runtime.current.get());
                 if runtime.failing.get().is_none() {
-                    runtime.message.set(None);
+                    runtime.caught();
                 }
             });
             Err(payload)

@@ -9,7 +9,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::trace::Trace;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{Again, End, Pair};
+use crate::rt::trace::verdict::{self, Again, End, Pair};
 
 /// A failed execution.
 pub(crate) struct Record {
@@ -22,6 +22,8 @@ pub(crate) struct Record {
     pub(crate) message: Option<String>,
     /// The panic's file, line and column, where they are known.
     pub(crate) raised: Option<(String, u32, u32)>,
+    /// The panics before the failure.
+    pub(crate) earlier: Vec<verdict::Panic>,
     /// What is known of the block that the failure is about.
     pub(crate) life: Life,
     /// The pair of operations that the failure hangs on.
@@ -54,6 +56,7 @@ impl Record {
                 let raised = raised.map(|(file, line, column)| (file.as_str(), *line, *column));
                 (text.as_str(), raised)
             }),
+            earlier: &self.earlier,
             life: &self.life,
             pair: self.pair.as_ref(),
             again: self.again,

@@ -18,8 +18,11 @@ use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{Again, Blocked, Divergence, End, Pair};
+use crate::rt::trace::verdict::{self, Again, Blocked, Divergence, End, Pair};
 use crate::rt::trace::{Site, Trace};
+
+/// The most panics before the failure that are told.
+const EARLIER_SHOWN_MAX: usize = 4;
 
 /// What a report is made from.
 pub(crate) struct View<'a> {
@@ -30,6 +33,8 @@ pub(crate) struct View<'a> {
     pub(crate) given: &'a [(ThreadId, String)],
     /// The panic's text, and its file, line and column.
     pub(crate) panic: Option<Panic<'a>>,
+    /// The panics before the failure.
+    pub(crate) earlier: &'a [verdict::Panic],
     /// What is known of the block that the failure is about.
     pub(crate) life: &'a Life,
     /// What the program said.
@@ -72,6 +77,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let names = Names::new(view.end, view.trace, view.machine, view.given);
     let mut out = String::new();
     verdict(&mut out, view, &names);
+    earlier(&mut out, view, &names);
     hangs_on(&mut out, view, &names);
     run_again(&mut out, view, &names);
     let lines = [
@@ -224,6 +230,30 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     waiting(out, view, names);
     if let Some(cycle) = cycle::sentence(blocked(view.end), view, names) {
         let _ = writeln!(out, "  in a circle: {cycle}");
+    }
+}
+
+/// The panics before the failure, of threads whose panics are caught: what such a thread has not done is often what
+/// others wait for.
+fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    let (told, more) = view
+        .earlier
+        .split_at(view.earlier.len().min(EARLIER_SHOWN_MAX));
+    for panic in told {
+        let thread = names.thread(panic.thread);
+        let at = panic.location.as_ref();
+        let at = at.map_or_else(String::new, |(file, line, _)| {
+            format!(" at {}:{line}", short(file))
+        });
+        let text = panic.text.lines().next().unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "  before that {thread} panicked{at}, after event {}: {text}",
+            panic.after
+        );
+    }
+    if !more.is_empty() {
+        let _ = writeln!(out, "  and {} more", counted(more.len() as u64, "panic"));
     }
 }
 

@@ -242,6 +242,17 @@ pub(crate) struct Outside {
     pub(crate) site: Site,
 }
 
+/// What is kept of a panic.
+#[derive(Clone, Debug)]
+pub(crate) struct Panic {
+    pub(crate) thread: ThreadId,
+    /// After how many events of the execution it began.
+    pub(crate) after: usize,
+    pub(crate) text: String,
+    /// Its file, line and column.
+    pub(crate) location: Option<(String, u32, u32)>,
+}
+
 /// An atomic write and the read that saw it, which would have ordered a race's accesses had both been
 /// strong enough.
 #[derive(Clone, Copy, Debug)]

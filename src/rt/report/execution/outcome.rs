@@ -24,6 +24,8 @@ pub(crate) struct Outcome {
     pub(crate) message: Option<String>,
     /// Where the panic was raised.
     pub(crate) place: Option<Place>,
+    /// The panics before that.
+    pub(crate) earlier_panics: Vec<EarlierPanic>,
     /// The threads that wait for ever.
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) data_race: Option<Unordered>,
@@ -36,6 +38,17 @@ pub(crate) struct Outcome {
     /// The blocks that were not freed.
     pub(crate) leaked_blocks: Vec<Allocation>,
     pub(crate) divergence: Option<Differing>,
+}
+
+/// A panic that was not the end of the execution.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct EarlierPanic {
+    pub(crate) thread: usize,
+    /// The last event before it, or 0.
+    pub(crate) after: usize,
+    pub(crate) message: String,
+    /// Where it was raised.
+    pub(crate) place: Option<Place>,
 }
 
 /// A thread that waits for ever.
@@ -104,6 +117,7 @@ impl Outcome {
             thread: None,
             message: None,
             place: None,
+            earlier_panics: Vec::new(),
             waiting: Vec::new(),
             data_race: None,
             misuse: None,
@@ -124,6 +138,7 @@ impl Outcome {
 pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
     let end = data.view.end;
     let mut outcome = Outcome::plain(kinds::end(end), String::new());
+    outcome.earlier_panics = earlier_panics(data);
     outcome.waiting = waiting(data);
     let thread = |thread| data.names.thread(thread);
     outcome.sentence = match end {
@@ -208,6 +223,17 @@ fn first_line(write: impl FnOnce(&mut String)) -> String {
         .unwrap_or_default()
         .trim_end()
         .to_owned()
+}
+
+fn earlier_panics(data: &mut Gathering<'_>) -> Vec<EarlierPanic> {
+    let earlier = data.view.earlier.iter().map(|panic| EarlierPanic {
+        thread: data.thread(panic.thread),
+        after: panic.after,
+        message: panic.text.clone(),
+        place: (panic.location.as_ref())
+            .map(|(file, line, column)| data.place_of(file, *line, *column)),
+    });
+    earlier.collect()
 }
 
 fn waiting(data: &mut Gathering<'_>) -> Vec<Waiting> {

@@ -39,6 +39,10 @@ const rows = [];
     const after = end === "second" ? events.length : touch.after ?? 0;
     add(after, { failed: end, thread: touch.thread, words: touch.words, place: touch.place });
   }
+  for (const it of outcome.earlier_panics) {
+    const place = it.place ?? events[it.after - 1]?.place;
+    if (place) add(it.after, { failed: "panic", thread: it.thread, words: `panics: ${it.message}`, place });
+  }
   for (const it of outcome.waiting) {
     add(events.length, { failed: "waits", thread: it.thread, words: it.doing, place: it.place, waiting: it });
   }
