@@ -8,8 +8,8 @@ use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::price::Price;
 use crate::rt::report::source::Sources;
-use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::{Site, foreign};
 
 /// What an exploration without a failure did.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl Passed {
         };
         let verdict = self.verdict();
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
-            place: site.to_string(),
+            place: foreign(site.file()).map_or_else(|| site.to_string(), str::to_owned),
             site,
             executions,
             percent: (100 * executions / driver.hotspots.total()) as u32,
@@ -180,7 +180,7 @@ impl fmt::Display for Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hotspot {
-    /// The place, as `file:line:column`.
+    /// The place, as `file:line:column`; `in a drop` or `in std` if the program has none there.
     pub place: String,
     /// How many executions there were because the event at this place was to come later; those of a
     /// checkpoint do not count.
@@ -193,7 +193,10 @@ pub struct Hotspot {
 impl Hotspot {
     /// What the program calls the object at this place, if its source is where it was compiled.
     pub fn object(&self) -> Option<String> {
-        Sources::default().receiver(self.site)
+        match foreign(self.site.file()) {
+            Some(_) => None,
+            None => Sources::default().receiver(self.site),
+        }
     }
 }
 

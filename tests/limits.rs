@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{Arc, Mutex};
+use dpor::sync::{Arc, Mutex, mpsc};
 use dpor::{Algorithm, Builder, FailureKind, Limit, Verdict, thread};
 
 /// Three threads that add one with a load and a store: 36 traces.
@@ -284,6 +284,21 @@ fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
         assert!(hotspot.place.starts_with("tests/limits.rs:"), "{hotspot:?}");
         assert_eq!(hotspot.object().as_deref(), Some("x"), "{hotspot:?}");
     }
+}
+
+#[test]
+fn what_costs_most_is_at_no_place_of_the_crate_itself() {
+    let report = Builder::new().check(|| {
+        let (sender, receiver) = mpsc::channel();
+        let other = thread::spawn(move || sender.send(1).unwrap());
+        while receiver.recv_timeout(Duration::from_secs(1)).is_err() {}
+        other.join().unwrap();
+    });
+    let places = report.hotspots.iter().map(|hotspot| &*hotspot.place);
+    let places: Vec<&str> = places.collect();
+    let known = |place: &&str| place.starts_with("tests/limits.rs:") || *place == "in a drop";
+    assert!(places.iter().all(known), "{places:?}");
+    assert!(places.contains(&"in a drop"), "{places:?}");
 }
 
 /// What exploring with these settings panics with, before anything is executed.

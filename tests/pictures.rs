@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::sync::{Arc, Barrier, Condvar, Mutex, RwLock, mpsc};
+use dpor::sync::{Arc, Barrier, Condvar, Mutex, OnceLock, RwLock, mpsc};
 use dpor::{Builder, Failure, thread};
 use serde_json::Value;
 
@@ -450,6 +450,55 @@ fn a_deadlock_has_the_threads_that_wait_and_who_holds_what() {
     );
     let object = child["object"].as_u64().expect("a lock") as usize;
     assert_eq!(list(&execution, "objects")[object]["kind"], "Mutex");
+}
+
+#[test]
+fn no_place_of_the_crate_itself_is_given_as_the_tests_own() {
+    dpor::thread_local! {
+        static LOCAL: AtomicUsize = AtomicUsize::new(0);
+    }
+    struct Borrowed(*const AtomicUsize);
+    // SAFETY: whether it may be used is what is to be found; the model keeps the memory.
+    unsafe impl Send for Borrowed {}
+    impl Borrowed {
+        fn get(&self) -> &AtomicUsize {
+            // SAFETY: as above.
+            unsafe { &*self.0 }
+        }
+    }
+    let failure = Builder::new().explore(|| {
+        let owner = thread::spawn(|| {
+            let (sender, receiver) = mpsc::channel::<()>();
+            drop((sender, receiver));
+            OnceLock::new().get_or_init(|| ());
+            let borrowed = Borrowed(LOCAL.with(std::ptr::from_ref));
+            thread::spawn(move || borrowed.get().store(1, Relaxed))
+        });
+        owner.join().unwrap().join().unwrap();
+    });
+    let failure = failure.expect_err("the variable has gone");
+    let text = failure.to_string();
+    assert!(
+        !text.contains("gen_impl") && !text.contains("src/"),
+        "{text}"
+    );
+    let execution: Value = serde_json::from_str(&failure.json()).expect("JSON");
+    let mut in_drops = 0;
+    let things = ["events", "objects"].map(|name| list(&execution, name));
+    for thing in things.iter().copied().flatten() {
+        let place = &thing["place"];
+        let own = |file: &str| !file.starts_with("tests/pictures.rs");
+        let file = place["file"].as_str().expect("a file");
+        assert_eq!(own(file), !place["instead"].is_null(), "{thing}");
+        if place["instead"] == "in a drop" {
+            assert_eq!(place["text"], Value::Null, "{thing}");
+            let operation = thing["operation"].as_str();
+            in_drops += usize::from(operation.is_some_and(|it| it.ends_with("_drop")));
+            assert_ne!(operation, Some("once_end"), "{thing}");
+        }
+    }
+    assert_eq!(in_drops, 2, "{text}");
+    assert!(failure.dot().contains("\\nin a drop"), "{}", failure.dot());
 }
 
 #[test]

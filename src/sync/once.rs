@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync as std_sync;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -26,12 +26,12 @@ const RUNNING: u8 = 1;
 const DONE: u8 = 2;
 const POISONED: u8 = 3;
 
-/// Marks the stage as poisoned unless the initialisation comes to its end.
-struct Attempt<'a>(&'a Stage);
+/// Marks the stage as poisoned unless the initialisation comes to its end; with the place of its call.
+struct Attempt<'a>(&'a Stage, &'static Location<'static>);
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        self.0.end(true);
+        self.0.end(true, self.1);
     }
 }
 
@@ -71,8 +71,8 @@ impl Stage {
     }
 
     /// Ends the initialisation that this thread is at.
-    fn end(&self, poison: bool) {
-        rt::perform(self.target(), OpKind::EndOnce { poison });
+    fn end(&self, poison: bool, site: &'static Location<'static>) {
+        rt::perform_at(self.target(), OpKind::EndOnce { poison }, site);
         let state = if poison { POISONED } else { DONE };
         self.state.store(state, Ordering::Release);
     }
@@ -176,11 +176,13 @@ impl Stage {
         }
     }
 
+    #[track_caller]
     fn run(&self, body: impl FnOnce()) {
-        let attempt = Attempt(self);
+        let site = Location::caller();
+        let attempt = Attempt(self, site);
         body();
         std::mem::forget(attempt);
-        self.end(false);
+        self.end(false, site);
     }
 
     /// Waits until it is done, or poisoned if not `force`.

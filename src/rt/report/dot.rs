@@ -105,7 +105,10 @@ fn last(out: &mut String, execution: &Execution, thread: usize) -> Option<String
 const FAILED: &str = ", color=red, fontcolor=red";
 
 fn node(out: &mut String, name: &str, label: &str, place: &Place, more: &str) {
-    let at = format!("{}:{}", short(&place.file), place.line);
+    let at = match place.instead {
+        Some(somewhere) => somewhere.to_owned(),
+        None => format!("{}:{}", short(&place.file), place.line),
+    };
     let label_shown = format!("{}\n{at}", shortened(label));
     let tooltip = match &place.text {
         Some(text) => format!("{label}\n{at}\n{text}"),

@@ -24,7 +24,7 @@ use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::{Again, End};
-use crate::rt::trace::{Site, Trace};
+use crate::rt::trace::{self, Site, Trace, foreign};
 use links::{Linked, Links};
 use outcome::Outcome;
 pub(super) use outcome::Touch;
@@ -155,6 +155,8 @@ pub(super) struct Place {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) column: u32,
+    /// What to say instead, if the file is none of the program's.
+    pub(super) instead: Option<&'static str>,
     /// The source line there, if the file can be read.
     pub(super) text: Option<String>,
 }
@@ -194,6 +196,15 @@ impl Execution {
     }
 }
 
+/// Where an event stands. A thread ends in the runtime; who reads of it wants to know which thread that was.
+fn site_of(trace: &Trace, event: &trace::Event) -> Site {
+    let start = nth_of(trace, event.thread, 0).map(|start| trace.at(start).site);
+    match event.operation.kind {
+        OpKind::Exit => start.unwrap_or(event.site),
+        _ => event.site,
+    }
+}
+
 /// What an [`Execution`] is made from, and with.
 struct Gathering<'a> {
     view: &'a View<'a>,
@@ -224,7 +235,7 @@ impl<'a> Gathering<'a> {
             if let OpKind::Spawn { child } = event.operation.kind {
                 gathering.meet_thread(child);
             }
-            gathering.meet_object(event.operation.object, event.site);
+            gathering.meet_object(event.operation.object, site_of(view.trace, event));
         }
         for waiting in blocked(view.end) {
             gathering.meet_thread(waiting.thread);
@@ -260,11 +271,17 @@ impl<'a> Gathering<'a> {
     }
 
     fn place_of(&mut self, file: &str, line: u32, column: u32) -> Place {
+        let instead = foreign(file);
+        let text = match instead {
+            Some(_) => None,
+            None => self.sources.line(file, line),
+        };
         Place {
             file: file.to_owned(),
             line,
             column,
-            text: self.sources.line(file, line).map(|l| l.trim().to_owned()),
+            instead,
+            text: text.map(|line| line.trim().to_owned()),
         }
     }
 
@@ -425,12 +442,7 @@ impl<'a> Gathering<'a> {
         let trace = self.view.trace;
         let event = &trace.events()[position];
         let succeeded = event.outcome.succeeded();
-        // A thread ends in the runtime; who reads of it wants to know which thread that was.
-        let start = nth_of(trace, event.thread, 0).map(|start| trace.at(start).site);
-        let site = match event.operation.kind {
-            OpKind::Exit => start.unwrap_or(event.site),
-            _ => event.site,
-        };
+        let site = site_of(trace, event);
         let clock = |&thread: &ThreadId| self.clocks.clock(position as u32, thread);
         let number = |position: usize| position + 1;
         Event {

@@ -60,8 +60,9 @@ pub(super) fn data_race(
     for access in [first, second] {
         let somewhere = match (access.effect, &view.life.freed) {
             (Effect::Free, Some(known)) => format!("at {known}"),
-            (Effect::Free, None) => format!("after {}", place(access.site)),
-            (Effect::End, _) => after(view, names, access.thread, access.after),
+            (Effect::Free, None) | (Effect::End, _) => {
+                after(view, names, access.thread, access.after)
+            }
             (Effect::Make, _) => match &view.life.allocated {
                 Some(known) => format!("at {known}"),
                 None => after(view, names, access.thread, access.after),

@@ -14,6 +14,9 @@ pub(crate) struct Life {
     pub(crate) again: Option<String>,
 }
 
+/// The crate in whose functions the stack of a modelled thread begins.
+const COROUTINE: &str = "generator";
+
 /// The file and line of the innermost frame of the user's.
 pub(crate) fn of(trace: &Backtrace) -> Option<String> {
     innermost(&trace.to_string())
@@ -33,6 +36,10 @@ fn innermost(text: &str) -> Option<String> {
         };
         let own = ["dpor::", "std::", "core::", "alloc::", "__r"];
         let function = function.trim_start_matches('<');
+        // What is further out belongs to no modelled thread.
+        if function.split("::").next() == Some(COROUTINE) {
+            return None;
+        }
         if own.iter().any(|prefix| function.starts_with(prefix)) || at.starts_with("/rustc/") {
             continue;
         }
@@ -60,6 +67,12 @@ mod tests {
                     <stack::Stack<T> as stack::Push>::push\n             at ./tests/stack.rs:41:20\n   \
                     5: stack::main\n             at ./tests/stack.rs:60:5\n";
         assert_eq!(innermost(text), Some("tests/stack.rs:41".to_owned()));
+        // A destructor of a thread-local variable, which nobody of the user's calls.
+        let text = "   0: dpor::locals::Locals::end\n             at ./src/locals.rs:60:9\n   \
+                    1: {crate}::gen_impl::GeneratorImpl<A,T>::init_code::{{closure}}\n             \
+                    at /home/me/.cargo/registry/src/index/generator-0.8.12/src/gen_impl.rs:511:21\n   \
+                    2: stack::main\n             at ./tests/stack.rs:60:5\n";
+        assert_eq!(innermost(&text.replace("{crate}", COROUTINE)), None);
         assert_eq!(innermost("   0: <unknown>\n"), None);
         assert_eq!(innermost("disabled backtrace"), None);
     }

@@ -19,7 +19,7 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{self, Again, Blocked, Divergence, End, Pair};
-use crate::rt::trace::{Site, Trace};
+use crate::rt::trace::{Site, Trace, foreign};
 
 /// The most panics before the failure that are told.
 const EARLIER_SHOWN_MAX: usize = 4;
@@ -116,14 +116,10 @@ pub(crate) fn render(view: &View<'_>) -> String {
 }
 
 pub(super) fn place(site: Site) -> String {
-    // A destructor has no caller, and neither has what std calls.
-    if own(site.file()) {
-        return "in a drop".to_owned();
+    match foreign(site.file()) {
+        Some(somewhere) => somewhere.to_owned(),
+        None => format!("{}:{}", short(site.file()), site.line()),
     }
-    if site.file().starts_with("/rustc/") {
-        return "in std".to_owned();
-    }
-    format!("{}:{}", short(site.file()), site.line())
 }
 
 /// The place, after what happened there.
@@ -132,12 +128,6 @@ pub(super) fn at(site: Site) -> String {
         nowhere if nowhere.starts_with("in ") => nowhere,
         somewhere => format!("at {somewhere}"),
     }
-}
-
-/// Whether this is a file of this crate.
-fn own(file: &str) -> bool {
-    let here = file!().strip_suffix("rt/report/text.rs");
-    here.is_some_and(|source| file.starts_with(source))
 }
 
 /// The last two parts of a path.

@@ -27,6 +27,15 @@ use operation::{Operation, Outcome, Step};
 /// Where in the program an operation stands.
 pub(crate) type Site = &'static Location<'static>;
 
+/// What to say of a file that is none of the program's. A destructor has no caller, and neither has what std calls.
+pub(crate) fn foreign(file: &str) -> Option<&'static str> {
+    let here = file!().strip_suffix("rt/trace/mod.rs");
+    match here.is_some_and(|source| file.starts_with(source)) {
+        true => Some("in a drop"),
+        false => file.starts_with("/rustc/").then_some("in std"),
+    }
+}
+
 /// Stands where a position is absent.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 

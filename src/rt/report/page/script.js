@@ -18,9 +18,10 @@ const shown = (thread) => threads[thread].name ?? threads[thread].path;
 const color = (thread) => `var(--t${thread % 8})`;
 // The last part of a path is enough where it says which file it is.
 const tail = (file, parts) => file.split("/").slice(-parts).join("/");
-const files = new Set([...events, ...outcome.waiting].map((it) => it.place.file));
+const files = new Set([...events, ...outcome.waiting].filter((it) => !it.place.instead).map((it) => it.place.file));
 const parts = new Set([...files].map((file) => tail(file, 1))).size === files.size ? 1 : 2;
-const short = (place) => `${tail(place.file, parts)}:${place.line}`;
+const short = (place) => place.instead ?? `${tail(place.file, parts)}:${place.line}`;
+const full = (place) => place.instead ?? `${place.file}:${place.line}:${place.column}`;
 
 // The rows: the events, and what belongs to the failure and is no event.
 
@@ -41,7 +42,7 @@ const rows = [];
   }
   for (const it of outcome.earlier_panics) {
     const place = it.place ?? events[it.after - 1]?.place;
-    if (place) add(it.after, { failed: "panic", thread: it.thread, words: `panics: ${it.message}`, place });
+    if (place) add(it.after, { failed: "panic", thread: it.thread, words: `panics: ${it.message}`, place, earlier: it });
   }
   for (const it of outcome.waiting) {
     add(events.length, { failed: "waits", thread: it.thread, words: it.doing, place: it.place, waiting: it });
@@ -117,7 +118,7 @@ function layout() {
     // Nothing else is on its line, so a long label may cover the lanes to its right.
     button.style.gridColumn = `${lanes.indexOf(row.thread) + 2} / ${lanes.length + 2}`;
     button.setAttribute("aria-label", `${row.event ? `event ${row.event.number}, ` : ""}${shown(row.thread)}: ${row.words}`);
-    const where = element("span", { className: "at", title: `${row.place.file}:${row.place.line}:${row.place.column}` });
+    const where = element("span", { className: "at", title: full(row.place) });
     // Isolated from the right-to-left order that shortens a path at its beginning.
     where.append(element("bdi", { textContent: at, dir: "ltr" }));
     where.style.gridColumn = lanes.length + 2;
@@ -307,11 +308,11 @@ function show(row) {
   }
   const { event } = row;
   if (row.said) fact("said at", `${row.said.level} ${row.said.target}`);
-  const title = row.said ? `${shown(row.thread)} · said after event ${row.said.after}` : event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : `${shown(row.thread)} · at the end`;
+  const title = row.said ? `${shown(row.thread)} · said after event ${row.said.after}` : event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : row.earlier ? `${shown(row.thread)} · after event ${row.earlier.after}` : `${shown(row.thread)} · at the end`;
   panel.replaceChildren(
     element("h2", { textContent: title }),
     element("p", { className: "words", textContent: row.words }),
-    element("div", { className: "place", textContent: `${row.place.file}:${row.place.line}:${row.place.column}` }));
+    element("div", { className: "place", textContent: full(row.place) }));
   if (row.place.text) panel.append(element("pre", { textContent: row.place.text }));
   if (event) {
     fact("operation", event.operation + (event.ordering ? ` (${event.ordering})` : "") + (event.succeeded ? "" : ", failed"));
