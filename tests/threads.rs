@@ -249,6 +249,18 @@ fn a_caught_panic_is_what_join_returns_and_poisons_locks() {
 }
 
 #[test]
+fn values_that_are_made_on_first_use_have_their_own_names() {
+    static FIRST: LazyLock<usize> = LazyLock::new(|| *SECOND + 1);
+    static SECOND: LazyLock<usize> = LazyLock::new(|| FIRST.count_ones() as usize);
+    let failure = Builder::new().explore(|| {
+        let _ = *FIRST;
+    });
+    let text = failure.expect_err("each needs the other").to_string();
+    assert!(text.contains("waits to initialise FIRST"), "{text}");
+    assert!(text.contains("initialise SECOND"), "{text}");
+}
+
+#[test]
 fn a_failure_after_a_panic_that_was_not_the_end_tells_of_it() {
     let mut builder = Builder::new();
     builder.catch_panics = true;

@@ -34,6 +34,12 @@ impl Sources {
         lines.as_ref()?.get(line as usize - 1).map(String::as_str)
     }
 
+    /// The expression that is dereferenced at `site`.
+    pub(super) fn dereferenced(&mut self, site: &Location<'_>) -> Option<String> {
+        let line = self.line(site.file(), site.line())?;
+        dereferenced(&line[called_at(line, site.column() as usize)..])
+    }
+
     /// The expression before the method call at `site`.
     pub(crate) fn receiver(&mut self, site: &Location<'_>) -> Option<String> {
         let line = self.line(site.file(), site.line())?;
@@ -68,6 +74,28 @@ impl Sources {
         let name = before[start..].trim().trim_start_matches('.');
         (!name.is_empty()).then(|| folded(name))
     }
+}
+
+/// The place at the beginning of this text that is dereferenced there: with a star, or by a method or a field of what
+/// is behind it. How many of the fields are in front of it does not show, but a static is known by its letters.
+fn dereferenced(text: &str) -> Option<String> {
+    let place = text.trim_start_matches(['*', '&']);
+    let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '.');
+    let end = place.find(|c| !of_a_path(c)).unwrap_or(place.len());
+    let (path, after) = place.split_at(end);
+    let is_static = |it: &&str| !it.contains(char::is_lowercase) && it.contains(char::is_uppercase);
+    let first = path.split('.').next().filter(|first| {
+        let name = first.rsplit("::").next();
+        name.as_ref().is_some_and(is_static)
+    });
+    let place = match after.chars().next() {
+        _ if first.is_some() => first?,
+        Some('(') => path.rsplit_once('.')?.0,
+        Some('!') => return None,
+        _ => path.trim_end_matches(['.', ':']),
+    };
+    let named = place.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    named.then(|| folded(place))
 }
 
 /// Where in the line the call begins that a compiler puts into this column, in bytes. Columns are counted
@@ -223,6 +251,23 @@ mod tests {
             ("Arc::clone(", None),
         ] {
             assert_eq!(first_argument(call).as_deref(), expected, "{call}");
+        }
+    }
+
+    #[test]
+    fn what_is_behind_a_star_or_before_a_method_is_dereferenced() {
+        for (text, expected) in [
+            ("*TABLE + 1", Some("TABLE")),
+            ("TABLE.get(1)", Some("TABLE")),
+            ("tables::TABLE.first.get(1)", Some("tables::TABLE")),
+            ("*self.table;", Some("self.table")),
+            ("self.table.len()", Some("self.table")),
+            ("table[1]", Some("table")),
+            ("force(&table)", None),
+            ("assert!(*table)", None),
+            ("}", None),
+        ] {
+            assert_eq!(dereferenced(text).as_deref(), expected, "{text}");
         }
     }
 

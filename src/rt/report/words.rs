@@ -63,7 +63,13 @@ impl<'a> Names<'a> {
             }
             let kind = machine.state(object).kind();
             let given = machine.names.label_of(region).map(str::to_owned);
-            let base = match (given.or_else(|| sources.receiver(site)), kind) {
+            let named = given.or_else(|| sources.receiver(site));
+            // A value that is made on first use is mostly not called anything there, but only used.
+            let named = named.or_else(|| match kind {
+                ObjectKind::Once => sources.dereferenced(site),
+                _ => None,
+            });
+            let base = match (named, kind) {
                 // The name alone is what the program calls the value.
                 (Some(name), ObjectKind::Count { .. }) => format!("arc {name}"),
                 (Some(name), _) => name,
