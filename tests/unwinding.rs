@@ -207,6 +207,26 @@ fn two() {
 }
 
 #[test]
+fn who_goes_on_only_for_a_destructor_of_the_panic_is_told_so() {
+    struct Joins(Option<thread::JoinHandle<()>>);
+    impl Drop for Joins {
+        fn drop(&mut self) {
+            self.0.take().unwrap().join().unwrap();
+        }
+    }
+    let failure = Builder::new().explore(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let _joins = Joins(Some(thread::spawn(move || {
+            theirs.fetch_add(1, SeqCst);
+        })));
+        assert_eq!(x.load(SeqCst), 0, "too late");
+    });
+    let text = failure.expect_err("it panics").to_string();
+    assert!(text.contains("main.1 goes on after the panic"), "{text}");
+}
+
+#[test]
 fn executions_that_are_given_up_may_join_in_destructors() {
     let all = Builder::new().check(two).executions;
     assert_eq!(all, 30);

@@ -21,8 +21,9 @@ pub(super) enum Stop {
     GaveUp,
     /// It has done all that it had to.
     Ended,
-    /// It was not asked what it does next.
-    Unknown,
+    /// What it does next is not shown: it went on only for a thread that waited for it while it unwound from the
+    /// panic that ended the execution.
+    AfterThePanic,
 }
 
 /// For each event after which another thread went on, or none did, why its thread stopped there.
@@ -57,7 +58,7 @@ fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, in
         None => view.machine.pending(thread).map(|it| it.operation),
     };
     let Some(next) = next else {
-        return Stop::Unknown;
+        return Stop::AfterThePanic;
     };
     let can_happen = match next.kind {
         // It spins, whatever may have changed while it was not running.

@@ -217,7 +217,7 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
         let switch = match rows.last() {
             Some(last) if last.thread != event.thread => {
                 let stop = stopped.get(&last.thread).copied();
-                reason(names, last.thread, stop.unwrap_or(Stop::Unknown))
+                stop.map_or_else(String::new, |stop| reason(names, last.thread, stop))
             }
             _ => String::new(),
         };
@@ -275,7 +275,7 @@ fn reason(names: &Names<'_>, thread: ThreadId, stop: Stop) -> String {
         Stop::Waits(operation) => format!("{name} {}", names.waiting(&operation)),
         Stop::GaveUp => format!("{name} has given up"),
         Stop::Ended => format!("{name} has ended"),
-        Stop::Unknown => format!("{name} is stopped here"),
+        Stop::AfterThePanic => format!("{name} goes on after the panic"),
     }
 }
 
