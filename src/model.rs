@@ -375,14 +375,8 @@ impl Builder {
             first.others = failures;
             return Err(Box::new(first));
         }
-        // Start and end of the main thread are no visible operations of the test.
-        if driver.stats.begun() > 0 && driver.stats.longest <= 2 {
-            above(|| {
-                eprintln!(
-                    "dpor: the model at {site} did nothing that can be seen: is the crate built \
-                     with `--cfg dpor`, and are its imports swapped?"
-                );
-            });
+        if let Some(line) = watch.vain(&driver) {
+            above(|| eprintln!("{line}"));
         }
         let passed = Passed {
             driver,

@@ -148,6 +148,8 @@ pub(crate) struct Watch<'a> {
     site: Site,
     /// The limit that has ended the exploration.
     pub(crate) stopped: Option<Limit>,
+    /// Whether the program has used plain memory that is watched.
+    uses_cells: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -179,6 +181,7 @@ impl<'a> Watch<'a> {
             ),
             site,
             stopped: None,
+            uses_cells: false,
         })
     }
 
@@ -195,6 +198,7 @@ impl<'a> Watch<'a> {
             self.show(wanted, end, between);
         }
         self.log.clear();
+        self.uses_cells = between.uses_cells;
         if driver.more() {
             self.stopped = self.limit(driver);
         }
@@ -202,6 +206,24 @@ impl<'a> Watch<'a> {
             checkpoint.tick(driver, self.stopped.is_some());
         }
         self.stopped.is_none()
+    }
+
+    /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
+    pub(crate) fn vain(&self, driver: &Driver) -> Option<String> {
+        let (site, stats) = (self.site, driver.stats);
+        if stats.assumed > 0 && stats.complete == 0 {
+            return Some(format!(
+                "dpor: no execution of the model at {site} came to its end: all were given up by `assume(false)`"
+            ));
+        }
+        // Start and end of the main thread are no visible operations of the test.
+        let nothing = stats.begun() > 0 && stats.longest <= 2;
+        (nothing && !self.uses_cells).then(|| {
+            format!(
+                "dpor: the model at {site} did nothing that can be seen: is the crate built \
+                 with `--cfg dpor`, and are its imports swapped?"
+            )
+        })
     }
 
     /// Shows the execution that has just ended, if it is wanted.

@@ -405,6 +405,37 @@ fn a_limit_that_lets_nothing_run_is_all_that_is_told() {
     assert!(text.contains("did nothing that can be seen"), "{text}");
 }
 
+/// Not tests of their own: what [`what_is_no_event_can_be_seen`] runs.
+#[test]
+fn child_that_assumes() {
+    Builder::new().check(|| dpor::assume(false));
+}
+
+#[test]
+fn child_that_assumes_now_and_then() {
+    Builder::new().check(|| dpor::assume(dpor::any()));
+}
+
+#[test]
+fn child_that_uses_a_cell() {
+    Builder::new().check(|| {
+        let cell = dpor::cell::UnsafeCell::new(0);
+        // SAFETY: there is one thread.
+        cell.with_mut(|cell| unsafe { *cell = 1 });
+    });
+}
+
+#[test]
+fn what_is_no_event_can_be_seen() {
+    let text = printed("child_that_assumes", &[]);
+    let start = "dpor: no execution of the model at tests/limits.rs:";
+    assert!(text.starts_with(start), "{text}");
+    let end = " came to its end: all were given up by `assume(false)`\n";
+    assert!(text.ends_with(end), "{text}");
+    assert_eq!(printed("child_that_assumes_now_and_then", &[]), "");
+    assert_eq!(printed("child_that_uses_a_cell", &[]), "");
+}
+
 #[test]
 fn an_unknown_variable_is_told_once_in_a_process_whatever_the_harness_keeps_to_itself() {
     // Not with `--nocapture`, and both tests explore.

@@ -85,6 +85,8 @@ pub(crate) struct Between<'a> {
     pub(crate) end: Option<&'a End>,
     /// Names that it gave to threads.
     pub(crate) names: &'a [(ThreadId, String)],
+    /// Whether plain memory was used that is watched for races, which is no event.
+    pub(crate) uses_cells: bool,
 }
 
 /// The main thread of every execution.
@@ -181,6 +183,7 @@ pub(crate) fn explore(
             driver: &inner.driver,
             end: last.as_ref(),
             names: &inner.names,
+            uses_cells: inner.races.is_active(),
         };
         let more = go_on(&between);
         inner.names.clear();
