@@ -17,6 +17,26 @@ pub(crate) struct Life {
 /// The crate in whose functions the stack of a modelled thread begins.
 const COROUTINE: &str = "generator";
 
+/// Whether a frame is this crate's or the standard library's. Where there are only line tables functions have no paths,
+/// and files tell.
+fn is_ours(function: &str, at: &str) -> bool {
+    let crates = ["dpor::", "std::", "core::", "alloc::", "__r"];
+    let library = at.starts_with("/rustc/") || at.contains("/rustlib/src/rust/library/");
+    library || crates.iter().any(|it| function.starts_with(it)) || is_in(at, file!())
+}
+
+/// Whether a file, as it is seen from the directory of the package that runs, is in the crate in which this one was
+/// `compiled`.
+fn is_in(at: &str, compiled: &str) -> bool {
+    let Some(root) = compiled.strip_suffix("rt/report/places.rs") else {
+        return false;
+    };
+    let at = at.strip_prefix("./").unwrap_or(at);
+    // As a member of a workspace it was compiled in the workspace's directory.
+    let member = !root.starts_with('/') && root != "src/" && at.contains(&format!("/{root}"));
+    at.starts_with(root) || member
+}
+
 /// The file and line of the innermost frame of the user's.
 pub(crate) fn of(trace: &Backtrace) -> Option<String> {
     innermost(&trace.to_string())
@@ -34,13 +54,13 @@ fn innermost(text: &str) -> Option<String> {
         let Some(at) = lines.peek().and_then(|next| next.strip_prefix("at ")) else {
             continue;
         };
-        let own = ["dpor::", "std::", "core::", "alloc::", "__r"];
         let function = function.trim_start_matches('<');
         // What is further out belongs to no modelled thread.
-        if function.split("::").next() == Some(COROUTINE) {
+        if function.split("::").next() == Some(COROUTINE) || at.contains(&format!("/{COROUTINE}-"))
+        {
             return None;
         }
-        if own.iter().any(|prefix| function.starts_with(prefix)) || at.starts_with("/rustc/") {
+        if is_ours(function, at) {
             continue;
         }
         let place = at.strip_prefix("./").unwrap_or(at);
@@ -78,16 +98,43 @@ mod tests {
     }
 
     #[test]
+    fn files_of_this_crate_are_known_wherever_it_is_compiled() {
+        let registry = "/home/me/.cargo/registry/src/index/dpor-0.1.0/src/";
+        for (root, ours, other) in [
+            ("src/", "./src/alloc/tracking.rs:70", "./tests/stack.rs:41"),
+            (
+                "dpor/src/",
+                "/w/dpor/src/alloc/tracking.rs:70",
+                "./src/stack.rs:41",
+            ),
+            (
+                registry,
+                &format!("{registry}cell/mod.rs:3"),
+                "./src/stack.rs:41",
+            ),
+        ] {
+            let compiled = format!("{root}rt/report/places.rs");
+            assert!(is_in(ours, &compiled), "{root}");
+            assert!(!is_in(other, &compiled), "{root}");
+        }
+        let text = "   0: look\n             at /rustc/abc/library/alloc/src/alloc.rs:95:9\n   \
+                    1: push\n             at ./tests/stack.rs:41:20\n";
+        assert_eq!(innermost(text), Some("tests/stack.rs:41".to_owned()));
+    }
+
+    #[test]
     fn the_text_of_std_is_understood() {
-        // What runs this test is neither of the standard library nor called `dpor::`, as soon as it is
-        // built as a test; so a frame is found if the text has the form that is expected.
+        // With another name and another folder this test is a user's; so its frame is found if the text has the form
+        // that is expected.
         let text = Backtrace::force_capture().to_string();
-        let text = text.replace("dpor::", "user::");
+        let text = text
+            .replace("dpor::", "user::")
+            .replace("./src/", "./theirs/");
         // A release build has no debug information, and so no places.
         if !cfg!(debug_assertions) && !text.contains("places.rs:") {
             return;
         }
         let place = innermost(&text).expect("a frame");
-        assert!(place.starts_with("src/rt/report/places.rs:"), "{place}");
+        assert!(place.starts_with("theirs/rt/report/places.rs:"), "{place}");
     }
 }
