@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::AtomicUsize as StdUsize;
@@ -9,7 +10,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Weak};
-use dpor::{Builder, thread};
+use dpor::{Builder, FailureKind, thread};
 use pretty_assertions::assert_eq;
 
 /// Explores `f` completely; gives the number of executions and the set of its results.
@@ -346,6 +347,28 @@ fn a_failed_execution_drops_the_value_once() {
     });
     assert!(failed.is_err());
     assert_eq!(DROPPED.load(SeqCst), 1);
+}
+
+#[test]
+fn a_destructor_that_clones_what_is_gone_does_not_hide_the_failure() {
+    struct Last(*const i32);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            // SAFETY: none is needed: the model finds out that the last reference has gone before.
+            let mine = ManuallyDrop::new(unsafe { Arc::from_raw(self.0) });
+            drop(Arc::clone(&mine));
+        }
+    }
+    let failure = Builder::new().explore(|| {
+        let pointer = Arc::into_raw(Arc::new(7));
+        let _last = Last(pointer);
+        for _ in 0..2 {
+            // SAFETY: as above.
+            drop(unsafe { Arc::from_raw(pointer) });
+        }
+    });
+    let failure = failure.expect_err("it is dropped twice");
+    assert_eq!(failure.kind(), FailureKind::UseAfterFree, "{failure}");
 }
 
 #[test]
