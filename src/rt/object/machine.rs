@@ -407,15 +407,13 @@ impl Machine {
         site: Site,
     ) -> Option<Operation> {
         match operation.kind {
-            ref kind if looks(kind) => self.reread(thread, operation.object, site),
-            OpKind::TryLock
-            | OpKind::TryRead
-            | OpKind::TryWrite
-            | OpKind::ReadCount { .. }
-            | OpKind::IsFinished
-            | OpKind::CheckOnce
-            | OpKind::TrySend
-            | OpKind::TryRecv => self.reread(thread, operation.object, site),
+            ref kind if looks(kind) || asks(kind) => {
+                let bound = self.limits.unhinted_spin_bound;
+                let entry = &mut self.threads[thread.index()];
+                let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
+                entry.unhinted = true;
+                Some(wait(&mut self.sets, &mut self.seen, seen))
+            }
             ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
             _ => None,
         }
@@ -436,15 +434,6 @@ impl Machine {
         entry.unhinted = false;
         let seen = [(object, self.state(object).polled())];
         Some(wait(&mut self.sets, &mut self.seen, &seen))
-    }
-
-    fn reread(&mut self, thread: ThreadId, object: ObjectId, site: Site) -> Option<Operation> {
-        let value = self.state(object).polled();
-        let bound = self.limits.unhinted_spin_bound;
-        let entry = &mut self.threads[thread.index()];
-        let seen = entry.spin.reread(site, object, value, bound)?;
-        entry.unhinted = true;
-        Some(wait(&mut self.sets, &mut self.seen, seen))
     }
 
     /// Whether `thread` can make the step it has announced.
@@ -568,6 +557,21 @@ fn looks(kind: &OpKind) -> bool {
     matches!(
         kind,
         OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
+    )
+}
+
+/// Whether a loop without a hint may do this to anything but an atomic to find out whether something has changed.
+fn asks(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::TryLock
+            | OpKind::TryRead
+            | OpKind::TryWrite
+            | OpKind::ReadCount { .. }
+            | OpKind::IsFinished
+            | OpKind::CheckOnce
+            | OpKind::TrySend
+            | OpKind::TryRecv
     )
 }
 

@@ -188,7 +188,7 @@ impl SpinLog {
         (self.idle > spin_bound).then_some(seen)
     }
 
-    /// Whether the next [`SpinLog::reread`] with this bound may give something to wait for.
+    /// Whether [`SpinLog::repeats_itself`] with this bound may give something to wait for.
     #[inline]
     pub(crate) fn may_wait(&self, bound: u32) -> bool {
         self.repeats >= bound
@@ -206,20 +206,20 @@ impl SpinLog {
         !self.follows || self.round.has_room()
     }
 
-    /// The thread is about to read `object`, which shows `value`, at `site`, without any hint
-    /// before. Gives what to wait for, if it has done the same often enough.
+    /// The thread is about to read `object` at `site`, without any hint before. Gives what to wait for, if it has
+    /// done so often enough and found the same each time.
     ///
-    /// A loop may read several locations, and may have been preceded by other reads; it is
-    /// recognised by any one read that comes back before [`ENOUGH`] others.
-    pub(crate) fn reread(
+    /// What the object shows now does not count: who runs before the thread does may change it, and whether
+    /// the thread waits must not hang on what no event of its own has seen.
+    pub(crate) fn repeats_itself(
         &mut self,
         site: Site,
         object: ObjectId,
-        value: u64,
         bound: u32,
     ) -> Option<&[(ObjectId, u64)]> {
-        let again = self.come_back(site, object, value, bound);
-        if !again || self.repeats <= bound || self.reads.is_empty() {
+        let (known, before, _) = self.unhinted?;
+        let again = ptr::eq(known, site) && before == object;
+        if !again || !self.may_wait(bound) || self.reads.is_empty() {
             return None;
         }
         self.repeats = 0;
@@ -227,16 +227,12 @@ impl SpinLog {
         Some(&self.before)
     }
 
-    /// [`SpinLog::reread`] without asking whether to wait, where that cannot be ([`SpinLog::may_wait`]). Says
-    /// whether it is the read that is looked out for.
+    /// The thread reads `object` at `site`, and finds `value`.
+    ///
+    /// A loop may read several locations, and may have been preceded by other reads; it is
+    /// recognised by any one read that comes back before [`ENOUGH`] others.
     #[inline(always)]
-    pub(crate) fn come_back(
-        &mut self,
-        site: Site,
-        object: ObjectId,
-        value: u64,
-        bound: u32,
-    ) -> bool {
+    pub(crate) fn come_back(&mut self, site: Site, object: ObjectId, value: u64, bound: u32) {
         if let Some((known, before, seen)) = self.unhinted {
             // One place in the program has one address; comparing names would take longer than the read.
             if ptr::eq(known, site) && (before, seen) == (object, value) {
@@ -246,17 +242,16 @@ impl SpinLog {
                     // From here on the log has the reads of one iteration only.
                     self.reads.clear();
                 }
-                return true;
+                return;
             }
             self.others += 1;
             if self.others <= ENOUGH as u32 {
-                return false;
+                return;
             }
         }
         self.unhinted = Some((site, object, value));
         self.others = 0;
         self.repeats = 0;
-        false
     }
 
     fn turn(&mut self, site: Site) {

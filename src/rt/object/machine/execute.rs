@@ -10,7 +10,7 @@ use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, NOWHERE, Site};
 
-use super::{Machine, Object, Pending, Thread, is_timed, looks, unannounced, unmet};
+use super::{Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
 
 /// What came of a step.
 #[derive(Clone, Copy, Debug)]
@@ -316,6 +316,10 @@ impl Machine {
         let before = *value;
         let (after, executed) = on_atomic(*ty, before, step, (object, kind));
         *value = after;
+        if looks(kind) {
+            let bound = self.limits.unhinted_spin_bound;
+            entry.spin.come_back(site, object, before, bound);
+        }
         entry.saw(object, before, after, executed.outcome);
         executed
     }
@@ -324,6 +328,12 @@ impl Machine {
     fn execute(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
         let thread = step.thread;
         let label = |class| Label::of(operation.object, class);
+        if asks(&operation.kind) {
+            let shown = self.state(operation.object).polled();
+            let bound = self.limits.unhinted_spin_bound;
+            let log = &mut self.threads[thread.index()].spin;
+            log.come_back(site, operation.object, shown, bound);
+        }
         match operation.kind {
             OpKind::Park | OpKind::Unpark => {
                 let kind = &operation.kind;
