@@ -191,6 +191,20 @@ fn wakes_itself(flag: &AtomicBool) {
     }));
 }
 
+/// The same for a task that registers before it looks.
+fn wakes_itself_registered(flag: &AtomicBool) {
+    let waker = AtomicWaker::new();
+    block_on(poll_fn(|context| {
+        waker.register_by_ref(context.waker());
+        if flag.load(SeqCst) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        hint::spin_loop();
+        Poll::Pending
+    }));
+}
+
 /// The same by hand.
 fn unparks_itself(flag: &AtomicBool) {
     while !flag.load(SeqCst) {
@@ -202,10 +216,17 @@ fn unparks_itself(flag: &AtomicBool) {
 
 #[test]
 fn who_wakes_itself_to_look_again_waits_for_a_change() {
-    for wait in [wakes_itself, unparks_itself] {
+    type Waits = fn(&AtomicBool);
+    let waits: [(Waits, u64); 3] = [
         // As a thread that spins: the flag is set before the first, second, third look, or while it waits.
+        (wakes_itself, 4),
+        (unparks_itself, 4),
+        // The first round has changed something.
+        (wakes_itself_registered, 5),
+    ];
+    for (wait, executions) in waits {
         let report = Builder::new().check(ask_again(true, wait));
-        assert_eq!(report.executions, 4);
+        assert_eq!(report.executions, executions);
         let failure = Builder::new().explore(ask_again(false, wait));
         let failure = failure.expect_err("nobody sets the flag");
         assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::task::Waker;
 
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Keeps the waker of the task that was registered last. Each method is one critical section, so that a
 /// wake-up comes before or after a registration and never in the middle.
@@ -16,11 +16,17 @@ impl AtomicWaker {
         AtomicWaker(Mutex::new(None))
     }
 
-    /// Keeps `waker` instead of the one before.
+    /// Keeps `waker` instead of the one before. If that wakes the same task it stays, so that who registers anew each
+    /// time that it is asked, and finds nothing, has changed nothing.
     #[track_caller]
     pub fn register(&self, waker: Waker) {
-        let before = self.replace(Some(waker));
-        drop(before);
+        let mut slot = self.lock();
+        let known = slot.as_ref();
+        if known.is_none_or(|known| !known.will_wake(&waker)) {
+            let before = slot.replace(waker);
+            drop(slot);
+            drop(before);
+        }
     }
 
     /// Keeps a copy of `waker` instead of the one before.
@@ -40,12 +46,15 @@ impl AtomicWaker {
     /// Takes the waker without waking its task.
     #[track_caller]
     pub fn take_waker(&self) -> Option<Waker> {
-        self.replace(None)
+        let mut slot = self.lock();
+        match *slot {
+            Some(_) => slot.take(),
+            None => None,
+        }
     }
 
     #[track_caller]
-    fn replace(&self, waker: Option<Waker>) -> Option<Waker> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *slot, waker)
+    fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
