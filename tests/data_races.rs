@@ -1029,3 +1029,34 @@ fn a_reference_that_comes_too_late_is_not_called_publication() {
         assert!(!text.contains("published before"), "{leave}: {text}");
     }
 }
+
+#[test]
+fn the_ordering_that_is_named_is_the_one_that_was_forgotten() {
+    // A count by hand whose last owner does not acquire. That the others' additions are relaxed is right.
+    let text = race(|| {
+        let count = Arc::new((AtomicUsize::new(1), Plain::default()));
+        let leave = |count: &(AtomicUsize, Plain)| {
+            if count.0.fetch_sub(1, Release) == 1 {
+                count.1.set(7);
+            }
+        };
+        let theirs = count.clone();
+        count.0.fetch_add(1, Relaxed);
+        let other = thread::spawn(move || {
+            theirs.0.fetch_add(1, Relaxed);
+            leave(&theirs);
+            leave(&theirs);
+        });
+        count.1.get();
+        leave(&count);
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let link = text.lines().find(|line| line.contains("with at least"));
+    let link = link.expect("a link");
+    assert!(
+        link.contains("'s sub on count.0 at ") && !link.contains("'s add"),
+        "{text}"
+    );
+    assert!(link.contains("is Release, and main"), "{text}");
+}

@@ -20,6 +20,7 @@ mod clock;
 mod sync;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
@@ -344,29 +345,48 @@ impl Cell {
 }
 
 /// The atomic accesses through which the first thread's progress has come to the second, if one of
-/// them would have ordered the two accesses with a stronger ordering.
+/// them would have ordered the two accesses with a stronger ordering. Of several pairs the last one of which only one is too weak,
+/// which is mostly the one where something was forgotten, or else the last.
 pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
+    let mut both = None;
     for (at, reader) in events.iter().enumerate().rev() {
         // Who uses what is in a block has to have learnt of it before, and not by that.
         let is_the_use = race.first.effect == Effect::Make && reader.index >= race.second.after;
         if reader.thread != race.second.thread || is_the_use {
             continue;
         }
-        let writers = events[..at].iter().rev();
-        let mut same = writers.filter(|e| e.operation.object == reader.operation.object);
-        let Some((writer, orders)) =
-            same.find_map(|writer| Some((writer, sync::carries(writer, reader)?)))
-        else {
+        let Some((writer, (write, read))) = carried(race, &events[..at], reader) else {
             continue;
         };
-        // The writer comes after the first access, or is that access itself.
-        let after = writer.thread == race.first.thread && writer.index >= race.first.after;
-        let (write, read) = orders;
-        if after && !(sync::releases(write) && sync::acquires(read)) {
-            return Some(Weak {
-                writer: *writer,
-                reader: *reader,
-            });
+        let weak = Weak {
+            writer: *writer,
+            reader: *reader,
+        };
+        match (sync::releases(write), sync::acquires(read)) {
+            (true, true) => {}
+            (false, false) => both = both.or(Some(weak)),
+            _ => return Some(weak),
+        }
+    }
+    both
+}
+
+/// The last write of the first thread behind its access, or that access itself, that the reader has to do with: it has seen
+/// it, or what only modifications have made of it, which hand on what it tells.
+fn carried<'a>(
+    race: &DataRace,
+    before: &'a [Event],
+    reader: &Event,
+) -> Option<(&'a Event, (Ordering, Ordering))> {
+    for writer in before.iter().rev() {
+        let Some(orders) = sync::carries(writer, reader) else {
+            continue;
+        };
+        if writer.thread == race.first.thread && writer.index >= race.first.after {
+            return Some((writer, orders));
+        }
+        if matches!(writer.operation.kind, OpKind::Store { .. }) {
+            return None;
         }
     }
     None
