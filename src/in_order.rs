@@ -8,7 +8,7 @@ use crate::rt::exec::unseen::Unseen;
 use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::replay::Replay;
 use crate::rt::trace::verdict::{DataRace, End};
-use crate::shown::{Body, schedule};
+use crate::shown::{Body, begin_with_spawns, schedule};
 
 impl Body<'_> {
     /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
@@ -28,22 +28,29 @@ impl Body<'_> {
         let driver = &mut found.driver;
         driver.measure();
         let (trace, clocks) = (&driver.trace, &driver.clocks);
-        let counts = past(trace, clocks, &[(race.second.thread, race.second.after)]);
+        let mut freed = [(race.second.thread, race.second.after)];
+        let began = begin_with_spawns(trace, &mut freed);
+        let counts = past(trace, clocks, &freed);
         let used = race.first.through();
         if counts.get(race.first.thread.index()) >= Some(&used) {
             return false;
         }
-        let Some(mut order) = fewest_switches(trace, clocks, &counts) else {
+        let Some(order) = fewest_switches(trace, clocks, &counts) else {
             return false;
         };
+        let names = &driver.machine.names;
+        let mut schedule = schedule(&order, driver);
+        for thread in began {
+            schedule.begin(names.path(thread));
+        }
         // Behind the free comes the use, before anything else could keep its thread from it.
         let used = past(trace, clocks, &[(race.first.thread, used)]);
-        order.extend((0..trace.len() as u32).filter(|&at| {
-            let event = trace.at(at);
+        for event in trace.events() {
             let thread = event.thread.index();
-            (counts[thread]..used[thread]).contains(&event.index)
-        }));
-        let schedule = schedule(&order, driver);
+            if (counts[thread]..used[thread]).contains(&event.index) {
+                schedule.step_of(names.path(event.thread), event.alternative);
+            }
+        }
         let again = self.fails(Box::new(Replay::new(schedule)), 1, None);
         !again.is_some_and(|again| matches!(again.end, End::BadMemory(_)))
     }

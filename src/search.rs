@@ -23,7 +23,6 @@ use crate::rt::report::passing;
 use crate::rt::report::places::Life;
 use crate::rt::report::text::View;
 use crate::rt::trace::Site;
-use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Again, End, Pruned};
 use crate::summary::{Bound, Limit};
 
@@ -191,7 +190,7 @@ impl<'a> Watch<'a> {
         self.progress.tick(driver);
         let begun = driver.stats.begun();
         if self.settings.log && begun > self.before {
-            let schedule = Schedule::of(driver.trace.events(), &driver.machine.names);
+            let schedule = driver.schedule();
             above(|| eprintln!("dpor: execution {begun}: {schedule}"));
         }
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
@@ -216,8 +215,8 @@ impl<'a> Watch<'a> {
                 "dpor: no execution of the model at {site} came to its end: all were given up by `assume(false)`"
             ));
         }
-        // Start and end of the main thread are no visible operations of the test.
-        let nothing = stats.begun() > 0 && stats.longest <= 2;
+        // The end of the main thread is no visible operation of the test.
+        let nothing = stats.begun() > 0 && stats.longest <= 1;
         (nothing && !self.uses_cells).then(|| {
             format!(
                 "dpor: the model at {site} did nothing that can be seen: is the crate built \
@@ -252,7 +251,7 @@ impl<'a> Watch<'a> {
             simplified: false,
             log: &self.log.lines(),
             executions: number,
-            schedule: &Schedule::of(driver.trace.events(), &driver.machine.names).to_string(),
+            schedule: &driver.schedule().to_string(),
             test: test.name().map(str::to_owned),
             command: "",
         };

@@ -34,7 +34,7 @@ use crate::rt::trace::operation::Outcome;
 use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Again, Block, End, Pair};
-use crate::rt::trace::{Event, Site};
+use crate::rt::trace::{Event, Site, Trace};
 
 /// The most preemptions of the executions that are searched for a simpler one.
 const PREEMPTIONS_MAX: usize = 2;
@@ -124,7 +124,7 @@ impl Body<'_> {
             return;
         }
         let (trace, names) = (&found.driver.trace, &found.driver.machine.names);
-        let schedule = Schedule::of(trace.events(), names);
+        let schedule = leads_to(found);
         let (again, log) = self.explored(Box::new(Replay::new(schedule)), 1, None);
         let again = match again {
             Explored::Failed(found) => Box::new(found.driver),
@@ -202,11 +202,8 @@ impl Body<'_> {
         if trace.events().iter().any(|e| e.outcome == Outcome::LetGo) {
             return None;
         }
-        let all = |thread: ThreadId| {
-            let mine = trace.events().iter().filter(|e| e.thread == thread);
-            (thread, mine.count() as u32)
-        };
-        let depends_on: Vec<(ThreadId, u32)> = match &found.end {
+        let all = |thread: ThreadId| (thread, trace.positions_of(thread).len() as u32);
+        let mut depends_on: Vec<(ThreadId, u32)> = match &found.end {
             End::Panicked { thread } => vec![all(*thread)],
             End::DataRace(race) => [race.first, race.second]
                 .map(|access| (access.thread, access.through()))
@@ -215,9 +212,13 @@ impl Body<'_> {
                 .map(|t| all(ThreadId(t)))
                 .collect(),
         };
+        let began = begin_with_spawns(trace, &mut depends_on);
         let counts = past(trace, clocks, &depends_on);
         let order = fewest_switches(trace, clocks, &counts)?;
-        let schedule = schedule(&order, driver);
+        let mut schedule = schedule(&order, driver);
+        for thread in began {
+            schedule.begin(driver.machine.names.path(thread));
+        }
         let again = self.fails(Box::new(Replay::new(schedule)), 1, None)?;
         (same(found, &again) && simpler(&again, found)).then_some(again)
     }
@@ -288,7 +289,7 @@ impl Body<'_> {
     /// execution: to note that of every block all the time would cost more than the exploration.
     pub(crate) fn watched(&mut self, found: &Found) -> Option<Watched> {
         let block = found.end.block()?;
-        let schedule = Schedule::of(found.driver.trace.events(), &found.driver.machine.names);
+        let schedule = leads_to(found);
         let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block))?;
         Some(again.watched)
     }
@@ -313,6 +314,24 @@ impl Body<'_> {
     }
 }
 
+/// Of a thread that has made none of its steps there is its spawn, which takes its place. Gives those of them whose code
+/// has begun.
+pub(crate) fn begin_with_spawns(trace: &Trace, of: &mut [(ThreadId, u32)]) -> Vec<ThreadId> {
+    let mut began = Vec::new();
+    for it in of {
+        if let (thread, 0) = *it
+            && let Some(spawn) = trace.spawn_of(thread)
+        {
+            if trace.has_begun(thread) {
+                began.push(thread);
+            }
+            let spawn = trace.at(spawn);
+            *it = (spawn.thread, spawn.index + 1);
+        }
+    }
+    began
+}
+
 /// The schedule of these events in this order.
 pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
     let step = |&at: &u32| {
@@ -324,14 +343,24 @@ pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
 
 /// The schedule that leads to a failure.
 pub(crate) fn leads_to(found: &Found) -> Schedule {
-    let mut events = found.driver.trace.events();
+    let trace = &found.driver.trace;
+    let mut length = trace.len();
     if let End::Livelock { .. } = found.end {
         // Once nothing but spinning is left, it goes on by itself.
         let let_go = |event: &Event| event.outcome == Outcome::LetGo;
-        let spins = events.iter().position(let_go);
-        events = &events[..spins.unwrap_or(events.len())];
+        length = trace.events().iter().position(let_go).unwrap_or(length);
     }
-    Schedule::of(events, &found.driver.machine.names)
+    let names = &found.driver.machine.names;
+    let mut schedule = Schedule::of(trace, length, names);
+    // What was wrong may have come before the first step of its thread.
+    let begun: Vec<ThreadId> = trace.begun_last().collect();
+    let failed = begun.iter().position(|&it| found.end.thread() == Some(it));
+    for &thread in &begun[..failed.map_or(0, |at| at + 1)] {
+        if thread != ThreadId::MAIN {
+            schedule.begin(names.path(thread));
+        }
+    }
+    schedule
 }
 
 /// Whether two executions failed in the same way.
@@ -357,7 +386,8 @@ fn simpler(one: &Found, other: &Found) -> bool {
     let cost = |found: &Found| {
         let events = found.driver.trace.events();
         let switches = events.windows(2).filter(|e| e[0].thread != e[1].thread);
-        (switches.count(), events.len())
+        let early = found.driver.trace.begun_early().count();
+        (switches.count(), events.len(), early)
     };
     cost(one) < cost(other)
 }

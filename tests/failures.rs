@@ -66,7 +66,10 @@ fn a_panic_is_told_with_its_text_first_and_its_schedule_replays_to_it() {
 #[test]
 fn one_event_is_said_in_the_singular() {
     let failure = Builder::new()
-        .explore(|| panic!("at once"))
+        .explore(|| {
+            AtomicUsize::new(0).load(SeqCst);
+            panic!("soon");
+        })
         .expect_err("panics");
     let text = failure.to_string();
     assert!(text.contains("(execution 1, after 1 event)\n"), "{text}");
@@ -676,7 +679,7 @@ fn a_value_that_differs_although_the_schedule_is_the_same_is_told_unless_it_is_a
         assert!(run < 1, "not the first time");
     });
     let expected =
-        "the test fails too, but main's \"theirs := 1 (was 1)\" (event 10) comes out otherwise";
+        "the test fails too, but main's \"theirs := 1 (was 1)\" (event 8) comes out otherwise";
     assert!(lines.contains(expected), "{lines}");
     assert_eq!(
         (&json["again"], &json["pair"]),

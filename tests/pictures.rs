@@ -286,13 +286,20 @@ fn an_event_names_the_one_that_let_it_happen() {
         panic!("seen");
     }));
     let link = |of: &str, to: &str| linked(&execution, of, to);
-    link("start", "spawn");
     link("recv", "send");
     link("lock", "unlock");
     link("awake", "notify_one");
     link("join", "end");
     let receive = event(&execution, "receive message 0");
     assert_eq!(receive["reads_from"], receive["enabled_by"]);
+    // Nothing but its spawn lets the first event of a thread happen.
+    let stores = parsed(&failure(lost_update));
+    let events = list(&stores, "events");
+    let first = events.iter().find(|e| e["thread"] == 1 && e["nth"] == 1);
+    let spawn = first.expect("one")["enabled_by"]
+        .as_u64()
+        .expect("an event");
+    assert_eq!(events[spawn as usize - 1]["operation"], "spawn");
     let notify = event(&execution, "notify_one");
     assert_eq!(notify["holds"], "notified: main");
 }

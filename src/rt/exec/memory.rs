@@ -364,12 +364,11 @@ impl Inner {
             return None;
         }
         self.watch_races();
-        let mut latest = self.driver.executed().iter().rev();
-        let last = latest.find(|event| event.thread == thread)?;
+        let last = self.driver.last_of(thread)?;
         let access = Access {
             thread,
             effect,
-            site: last.site,
+            site: self.driver.trace.at(last).site,
             after: self.driver.machine.events_of(thread),
         };
         let free = self.races.free((start, length), objects, access, block());

@@ -122,12 +122,10 @@ impl Runtime {
             if let Some(end) = inner.end.as_ref().and_then(End::in_a_word) {
                 text += &format!("  the execution had ended with a {end}\n");
             }
-            let events = inner.driver.executed();
-            let events = match self.failing.get() {
-                Some((_, at)) => &events[..at.min(events.len())],
-                None => events,
-            };
-            let schedule = Schedule::of(events, &inner.driver.machine.names);
+            let driver = &inner.driver;
+            let executed = driver.executed().len();
+            let events = (self.failing.get()).map_or(executed, |(_, at)| at.min(executed));
+            let schedule = Schedule::of(&driver.trace, events, &driver.machine.names);
             text += &format!("  replay: DPOR_REPLAY=\"{schedule}\"\n");
         }
         // Not `eprint`: what a test prints like that is kept until the test has ended.

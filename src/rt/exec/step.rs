@@ -191,9 +191,13 @@ impl Runtime {
     /// Notes what is to be done next, for the loop that resumes coroutines.
     #[inline(always)]
     pub(crate) fn take(&self, inner: &mut Inner, next: Next) {
-        if let Next::Ran(thread, outcome) = next {
-            self.outcome.set(Some(outcome));
-            inner.next = Some(thread);
+        match next {
+            Next::Ran(thread, outcome) => {
+                self.outcome.set(Some(outcome));
+                inner.next = Some(thread);
+            }
+            Next::Begins(thread) => inner.next = Some(thread),
+            Next::Ended => {}
         }
     }
 
@@ -223,6 +227,7 @@ impl Inner {
         match self.driver.next() {
             Next::Ran(thread, outcome) if self.watched() => Next::Ran(thread, outcome),
             Next::Ran(..) => Next::Ended,
+            Next::Begins(thread) => Next::Begins(thread),
             Next::Ended => {
                 self.end = Some(self.driver.take_end());
                 Next::Ended

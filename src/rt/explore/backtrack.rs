@@ -165,6 +165,10 @@ impl Explorer for Backtrack {
         Choice::Run(step)
     }
 
+    fn has_all_begin(&self) -> bool {
+        true
+    }
+
     fn finish(&mut self, run: &Finished<'_>) {
         for (depth, event) in run.trace.events().iter().enumerate() {
             self.levels[depth].taken = Some((event.step(), Some(event.label)));

@@ -32,12 +32,10 @@
 //!
 //! Some definitions:
 //!
-//! 1. The first step of a thread is no visible operation. It commutes with everything, is executed as
-//!    soon as it can be, and switching to it costs nothing.
-//! 2. Where the test has switched exploration off, the cheapest thread runs, and costs nothing. What one
+//! 1. Where the test has switched exploration off, the cheapest thread runs, and costs nothing. What one
 //!    operation does and what is explored behind it are not the same wherever it comes then, so every preemption
 //!    is tried.
-//! 3. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
+//! 2. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
 //!    that two of a million traces collide has a chance below 10^-26.
 
 mod ahead;
@@ -53,11 +51,11 @@ use crate::rt::trace::Trace;
 use crate::rt::trace::dependency::commutes;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::key::TraceKey;
-use crate::rt::trace::operation::{OpKind, Step};
+use crate::rt::trace::operation::Step;
 use crate::rt::trace::verdict::Pruned;
 
 use super::driver::Plan;
-use super::price::{Price, is_over, pending, waits};
+use super::price::{Price, is_over, waits};
 use super::{Choice, Coverage, Explorer, Finished, Point};
 use ahead::{Ahead, Tried};
 use parked::Parked;
@@ -184,10 +182,7 @@ impl Bounded {
         for depth in self.levels.len()..=trace.len() {
             let last = match depth.checked_sub(1) {
                 None => ThreadId::MAIN,
-                Some(above) => match trace.at(above as u32) {
-                    event if event.operation.kind == OpKind::Start => self.levels[above].last,
-                    event => event.thread,
-                },
+                Some(above) => trace.at(above as u32).thread,
             };
             self.levels.push(Level {
                 last,
@@ -500,10 +495,6 @@ impl Explorer for Bounded {
         }
         self.able.clear();
         self.able.extend(at.enabled());
-        let starts = |&thread: &ThreadId| pending(at, thread) == Some(OpKind::Start);
-        if let Some(thread) = self.able.iter().copied().find(starts) {
-            return Choice::Run(Step::of(thread));
-        }
         let depth = at.trace.len();
         let last = self.levels[depth].last;
         let Some(way) = self.visit(at, last) else {
@@ -514,6 +505,10 @@ impl Explorer for Bounded {
         let choice = self.choose_among(at, last, way, &costs);
         self.costs = costs;
         choice
+    }
+
+    fn has_all_begin(&self) -> bool {
+        true
     }
 
     fn asks_for_clocks(&self) -> bool {

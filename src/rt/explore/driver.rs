@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! while driver.begin() {
-//!     main thread: run nothing yet; its first step is `Start`
 //!     loop { match driver.next() {
+//!         Begins(thread)       => run that thread's code up to its first announcement,
 //!         Ran(thread, outcome) => run that thread's code up to its next announcement,
 //!         Ended(end)           => break,
 //!     } }
@@ -17,6 +17,10 @@
 //! [`Driver::next`] may be called from anywhere, in particular from the stack of the coroutine that
 //! has just announced: when the same thread goes on, nothing is switched.
 //!
+//! That a thread begins is no event. Mostly its code does so when it is picked for the first time, and it makes its
+//! first step at once; explorers that have to know what everybody is about to do have all begin as soon as
+//! they are spawned.
+//!
 //! The prefix that an execution shares with the one before it is replayed from the trace itself:
 //! one array read, one comparison and the operation per step.
 
@@ -25,6 +29,7 @@ use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{Outcome, Step};
+use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Access, Blocked, End, Pruned};
 use crate::rt::trace::{Event, Site, Trace};
 
@@ -55,6 +60,8 @@ pub(crate) struct Plan {
 /// What [`Driver::next`] did.
 #[derive(Debug)]
 pub(crate) enum Next {
+    /// The thread's code is to run up to its first announcement.
+    Begins(ThreadId),
     /// The thread made its announced step; its code is to run up to its next announcement.
     Ran(ThreadId, Outcome),
     /// The execution is over; [`Driver::take_end`] says how. Without that, this is small enough for registers.
@@ -109,6 +116,7 @@ pub(crate) struct Left {
     explorer: Box<dyn Explorer>,
     bounds: Bounds,
     length: usize,
+    begun: usize,
 }
 
 /// The loop that explores one program.
@@ -121,14 +129,19 @@ pub(crate) struct Driver {
     pub(crate) hotspots: Hotspots,
     estimator: Estimator,
     explorer: Box<dyn Explorer>,
-    /// What [`Explorer::lets_the_last_go_on`] and [`Explorer::asks_for_clocks`] say.
+    /// What [`Explorer::lets_the_last_go_on`], [`Explorer::asks_for_clocks`] and [`Explorer::has_all_begin`] say.
     last_goes_on: bool,
     asks_for_clocks: bool,
+    has_all_begin: bool,
     bounds: Bounds,
     plan: Plan,
     /// How many events are those of the execution before: what the plan keeps, or all of an execution that is made
     /// again.
     replayed: usize,
+    /// How many threads have begun in this execution.
+    begun: usize,
+    /// Up to which of the events that are repeated no other thread begins.
+    unbroken: usize,
     /// The next execution is the last one again, and further.
     again: bool,
     /// A position, and how many of the steps from there on are made by the thread that made the last one if it can:
@@ -156,10 +169,13 @@ impl Driver {
             estimator: Estimator::default(),
             last_goes_on: explorer.lets_the_last_go_on(),
             asks_for_clocks: explorer.asks_for_clocks(),
+            has_all_begin: explorer.has_all_begin(),
             explorer,
             bounds,
             plan: Plan::default(),
             replayed: 0,
+            begun: 0,
+            unbroken: 0,
             again: false,
             free_from: 0,
             free_for: 0,
@@ -238,7 +254,10 @@ impl Driver {
         self.clocks.truncate(self.replayed);
         self.machine.reset(site);
         self.regions.begin();
-        self.free_from = self.plan.kept + self.plan.steps.len();
+        self.begun = 0;
+        self.find_break();
+        // What is made again may be longer.
+        self.free_from = self.replayed.max(self.plan.kept + self.plan.steps.len());
         self.free_for = match self.last_goes_on {
             true => self.bounds.events_max.saturating_sub(self.free_from),
             false => 0,
@@ -286,6 +305,11 @@ impl Driver {
         self.ask_again();
     }
 
+    /// What leads to the end of the last execution.
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule::of(&self.trace, self.trace.len(), &self.machine.names)
+    }
+
     /// The events of this execution so far.
     pub(crate) fn executed(&self) -> &[Event] {
         let events = self.trace.events();
@@ -295,12 +319,12 @@ impl Driver {
     /// Drops the events of the execution before that this one has not come to, and hides what came after its first
     /// `most` events. Who explores on has to look at all of them.
     pub(crate) fn cut(&mut self, most: usize) {
-        self.trace.truncate(self.position);
+        self.trace.cut(self.position, self.begun);
         self.clocks.truncate(self.position);
         if most < self.position {
             let (trace, clocks) = (self.trace.clone(), self.clocks.clone());
             self.whole = Some(Box::new((trace, clocks, self.machine.clone())));
-            self.trace.truncate(most);
+            self.trace.cut(most, self.begun);
             self.clocks.truncate(most);
             self.machine.rewind(self.trace.events());
         }
@@ -356,8 +380,9 @@ impl Driver {
             explorer: std::mem::replace(&mut self.explorer, explorer),
             bounds: self.bounds,
             length: self.position,
+            begun: self.begun,
         };
-        self.last_goes_on = false;
+        (self.last_goes_on, self.has_all_begin) = (false, false);
         self.ask_again();
         self.bounds.events_max = self.position + further;
         left
@@ -369,11 +394,13 @@ impl Driver {
             explorer,
             bounds,
             length,
+            begun,
         } = left;
         self.last_goes_on = explorer.lets_the_last_go_on();
+        self.has_all_begin = explorer.has_all_begin();
         (self.explorer, self.bounds) = (explorer, bounds);
-        self.trace.truncate(length);
-        self.position = length;
+        self.trace.cut(length, begun);
+        (self.position, self.begun) = (length, begun);
     }
 
     /// How an execution has ended, in all: if it did not fail but the schedule that was followed goes on, the
@@ -388,13 +415,20 @@ impl Driver {
         }
     }
 
+    /// The position of the last event of `thread` in this execution so far; of its spawn if it has none.
+    pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
+        let mine = |event: &Event| event.thread == thread;
+        let last = self.executed().iter().rposition(mine);
+        let last = last.map(|position| position as u32);
+        last.or_else(|| self.trace.spawn_of(thread))
+    }
+
     /// Whether this access of another thread was made before the last event of `thread`, in whatever order the events of
     /// this trace come.
     pub(crate) fn comes_before(&mut self, access: &Access, thread: ThreadId) -> bool {
         self.measure();
-        let mine = |event: &Event| event.thread == thread;
-        let last = self.executed().iter().rposition(mine);
-        last.is_some_and(|at| (self.clocks).knows(at as u32, access.thread, access.after))
+        let last = self.last_of(thread);
+        last.is_some_and(|at| (self.clocks).knows(at, access.thread, access.after))
     }
 
     /// Gives a clock to every event.

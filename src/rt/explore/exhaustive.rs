@@ -121,6 +121,10 @@ impl Explorer for Exhaustive {
         Choice::Run(step)
     }
 
+    fn has_all_begin(&self) -> bool {
+        true
+    }
+
     fn asks_for_clocks(&self) -> bool {
         false
     }

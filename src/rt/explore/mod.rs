@@ -85,6 +85,12 @@ pub(crate) trait Explorer {
     fn lets_the_last_go_on(&self) -> bool {
         false
     }
+    /// Whether every thread is to begin before anything is chosen behind its spawn, so that `choose` sees what each
+    /// is about to do. Otherwise a thread begins when it is chosen. Then it mostly makes its first step, too; but if that
+    /// cannot happen yet, or is not to be made unasked, `choose` is called once more.
+    fn has_all_begin(&self) -> bool {
+        false
+    }
     /// Whether `finish` looks at clocks and races. Without that they are not computed.
     fn asks_for_clocks(&self) -> bool {
         true

@@ -52,10 +52,24 @@ impl Way for Steps {
         if at.enabled().next().is_none() {
             return Choice::NothingEnabled;
         }
+        while let Some(path) = self.schedule.beginning(self.at) {
+            let thread = at.machine.names.find(path);
+            let Some(thread) = thread.filter(|thread| at.machine.live().contains(thread)) else {
+                return self.asks_for(&format!("the beginning of {path}, which is not there"));
+            };
+            self.at = self.schedule.behind(self.at);
+            if at.machine.is_to_begin(thread) {
+                return Choice::Run(Step::of(thread));
+            }
+        }
         let Some((path, alternative)) = self.schedule.step(self.at) else {
             return at.go_on();
         };
         let thread = at.machine.names.find(path);
+        if let Some(thread) = thread.filter(|&thread| at.machine.is_to_begin(thread)) {
+            // Its step is still to come.
+            return Choice::Run(Step::of(thread));
+        }
         match thread.filter(|&thread| at.machine.enabled(thread)) {
             Some(thread) if alternative < at.machine.alternatives(thread) => {
                 self.at = self.schedule.behind(self.at);

@@ -128,6 +128,10 @@ impl<S: Strategy> Sampler<S> {
     /// There is a question after so many events. Those since the last one count as drawn.
     #[inline]
     fn catch_up(&mut self, events: usize) {
+        if events < self.asked {
+            // The thread that was drawn has begun, and not made its first step.
+            self.able.forget();
+        }
         let unasked = events.saturating_sub(self.asked) as u64;
         self.asked = events + 1;
         (self.strategy).pass(unasked, self.able.threads(), &mut self.rng);

@@ -401,24 +401,25 @@ impl Code {
         }
     }
 
+    /// The index of this thread in the program.
+    fn index(&self, id: ThreadId) -> usize {
+        let mut ids = self.ids.iter();
+        ids.position(|&t| t == Some(id)).expect("a known thread")
+    }
+
+    /// The thread's code begins.
+    fn begin(&mut self, program: &Program, machine: &mut Machine, id: ThreadId) {
+        self.advance(program, machine, self.index(id));
+    }
+
     /// The thread's announced step has happened.
     fn happened(&mut self, program: &Program, machine: &mut Machine, id: ThreadId, out: Outcome) {
-        let thread = self
-            .ids
-            .iter()
-            .position(|&t| t == Some(id))
-            .expect("a known thread");
+        let thread = self.index(id);
         let frame = &mut self.threads[thread];
         if frame.exiting {
             return;
         }
-        let Some(&ins) = program.threads[thread].get(frame.pc) else {
-            // The step was `Start`.
-            return self.advance(program, machine, thread);
-        };
-        if machine.events_of(id) == 1 {
-            return self.advance(program, machine, thread);
-        }
+        let ins = program.threads[thread][frame.pc];
         let found = out.value().unwrap_or(0) as i64;
         let ok = out.succeeded() as i64;
         let result = match ins {

@@ -108,6 +108,9 @@ impl Way for Turns {
             let thread = at.machine.names.find(path);
             let thread = thread.filter(|&thread| at.machine.enabled(thread));
             if let Some(thread) = thread.filter(|_| self.made < *steps) {
+                if at.machine.is_to_begin(thread) {
+                    return Choice::Run(Step::of(thread));
+                }
                 self.made += 1;
                 let nth = at.machine.events_of(thread) as usize;
                 let before = self.outcomes.get(path).and_then(|mine| mine.get(nth));

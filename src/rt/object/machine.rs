@@ -68,6 +68,8 @@ pub(crate) struct Machine {
     live: Vec<ThreadId>,
     /// How many threads have been spawned and not joined.
     unjoined: u32,
+    /// Of how many threads the code has not begun.
+    unbegun: u32,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
@@ -86,6 +88,8 @@ struct Thread {
     /// What it announced last, and whether that is still to happen.
     last: Pending,
     announced: bool,
+    /// Where it was spawned; of the main thread where the model begins.
+    born: Site,
     events: u32,
     children: u32,
     spin: SpinLog,
@@ -110,7 +114,7 @@ pub(crate) struct Pending {
     pub(crate) site: Site,
 }
 
-/// What each thread does first.
+/// What a thread announces whose code has not begun.
 const START: Operation = Operation {
     object: ObjectId::NONE,
     kind: OpKind::Start,
@@ -125,6 +129,7 @@ impl Thread {
                 site,
             },
             announced: true,
+            born: site,
             events: 0,
             children: 0,
             spin: SpinLog::default(),
@@ -155,6 +160,7 @@ impl Machine {
             threads: Vec::new(),
             live: Vec::new(),
             unjoined: 0,
+            unbegun: 0,
             first_spawn: None,
             seen: Vec::new(),
         }
@@ -173,6 +179,7 @@ impl Machine {
         self.touched.clear();
         self.seen.clear();
         self.live.clear();
+        self.unbegun = 0;
         self.add_thread(ThreadId::MAIN, site);
         self.unjoined = 0;
         self.first_spawn = None;
@@ -191,6 +198,7 @@ impl Machine {
             site,
         };
         entry.announced = true;
+        entry.born = site;
         entry.events = 0;
         entry.children = 0;
         entry.released = None;
@@ -202,6 +210,31 @@ impl Machine {
         entry.unparked = None;
         self.live.push(thread);
         self.unjoined += 1;
+        self.unbegun += 1;
+    }
+
+    /// Whether the code of `thread`, which was spawned, has not begun.
+    #[inline]
+    pub(crate) fn is_to_begin(&self, thread: ThreadId) -> bool {
+        let pending = self.pending(thread);
+        pending.is_some_and(|pending| matches!(pending.operation.kind, OpKind::Start))
+    }
+
+    /// The oldest of the threads whose code has not begun, if there are any.
+    #[inline]
+    pub(crate) fn next_to_begin(&self) -> Option<ThreadId> {
+        if self.unbegun == 0 {
+            return None;
+        }
+        let mut live = self.live.iter().copied();
+        live.find(|&thread| self.is_to_begin(thread))
+    }
+
+    /// The code of the thread begins, which will announce something else.
+    #[inline]
+    pub(crate) fn begin(&mut self, thread: ThreadId) {
+        self.threads[thread.index()].announced = false;
+        self.unbegun -= 1;
     }
 
     // Objects.
@@ -350,6 +383,11 @@ impl Machine {
     /// How many events the main thread had performed when it spawned its first one, if it has.
     pub(crate) fn first_spawn(&self) -> Option<u32> {
         self.first_spawn
+    }
+
+    /// Where `thread` was spawned; of the main thread where the model begins.
+    pub(crate) fn born(&self, thread: ThreadId) -> Site {
+        self.threads[thread.index()].born
     }
 
     /// How many events `thread` has performed.

@@ -20,11 +20,12 @@ use super::source::Sources;
 use super::text::View;
 use super::words::{Names, blocked};
 use crate::rt::object::State;
+use crate::rt::object::machine::Machine;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::{Again, End};
-use crate::rt::trace::{self, Site, Trace, foreign};
+use crate::rt::trace::{self, NOWHERE, Site, Trace, foreign};
 use links::{Linked, Links};
 use outcome::Outcome;
 pub(super) use outcome::Touch;
@@ -197,10 +198,9 @@ impl Execution {
 }
 
 /// Where an event stands. A thread ends in the runtime; who reads of it wants to know which thread that was.
-fn site_of(trace: &Trace, event: &trace::Event) -> Site {
-    let start = nth_of(trace, event.thread, 0).map(|start| trace.at(start).site);
+fn site_of(machine: &Machine, event: &trace::Event) -> Site {
     match event.operation.kind {
-        OpKind::Exit => start.unwrap_or(event.site),
+        OpKind::Exit => machine.born(event.thread),
         _ => event.site,
     }
 }
@@ -235,7 +235,7 @@ impl<'a> Gathering<'a> {
             if let OpKind::Spawn { child } = event.operation.kind {
                 gathering.meet_thread(child);
             }
-            gathering.meet_object(event.operation.object, site_of(view.trace, event));
+            gathering.meet_object(event.operation.object, site_of(view.machine, event));
         }
         for waiting in blocked(view.end) {
             gathering.meet_thread(waiting.thread);
@@ -409,8 +409,8 @@ impl<'a> Gathering<'a> {
             let object = self.object(event.operation.object);
             let before = object.map(|object| states[object].clone());
             let mut linked = links.of(event, before.as_ref(), &view.machine.sets);
-            if event.operation.kind == OpKind::Start {
-                let spawn = view.trace.predecessor(position as u32);
+            if event.previous == NOWHERE && linked.enabled_by.is_none() {
+                let spawn = view.trace.spawn_of(event.thread);
                 linked.enabled_by = spawn.map(|spawn| spawn as usize);
             }
             let mut holds = None;
@@ -442,7 +442,7 @@ impl<'a> Gathering<'a> {
         let trace = self.view.trace;
         let event = &trace.events()[position];
         let succeeded = event.outcome.succeeded();
-        let site = site_of(trace, event);
+        let site = site_of(self.view.machine, event);
         let clock = |&thread: &ThreadId| self.clocks.clock(position as u32, thread);
         let number = |position: usize| position + 1;
         Event {

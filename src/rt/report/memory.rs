@@ -70,8 +70,10 @@ pub(super) fn data_race(
             (Effect::Read | Effect::Write, _) => {
                 let last = access.after.checked_sub(1).map(|n| (access.thread, n));
                 let since = last.and_then(|(thread, n)| position(view, thread, n));
-                let since =
-                    since.map_or_else(String::new, |at| format!(", after its event {}", at + 1));
+                let since = match since {
+                    Some(at) => format!(", after its event {}", at + 1),
+                    None => ", at its beginning".to_owned(),
+                };
                 format!("{}{since}", at(access.site))
             }
             _ => at(access.site),
@@ -131,8 +133,11 @@ pub(super) fn data_race(
 /// did, comes before, in whichever way operations may depend on each other.
 fn came_unseen(view: &View<'_>, race: &DataRace) -> bool {
     let DataRace { first, second, .. } = race;
-    let last = second.after.checked_sub(1);
-    let last = last.and_then(|index| position(view, second.thread, index));
+    let last = match second.after.checked_sub(1) {
+        Some(index) => position(view, second.thread, index),
+        // It has done nothing before, but was spawned.
+        None => (view.trace.spawn_of(second.thread)).map(|spawn| spawn as usize),
+    };
     let Some(last) = last.filter(|_| first.effect == Effect::Make) else {
         return false;
     };

@@ -210,7 +210,7 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
         {
             stopped.insert(events[before].thread, stop);
         }
-        if matches!(event.operation.kind, OpKind::Start | OpKind::Exit) {
+        if matches!(event.operation.kind, OpKind::Exit) {
             continue;
         }
         let cell = names.happened_after(event, sources[position].map(|from| from + 1));

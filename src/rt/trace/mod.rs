@@ -81,6 +81,8 @@ pub(crate) struct Trace {
     notable: Vec<u32>,
     /// For each thread the position of the event that spawned it, or [`NOWHERE`].
     spawned: Vec<u32>,
+    /// The threads in the order in which their code began, and before which event that was.
+    begun: Vec<(u32, ThreadId)>,
 }
 
 /// For how many events there is room at first, in all and of each thread: most executions of a test are as short,
@@ -234,6 +236,50 @@ impl Trace {
         Some(index)
     }
 
+    /// The thread's code begins, before the next event.
+    #[inline]
+    pub(crate) fn note_begin(&mut self, position: usize, thread: ThreadId) {
+        self.begun.push((position as u32, thread));
+    }
+
+    /// The n-th thread whose code has begun, and before which event that was.
+    #[inline]
+    pub(crate) fn begun(&self, n: usize) -> Option<(usize, ThreadId)> {
+        let &(position, thread) = self.begun.get(n)?;
+        Some((position as usize, thread))
+    }
+
+    /// The threads whose code has begun before their first steps came, and before which events.
+    pub(crate) fn begun_early(&self) -> impl Iterator<Item = (usize, ThreadId)> {
+        let behind = self.begun.iter().skip(1).map(|&(position, _)| position);
+        let behind = behind.chain([NOWHERE]);
+        // Who begins last there and makes the next step begins with it.
+        let early = self
+            .begun
+            .iter()
+            .zip(behind)
+            .filter(|&(&(at, thread), behind)| {
+                let next = self.events.get(at as usize);
+                next.is_some_and(|next| at == behind || next.thread != thread)
+            });
+        early.map(|(&(at, thread), _)| (at as usize, thread))
+    }
+
+    /// The threads whose code has begun behind the last event.
+    pub(crate) fn begun_last(&self) -> impl Iterator<Item = ThreadId> {
+        let end = self.len();
+        let last = self
+            .begun
+            .iter()
+            .filter(move |&&(at, _)| at as usize == end);
+        last.map(|&(_, thread)| thread)
+    }
+
+    /// Whether the thread's code has begun.
+    pub(crate) fn has_begun(&self, thread: ThreadId) -> bool {
+        self.begun.iter().any(|&(_, begun)| begun == thread)
+    }
+
     /// Makes room for the events of this thread.
     #[cold]
     fn make_room(&mut self, thread: usize) {
@@ -258,8 +304,28 @@ impl Trace {
         event.before = before;
     }
 
-    /// Drops every event from `length` on.
+    /// Drops every event from `length` on, and what began behind the others.
     pub(crate) fn truncate(&mut self, length: usize) {
+        while (self
+            .begun
+            .pop_if(|(position, _)| *position as usize >= length))
+        .is_some()
+        {}
+        self.drop_events(length);
+    }
+
+    /// Drops every event from `length` on, and all threads but the first `begun` that have begun.
+    pub(crate) fn cut(&mut self, length: usize, begun: usize) {
+        self.begun.truncate(begun);
+        while (self
+            .begun
+            .pop_if(|(position, _)| *position as usize > length))
+        .is_some()
+        {}
+        self.drop_events(length);
+    }
+
+    fn drop_events(&mut self, length: usize) {
         for event in self.events.iter().skip(length) {
             self.positions[event.thread.index()].pop();
             if let operation::OpKind::Spawn { child } = event.operation.kind {

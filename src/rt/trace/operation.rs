@@ -326,7 +326,8 @@ pub(crate) enum OpKind {
     /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
     /// others run on, because a wakeup sequence must span a whole execution (EXPLORATION, trap 2).
     GiveUp,
-    /// The first step of a thread: the local code before its first visible operation.
+    /// What a thread announces that was spawned and not begun. It is no event: to pick the thread lets its code run up
+    /// to its first visible operation.
     Start,
     /// A spinning thread's wait for a change in what it has read: the locations are a set of
     /// [`super::dependency::ReadSets`], the values begin at `seen` in the execution's record.
@@ -447,10 +448,7 @@ impl OpKind {
     /// thread's own, if on any.
     #[inline]
     pub(crate) const fn is_of_a_life(&self) -> bool {
-        matches!(
-            self,
-            OpKind::Start | OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join
-        )
+        matches!(self, OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join)
     }
 
     /// Whether it makes or drops a reference, as any use of an `Arc` does by the way.

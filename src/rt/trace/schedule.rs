@@ -3,10 +3,12 @@
 //! `v1 main*4 main.1 main.2:1` says: four steps of the main thread, one of its first child, then one
 //! of its second child with outcome 1, where that step has several. Names and counts survive small
 //! edits of the program better than positions would.
+//!
+//! The code of a thread begins with its first step. Where it has begun before, up to that step, there is `main.1*0`.
 
 use std::fmt;
 
-use super::Event;
+use super::Trace;
 use super::id::Names;
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
@@ -18,7 +20,7 @@ pub(crate) struct Schedule {
     runs: Vec<Run>,
 }
 
-/// Equal steps in a row.
+/// Equal steps in a row; none where a thread only begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Run {
     path: String,
@@ -37,22 +39,46 @@ pub(crate) struct Cursor {
 }
 
 impl Schedule {
-    /// The schedule of an execution with these events.
-    pub(crate) fn of(events: &[Event], names: &Names) -> Schedule {
-        let step = |event: &Event| (names.path(event.thread), event.alternative);
-        events.iter().map(step).collect()
+    /// The schedule of the first so many events of an execution.
+    pub(crate) fn of(trace: &Trace, length: usize, names: &Names) -> Schedule {
+        let mut schedule = Schedule::default();
+        let mut early = trace.begun_early().peekable();
+        for (position, event) in trace.events()[..length].iter().enumerate() {
+            while let Some((_, thread)) = early.next_if(|&(at, _)| at == position) {
+                schedule.begin(names.path(thread));
+            }
+            schedule.step_of(names.path(event.thread), event.alternative);
+        }
+        schedule
     }
 
-    /// The step at the cursor; `None` at the end.
+    /// Adds that the code of a thread begins.
+    pub(crate) fn begin(&mut self, path: String) {
+        self.push(path, 0, 0);
+    }
+
+    /// Adds a step.
+    pub(crate) fn step_of(&mut self, path: String, alternative: u32) {
+        self.push(path, alternative, 1);
+    }
+
+    /// The thread that begins at the cursor, if one does.
+    pub(crate) fn beginning(&self, at: Cursor) -> Option<&str> {
+        let run = self.runs.get(at.run)?;
+        (run.times == 0).then_some(&run.path)
+    }
+
+    /// The step at the cursor, where no thread begins; `None` at the end.
     pub(crate) fn step(&self, at: Cursor) -> Option<(&str, u32)> {
         let run = self.runs.get(at.run)?;
         Some((&run.path, run.alternative))
     }
 
-    /// The cursor behind the step at this one, which there must be.
+    /// The cursor behind what is at this one, which there must be.
     pub(crate) fn behind(&self, at: Cursor) -> Cursor {
-        let (made, position) = (at.made + 1, at.position + 1);
-        if made < self.runs[at.run].times {
+        let times = self.runs[at.run].times;
+        let (made, position) = (at.made + 1, at.position + times.min(1));
+        if made < times {
             return Cursor {
                 made,
                 position,
@@ -72,13 +98,13 @@ impl Schedule {
         times.fold(0, u64::saturating_add)
     }
 
-    /// Adds a step `times` times.
+    /// Adds a step `times` times, or that the thread begins.
     fn push(&mut self, path: String, alternative: u32, times: u64) {
-        if times == 0 {
-            return;
-        }
         match self.runs.last_mut() {
-            Some(last) if (&last.path, last.alternative) == (&path, alternative) => {
+            Some(last)
+                if (&last.path, last.alternative) == (&path, alternative)
+                    && times.min(last.times) > 0 =>
+            {
                 last.times = last.times.saturating_add(times);
             }
             _ => self.runs.push(Run {
@@ -109,23 +135,19 @@ impl Schedule {
             if word.is_empty() {
                 continue;
             }
-            let number = |text: &str, from: u32, what: &str| {
-                digits(text).filter(|&it| it >= from).ok_or_else(|| {
+            let number = |text: &str, what: &str| {
+                digits(text).ok_or_else(|| {
                     format!("at byte {here}, in `{word}`: expected {what}, found `{text}`")
                 })
             };
             let (word_left, count) = match word.split_once('*') {
-                Some((left, steps)) => (
-                    left,
-                    number(steps, 1, "a number of steps after `*`, at least 1")?,
-                ),
+                Some((left, steps)) => (left, number(steps, "a number of steps after `*`")?),
                 None => (word, 1),
             };
             let (path, alternative) = match word_left.split_once(':') {
-                Some((path, outcome)) => (
-                    path,
-                    number(outcome, 0, "the number of an outcome after `:`")?,
-                ),
+                Some((path, outcome)) => {
+                    (path, number(outcome, "the number of an outcome after `:`")?)
+                }
                 None => (word_left, 0),
             };
             let mut parts = path.split('.');
@@ -153,7 +175,7 @@ impl FromIterator<(String, u32)> for Schedule {
     fn from_iter<I: IntoIterator<Item = (String, u32)>>(steps: I) -> Schedule {
         let mut schedule = Schedule::default();
         for (path, alternative) in steps {
-            schedule.push(path, alternative, 1);
+            schedule.step_of(path, alternative);
         }
         schedule
     }
@@ -172,7 +194,7 @@ impl fmt::Display for Schedule {
             if *alternative != 0 {
                 write!(f, ":{alternative}")?;
             }
-            if *times > 1 {
+            if *times != 1 {
                 write!(f, "*{times}")?;
             }
         }
@@ -186,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_schedule_reads_back_as_it_was_written() {
-        let text = "v1 main*4 main.1 main.2:1 main.2 main";
+        let text = "v1 main*4 main.1*0 main.1 main.2:1 main.2 main main.3*0 main.3*0";
         let schedule = Schedule::parse(text).expect("well formed");
         assert_eq!(schedule.length(), 8);
         assert_eq!(schedule.to_string(), text);
@@ -226,11 +248,7 @@ mod tests {
             ),
             (
                 "v1 main*x",
-                "at byte 3, in `main*x`: expected a number of steps after `*`, at least 1, found `x`",
-            ),
-            (
-                "v1 main*0",
-                "at byte 3, in `main*0`: expected a number of steps after `*`, at least 1, found `0`",
+                "at byte 3, in `main*x`: expected a number of steps after `*`, found `x`",
             ),
             ("v1 main*+4", "expected a number of steps after `*`"),
             (

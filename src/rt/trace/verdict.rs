@@ -106,6 +106,16 @@ impl End {
         })
     }
 
+    /// The thread that was at work when it came to that, if one was.
+    pub(crate) fn thread(&self) -> Option<ThreadId> {
+        match self {
+            End::Panicked { thread } | End::StackOverflow { thread } => Some(*thread),
+            End::DataRace(race) => Some(race.second.thread),
+            End::BadMemory(bad) => Some(bad.thread),
+            _ => None,
+        }
+    }
+
     /// The heap block that it is about, if there is one.
     pub(crate) fn block(&self) -> Option<Block> {
         match self {

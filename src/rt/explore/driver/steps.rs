@@ -44,7 +44,7 @@ impl Driver {
             return None;
         }
         let (outcome, events);
-        if position < self.replayed {
+        if position < self.unbroken {
             let event = self.trace.at(position as u32);
             if event.thread != thread || !alike(&event.operation, object, kind) {
                 return None;
@@ -79,11 +79,13 @@ impl Driver {
         position.wrapping_sub(self.free_from) < self.free_for
     }
 
-    /// The thread goes on for so many steps behind the next one.
+    /// The thread goes on for so many steps behind the next one, which it has not announced yet if it `begins`.
     #[inline]
-    fn let_go_on(&mut self, further: usize) {
-        self.free_from = self.position + 1;
-        self.free_for = further.min(self.bounds.events_max.saturating_sub(self.free_from));
+    fn let_go_on(&mut self, further: usize, begins: bool) {
+        let announced = usize::from(!begins);
+        self.free_from = self.position + announced;
+        let most = self.bounds.events_max.saturating_sub(self.free_from);
+        self.free_for = further.saturating_add(1 - announced).min(most);
     }
 
     /// The explorer is to be asked before the next step, unless it always says the same.
@@ -121,7 +123,7 @@ impl Driver {
         site: Site,
     ) -> Made<Option<Outcome>> {
         let position = self.position;
-        if position < self.replayed {
+        if position < self.unbroken {
             let event = self.trace.at(position as u32);
             let fits = event.thread == thread
                 && alike(&event.operation, operation.object, &operation.kind)
@@ -153,12 +155,17 @@ impl Driver {
         Ok(Some(executed.outcome))
     }
 
-    /// Makes the next step: picks a thread whose announced operation can happen, and executes it.
-    /// Every live thread must have announced its operation.
+    /// Makes the next step: picks a thread whose announced operation can happen, and executes it; or says whose
+    /// code begins. Every live thread that has begun must have announced its operation.
     #[inline]
     pub(crate) fn next(&mut self) -> Next {
         if self.position < self.replayed {
             return self.replay();
+        }
+        if self.has_all_begin
+            && let Some(thread) = self.machine.next_to_begin()
+        {
+            return self.begin_thread(thread);
         }
         let planned = self.position - self.plan.kept;
         if planned < self.plan.steps.len() {
@@ -176,7 +183,8 @@ impl Driver {
             match choice {
                 Choice::Run(step) => return self.run(step),
                 Choice::RunOn(step, further) => {
-                    self.let_go_on(further);
+                    let begins = self.machine.is_to_begin(step.thread);
+                    self.let_go_on(further, begins);
                     return self.run(step);
                 }
                 Choice::Prune(reason) => return self.over(End::Pruned(reason)),
@@ -212,8 +220,28 @@ impl Driver {
         })
     }
 
+    /// Lets the code of a thread begin.
+    #[inline]
+    fn begin_thread(&mut self, thread: ThreadId) -> Next {
+        self.trace.note_begin(self.position, thread);
+        self.begun += 1;
+        self.machine.begin(thread);
+        Next::Begins(thread)
+    }
+
+    /// Finds out up to where the events that are repeated follow each other without another thread's beginning.
+    #[inline]
+    pub(super) fn find_break(&mut self) {
+        let next = self.trace.begun(self.begun);
+        self.unbroken = next.map_or(self.replayed, |(position, _)| position.min(self.replayed));
+    }
+
+    /// Makes the announced step of this thread, or lets it begin.
     #[inline(always)]
     fn run(&mut self, step: Step) -> Next {
+        if self.machine.is_to_begin(step.thread) {
+            return self.begin_thread(step.thread);
+        }
         if self.position >= self.bounds.events_max {
             return self.over(End::TooManyEvents {
                 limit: self.bounds.events_max,
@@ -248,9 +276,17 @@ impl Driver {
         }
     }
 
-    /// Repeats the next event of the kept prefix.
+    /// Repeats the next event of the kept prefix, or lets the thread begin that began before it.
     #[inline]
     fn replay(&mut self) -> Next {
+        if let Some((position, thread)) = self.trace.begun(self.begun)
+            && position == self.position
+        {
+            self.begun += 1;
+            self.find_break();
+            self.machine.begin(thread);
+            return Next::Begins(thread);
+        }
         let event = self.trace.at(self.position as u32);
         let (step, label) = (event.step(), event.label);
         if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
@@ -299,6 +335,12 @@ impl Driver {
     /// Makes a step of a wakeup sequence.
     #[inline(never)]
     fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
+        if !self.machine.enabled(step.thread)
+            && let Some(thread) = self.machine.next_to_begin()
+        {
+            // Where the step was planned, this one had begun, and had to wait.
+            return self.begin_thread(thread);
+        }
         // The step may be one of several waits that were let go at this point.
         let live = self.machine.live();
         if !self.machine.enabled(step.thread) && live.iter().all(|&t| !self.machine.enabled(t)) {
@@ -321,7 +363,7 @@ impl Driver {
                 }
                 Next::Ran(thread, outcome)
             }
-            Next::Ended => Next::Ended,
+            other => other,
         }
     }
 

@@ -141,6 +141,7 @@ fn execute(program: &Program, driver: &mut Driver) -> Option<(End, Code)> {
             Next::Ran(thread, outcome) => {
                 code.happened(program, &mut driver.machine, thread, outcome);
             }
+            Next::Begins(thread) => code.begin(program, &mut driver.machine, thread),
             Next::Ended => break driver.take_end(),
         }
     };
@@ -206,6 +207,10 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
         key: TraceKey::default(),
     }];
     while let Some(mut node) = stack.pop() {
+        while let Some(thread) = node.machine.next_to_begin() {
+            node.machine.begin(thread);
+            node.code.begin(program, &mut node.machine, thread);
+        }
         let mut steps = Vec::new();
         loop {
             for &thread in node.machine.live() {
@@ -239,10 +244,10 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                 break;
             }
         }
-        // A start or a spawn commutes with everything, so taking it first loses no trace.
+        // A spawn commutes with everything, so taking it first loses no trace.
         let first = steps.iter().copied().find(|step| {
             let pending = node.machine.pending(step.thread).expect("announced");
-            matches!(pending.operation.kind, OpKind::Start | OpKind::Spawn { .. })
+            matches!(pending.operation.kind, OpKind::Spawn { .. })
         });
         if let Some(step) = first {
             steps = vec![step];

@@ -88,14 +88,10 @@ impl Explorer for Oracle {
         let names = &at.machine.names;
         let enabled = at.enabled().map(|t| (births(names, t), waits(t)));
         let enabled = enabled.collect();
-        let moved = at.trace.events().iter().rev();
-        let mut moved = moved.filter(|event| event.operation.kind != OpKind::Start);
-        let last = moved.next().map(|event| event.thread);
+        let last = at.trace.events().last().map(|event| event.thread);
         // What commutes with everything and costs nothing needs only one place.
-        let anywhere = at.enabled().find(|&thread| match kind(thread) {
-            Some(OpKind::Start) => true,
-            Some(OpKind::Exit) => self.quiet_ends && last == Some(thread),
-            _ => false,
+        let anywhere = at.enabled().find(|&thread| {
+            kind(thread) == Some(OpKind::Exit) && self.quiet_ends && last == Some(thread)
         });
         let threads: Vec<ThreadId> = match anywhere {
             Some(thread) => vec![thread],
@@ -116,15 +112,17 @@ impl Explorer for Oracle {
         step.map_or(Choice::NothingEnabled, Choice::Run)
     }
 
+    fn has_all_begin(&self) -> bool {
+        true
+    }
+
     fn finish(&mut self, run: &Finished<'_>) {
         let (mut last, mut cost) = (Births::new(), [0; 3]);
         for (event, level) in run.trace.events().iter().zip(&self.levels) {
-            if event.operation.kind != OpKind::Start {
-                let thread = births(&run.machine.names, event.thread);
-                let here = level.cost(&thread, &last);
-                cost.iter_mut().zip(here).for_each(|(sum, one)| *sum += one);
-                last = thread;
-            }
+            let thread = births(&run.machine.names, event.thread);
+            let here = level.cost(&thread, &last);
+            cost.iter_mut().zip(here).for_each(|(sum, one)| *sum += one);
+            last = thread;
         }
         let key = key_of(run.trace, run.clocks, run.machine);
         let mut costs = self.costs.borrow_mut();

@@ -3,7 +3,7 @@
 //! An event *reads from* the latest write of the atomic that it reads, or from the send of the message
 //! that it receives; from none if the value is the initial one. It is *enabled by* the event without
 //! which its thread would still wait: the release of a lock, a notification, the end of a thread that
-//! is joined, the spawn of a thread that starts. One pass over the events, one look-up each.
+//! is joined, the spawn of the thread whose first event it is. One pass over the events, one look-up each.
 
 use rustc_hash::FxHashMap;
 

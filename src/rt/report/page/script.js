@@ -6,7 +6,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const { threads, objects, events, outcome } = data;
 const ROWS_MAX = 3000; // Of a longer execution the last rows are drawn.
-const QUIET = new Set(["start", "end", "arc_clone", "arc_drop", "weak_clone", "weak_drop"]);
+const QUIET = new Set(["end", "arc_clone", "arc_drop", "weak_clone", "weak_drop"]);
 
 function element(tag, properties, ...children) {
   const it = Object.assign(document.createElement(tag), properties);
