@@ -182,3 +182,41 @@ fn what_a_killed_process_was_writing_is_gone_at_the_end() {
     assert_eq!(report.verdict, Verdict::Complete);
     assert!(!beside.exists());
 }
+
+#[test]
+fn a_wait_that_was_let_go_is_let_go_again_although_others_have_not_begun() {
+    let file = Scratch::new("let-go");
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.0.clone());
+    builder.max_permutations = Some(1);
+    let run = || {
+        builder.check(|| {
+            let shared = (dpor::sync::Mutex::new(()), [0, 0].map(AtomicUsize::new));
+            let shared = Arc::new(shared);
+            let [one, other, third] = [0; 3].map(|_| shared.clone());
+            let held = shared.0.lock().unwrap();
+            let one = thread::spawn(move || {
+                while one.1[0].load(SeqCst) == 0 {
+                    dpor::hint::spin_loop();
+                }
+            });
+            let other = thread::spawn(move || {
+                for _ in 0..5 {
+                    other.1[1].load(SeqCst);
+                    dpor::hint::spin_loop();
+                }
+                other.1[0].store(1, SeqCst);
+            });
+            // The two go on in vain only because this one begins with what it has to wait for.
+            let third = thread::spawn(move || drop(third.0.lock().unwrap()));
+            one.join().unwrap();
+            drop(held);
+            third.join().unwrap();
+            other.join().unwrap();
+        })
+    };
+    let first = run();
+    assert_eq!(first.verdict, Verdict::Stopped(Limit::Permutations(1)));
+    let last = run();
+    assert_eq!((last.executions, last.verdict), (2, Verdict::Complete));
+}
