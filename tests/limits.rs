@@ -159,6 +159,35 @@ fn what_has_begun_early_begins_early_again() {
     );
 }
 
+#[test]
+fn what_fails_before_the_first_step_of_its_thread_is_led_to_without_it() {
+    let body = || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let other = thread::spawn(move || theirs.load(SeqCst));
+        let third = thread::spawn(|| panic!("at its beginning"));
+        x.store(3, SeqCst);
+        other.join().unwrap();
+        third.join().unwrap();
+    };
+    let mut builder = Builder::new();
+    for (simplify, bound, schedule) in [
+        // Who goes on until it has to wait, who has all begin at once, and what the failure depends on.
+        (0, None, "v1 main*4 main.1*3 main.2*0"),
+        (0, Some(0), "v1 main*2 main.1*0 main main.2*0"),
+        (1000, None, "v1 main*3 main.2*0"),
+    ] {
+        (builder.simplify, builder.preemption_bound) = (simplify, bound);
+        builder.replay = None;
+        let failure = builder.explore(body).expect_err("panics");
+        assert_eq!(failure.schedule(), schedule);
+        builder.replay = Some(schedule.to_owned());
+        let again = builder.explore(body).expect_err("panics again");
+        assert_eq!(again.events().len(), failure.events().len());
+        assert!(again.to_string().contains("at its beginning"), "{again}");
+    }
+}
+
 /// What following this schedule comes to, as one sentence.
 fn followed(schedule: &str, body: fn()) -> String {
     let mut builder = Builder::new();
