@@ -372,12 +372,7 @@ pub(crate) fn spawn(
 /// Announces that another thread's end is waited for.
 #[track_caller]
 pub(crate) fn join(thread: ThreadId) -> Answer {
-    // With the kind in sight, less is asked.
-    context::announce(context::here(), |machine, _| {
-        let object = machine.thread_object(thread);
-        let kind = OpKind::Join;
-        Some(Operation { object, kind })
-    })
+    context::join(thread, context::here())
 }
 
 /// Announces a look whether another thread has finished.

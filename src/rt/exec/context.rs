@@ -378,10 +378,34 @@ pub(crate) fn spawn(
         inner.asked.extend(stack_bytes.map(|bytes| (child, bytes)));
         let object = inner.driver.machine.thread_object(child);
         let kind = OpKind::Spawn { child };
-        runtime.step(inner, &Operation { object, kind }, site)?;
+        runtime.live(inner, &Operation { object, kind }, site)?;
         Some(child)
     });
     spawned.ok()
+}
+
+/// Announces that the end of a thread is waited for.
+pub(crate) fn join(thread: ThreadId, site: Site) -> Answer {
+    let joined = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let mut inner = runtime.inner.borrow_mut();
+        let object = inner.driver.machine.thread_object(thread);
+        let kind = OpKind::Join;
+        runtime.live(inner, &Operation { object, kind }, site)
+    });
+    joined.map_or_else(|answer| answer, Answer::Done)
+}
+
+/// Announces the end of the current thread.
+pub(crate) fn exit(site: Site) {
+    // A thread of an execution that is torn down has nobody to tell.
+    let _ = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let mut inner = runtime.inner.borrow_mut();
+        let object = inner.driver.machine.thread_object(runtime.current.get());
+        let kind = OpKind::Exit;
+        runtime.live(inner, &Operation { object, kind }, site)
+    });
 }
 
 /// The modelled thread that runs here.

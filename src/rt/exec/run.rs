@@ -13,7 +13,6 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ThreadId, entry};
-use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked, Panic, Pruned};
 use crate::rt::{Body, Work};
@@ -495,17 +494,7 @@ fn run(body: Body) {
     body.run();
     drop(end);
     super::context::leave_stack();
-    exit();
-}
-
-/// The last event of a thread.
-fn exit() {
-    super::context::announce(here(), |machine, me| {
-        Some(Operation {
-            object: machine.thread_object(me),
-            kind: OpKind::Exit,
-        })
-    });
+    super::context::exit(here());
 }
 
 /// Unwinds every stack that still has frames. If the thread that `failed` had to wait for others in

@@ -91,6 +91,24 @@ impl Runtime {
         self.stop()
     }
 
+    /// [`Runtime::step`] for a step in the life of a thread.
+    #[inline(always)]
+    pub(super) fn live<'a>(
+        &'a self,
+        mut inner: RefMut<'a, Inner>,
+        operation: &Operation,
+        site: Site,
+    ) -> Option<Outcome> {
+        let me = self.current.get();
+        let is_watched = inner.races.is_active();
+        if is_watched || inner.driver.live_on(me, operation, site).is_none() {
+            return self.step(inner, operation, site);
+        }
+        self.own(&inner, me);
+        self.pulse.beat(me, site);
+        Some(Outcome::Done)
+    }
+
     /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.
     #[inline(always)]
     pub(super) fn patiently<'a>(

@@ -12,7 +12,7 @@ use crate::rt::trace::{Event, Site};
 
 mod execute;
 
-pub(crate) use execute::Executed;
+pub(crate) use execute::{Executed, outcome_of_life};
 
 use super::State;
 use super::spin::SpinLog;

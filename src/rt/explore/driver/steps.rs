@@ -9,7 +9,7 @@ use std::mem::discriminant;
 
 use crate::rt::explore::able::leaves_the_others;
 use crate::rt::explore::{Choice, Point};
-use crate::rt::object::machine::{Executed, Pending};
+use crate::rt::object::machine::{Executed, Pending, outcome_of_life};
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -70,6 +70,45 @@ impl Driver {
         self.position = position + 1;
         self.current = thread;
         Some((outcome, events))
+    }
+
+    /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which there is a short way,
+    /// too. `None` if it is too short, and nothing was done.
+    #[inline(always)]
+    pub(crate) fn live_on(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Option<()> {
+        let position = self.position;
+        let Operation { object, ref kind } = *operation;
+        let spawns = matches!(kind, OpKind::Spawn { .. });
+        if self.regions.off() || spawns && self.machine.live().len() >= self.bounds.threads_max {
+            return None;
+        }
+        let repeats = position < self.unbroken;
+        let may_go_on = match repeats {
+            true => {
+                let event = self.trace.at(position as u32);
+                event.thread == thread && alike(&event.operation, object, kind)
+            }
+            false => self.is_free(position),
+        };
+        if !may_go_on || !self.machine.can_perform(thread, operation) {
+            return None;
+        }
+        self.machine.perform_life(thread, operation, site);
+        if !repeats {
+            let executed = outcome_of_life(operation);
+            (self.trace).push(executed.event(Step::of(thread), operation, site));
+            if !self.last_goes_on && !leaves_the_others(kind) {
+                self.free_for = 0;
+            }
+        }
+        self.position = position + 1;
+        self.current = thread;
+        Some(())
     }
 
     /// Whether nothing speaks against that the thread that made the last step makes the one at this

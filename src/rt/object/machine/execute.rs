@@ -129,8 +129,8 @@ fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) ->
 }
 
 /// What comes of a step in the life of a thread, each time.
-#[inline]
-fn outcome_of_life(operation: &Operation) -> Executed {
+#[inline(always)]
+pub(crate) fn outcome_of_life(operation: &Operation) -> Executed {
     let Operation { object, ref kind } = *operation;
     let class = classify(kind, Outcome::Done, Nature::Plain);
     // Only a finished thread can be joined, and one is spawned and ends before it is.
