@@ -129,10 +129,11 @@ pub(crate) struct Driver {
     pub(crate) hotspots: Hotspots,
     estimator: Estimator,
     explorer: Box<dyn Explorer>,
-    /// What [`Explorer::lets_the_last_go_on`], [`Explorer::asks_for_clocks`] and [`Explorer::has_all_begin`] say.
+    /// What the explorer says of itself.
     last_goes_on: bool,
     asks_for_clocks: bool,
     has_all_begin: bool,
+    lets_threads_end: bool,
     bounds: Bounds,
     plan: Plan,
     /// How many events are those of the execution before: what the plan keeps, or all of an execution that is made
@@ -170,6 +171,7 @@ impl Driver {
             last_goes_on: explorer.lets_the_last_go_on(),
             asks_for_clocks: explorer.asks_for_clocks(),
             has_all_begin: explorer.has_all_begin(),
+            lets_threads_end: explorer.lets_threads_end(),
             explorer,
             bounds,
             plan: Plan::default(),
@@ -382,7 +384,7 @@ impl Driver {
             length: self.position,
             begun: self.begun,
         };
-        (self.last_goes_on, self.has_all_begin) = (false, false);
+        (self.last_goes_on, self.has_all_begin, self.lets_threads_end) = (false, false, false);
         self.ask_again();
         self.bounds.events_max = self.position + further;
         left
@@ -398,6 +400,7 @@ impl Driver {
         } = left;
         self.last_goes_on = explorer.lets_the_last_go_on();
         self.has_all_begin = explorer.has_all_begin();
+        self.lets_threads_end = explorer.lets_threads_end();
         (self.explorer, self.bounds) = (explorer, bounds);
         self.trace.cut(length, begun);
         (self.position, self.begun) = (length, begun);

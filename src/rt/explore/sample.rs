@@ -14,8 +14,11 @@
 //! will be drawn again, and it makes that many steps without a question: what is drawn, and with which random
 //! numbers, is the same as if each step were asked for.
 //!
+//! Nor is there a question before a thread ends, unless the program looks for that (`JoinHandle::is_finished`): what is
+//! left of it is nothing that others could tell, and to switch away and back costs more than it does.
+//!
 //! Outcomes of choices are drawn uniformly. The n-th execution depends on the seed and n only (and,
-//! under PCT, on the length of the ones before), so a seed replays the exploration; a failing
+//! under PCT, on the length of the ones before; and on whether one before has looked whether a thread has finished), so a seed replays the exploration; a failing
 //! execution also has its schedule, which replays it alone.
 
 use crate::rt::trace::id::ThreadId;
@@ -83,8 +86,10 @@ pub(crate) struct Sampler<S> {
     begun: u64,
     rng: Rng,
     able: Able,
-    /// The number of the last step of the execution for which there was a question.
+    /// The number of the last step of the execution for which there was a question, and for how many steps behind it
+    /// its thread was drawn, too.
     asked: usize,
+    further: usize,
 }
 
 impl<S: Strategy> Sampler<S> {
@@ -97,6 +102,7 @@ impl<S: Strategy> Sampler<S> {
             rng: Rng::new(seed, 0),
             able: Able::default(),
             asked: 0,
+            further: 0,
         }
     }
 
@@ -122,19 +128,21 @@ impl<S: Strategy> Sampler<S> {
             Some(able) => self.strategy.further(thread, able, &self.rng),
             None => 0,
         };
+        self.further = further;
         Choice::RunOn(Step::of(thread), further)
     }
 
-    /// There is a question after so many events. Those since the last one count as drawn.
+    /// There is a question after so many events. Those since the last one count as drawn, but for the end of a thread, which
+    /// comes unasked.
     #[inline]
     fn catch_up(&mut self, events: usize) {
         if events < self.asked {
             // The thread that was drawn has begun, and not made its first step.
             self.able.forget();
         }
-        let unasked = events.saturating_sub(self.asked) as u64;
-        self.asked = events + 1;
-        (self.strategy).pass(unasked, self.able.threads(), &mut self.rng);
+        let drawn = events.saturating_sub(self.asked).min(self.further);
+        (self.asked, self.further) = (events + 1, 0);
+        (self.strategy).pass(drawn as u64, self.able.threads(), &mut self.rng);
     }
 }
 
@@ -146,7 +154,7 @@ impl<S: Strategy> Explorer for Sampler<S> {
         self.begun += 1;
         self.rng = Rng::new(self.seed, self.begun);
         self.able.forget();
-        self.asked = 0;
+        (self.asked, self.further) = (0, 0);
         self.strategy.begin(&mut self.rng);
         true
     }
@@ -169,6 +177,10 @@ impl<S: Strategy> Explorer for Sampler<S> {
 
     fn asks_for_clocks(&self) -> bool {
         false
+    }
+
+    fn lets_threads_end(&self) -> bool {
+        true
     }
 
     fn finish(&mut self, run: &Finished<'_>) {

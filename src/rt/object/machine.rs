@@ -70,6 +70,8 @@ pub(crate) struct Machine {
     unjoined: u32,
     /// Of how many threads the code has not begun.
     unbegun: u32,
+    /// Whether a thread has looked whether another one has finished, in this execution or an earlier one.
+    ends_are_seen: bool,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
@@ -161,6 +163,7 @@ impl Machine {
             live: Vec::new(),
             unjoined: 0,
             unbegun: 0,
+            ends_are_seen: false,
             first_spawn: None,
             seen: Vec::new(),
         }
@@ -378,6 +381,12 @@ impl Machine {
             creator.is_some_and(|(creator, _)| creator == thread)
         };
         self.threads[thread.index()].children > 0 && self.live.iter().any(is_child)
+    }
+
+    /// Whether a thread has looked whether another one has finished, in this execution or an earlier one.
+    #[inline]
+    pub(crate) fn ends_are_seen(&self) -> bool {
+        self.ends_are_seen
     }
 
     /// How many events the main thread had performed when it spawned its first one, if it has.

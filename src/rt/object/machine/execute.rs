@@ -329,6 +329,7 @@ impl Machine {
         let thread = step.thread;
         let label = |class| Label::of(operation.object, class);
         if asks(&operation.kind) {
+            self.ends_are_seen |= matches!(operation.kind, OpKind::IsFinished);
             let shown = self.state(operation.object).polled();
             let bound = self.limits.unhinted_spin_bound;
             let log = &mut self.threads[thread.index()].spin;
