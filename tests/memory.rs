@@ -276,6 +276,32 @@ fn a_block_without_objects_is_the_models_if_a_pointer_to_it_was_published() {
 }
 
 #[test]
+fn what_a_failed_compare_exchange_has_offered_is_the_models_too() {
+    let first_one_wins = |frees: bool| {
+        move || {
+            let slot = Arc::new(AtomicPtr::new(null_mut()));
+            let offer = move |slot: &AtomicPtr<u64>| {
+                let mine = Box::into_raw(Box::new(5));
+                let lost = slot.compare_exchange(null_mut(), mine, AcqRel, Acquire);
+                if lost.is_err() && frees {
+                    // SAFETY: nobody else has seen it.
+                    drop(unsafe { Box::from_raw(mine) });
+                }
+            };
+            let theirs = slot.clone();
+            let other = thread::spawn(move || offer(&theirs));
+            offer(&slot);
+            other.join().unwrap();
+            // SAFETY: one of the two has put it there, and all that used it is over.
+            drop(unsafe { Box::from_raw(slot.swap(null_mut(), Acquire)) });
+        }
+    };
+    let failure = fails(FailureKind::Leak, first_one_wins(false));
+    tells(&failure, &["the block: 8 bytes, allocated by main"]);
+    assert_eq!(passes(first_one_wins(true)), 2);
+}
+
+#[test]
 fn references_in_a_circle_are_leaked() {
     struct Circle(Mutex<Option<Arc<Circle>>>);
     let failure = fails(FailureKind::Leak, || {

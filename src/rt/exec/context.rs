@@ -204,7 +204,7 @@ pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
         };
         let kind = *kind;
         let outcome = runtime.patiently(inner, &Operation { object, kind }, site)?;
-        runtime.note_pointer(target, &kind, outcome);
+        runtime.note_pointer(target, &kind);
         Some(outcome)
     });
     match done {

@@ -9,7 +9,7 @@ use super::unseen::Unseen;
 use crate::rt::race::weak_link;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Rmw};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Rmw};
 use crate::rt::trace::verdict::{Access, BadMemory, Block, DataRace, Effect, End, Gone, Wrong};
 use crate::rt::{Memory, Target};
 
@@ -149,8 +149,8 @@ impl Runtime {
 
     /// A pointer to a block has been published: the block is the model's.
     #[inline]
-    pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind, outcome: Outcome) {
-        if let Some(pointer) = published(target, kind, outcome) {
+    pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind) {
+        if let Some(pointer) = published(target, kind) {
             self.heap.find(pointer as usize);
         }
     }
@@ -403,9 +403,10 @@ fn region(block: Block, offset: usize) -> Region {
     }
 }
 
-/// The pointer that an operation has put into the memory behind a shim.
+/// The pointer that an operation has put into the memory behind a shim, or was to put there: what a failed
+/// compare-exchange has offered is the model's, too, and its thread has to free it.
 #[inline(always)]
-pub(super) fn published(target: &Target, kind: &OpKind, outcome: Outcome) -> Option<u64> {
+pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
     if target.kind != ObjectKind::Atomic(AtomicType::Ptr) {
         return None;
     }
@@ -416,7 +417,7 @@ pub(super) fn published(target: &Target, kind: &OpKind, outcome: Outcome) -> Opt
             operand: value,
             ..
         } => Some(value),
-        OpKind::CompareExchange { new, .. } if outcome.succeeded() => Some(new),
+        OpKind::CompareExchange { new, .. } => Some(new),
         _ => None,
     }
 }

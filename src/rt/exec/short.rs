@@ -113,7 +113,7 @@ impl Runtime {
         if is_watched && !self.tell() {
             return self.end_here(site);
         }
-        if let Some(pointer) = published(&target, kind, outcome) {
+        if let Some(pointer) = published(&target, kind) {
             self.note(pointer);
         }
         self.heap.set_thread(me.0, events);
