@@ -223,7 +223,7 @@ pub struct Builder {
     pub catch_panics: bool,
     /// Whether heap blocks of the model that are still allocated at the end of an execution are a
     /// failure (`DPOR_CHECK_LEAKS`: 0 or 1): blocks in which a shim or a cell was used, and those that an
-    /// `AtomicPtr` has led to. Other blocks may belong to what the test collects. See
+    /// `AtomicPtr` has led to, or was to by a compare-exchange. Other blocks may belong to what the test collects. See
     /// [`may_leak`](crate::alloc::may_leak) for a single one.
     ///
     /// It is so by default, and a [`Track`](crate::alloc::Track) that is not dropped is a failure whatever this says.
