@@ -1,0 +1,162 @@
+//! When does a thread that only repeats itself wait for a change, and what if there is none?
+//!
+//! A loop that only looks would have infinitely many executions. After a few rounds its thread announces a wait for a
+//! change of what it has seen, at a hint or, later, where it comes back to the same place without one. Where nothing
+//! else can run those that wait are let go; if that is so again and again, they are in a livelock.
+
+use crate::rt::trace::Site;
+use crate::rt::trace::dependency::ReadSets;
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation};
+
+use super::{Machine, Thread};
+
+impl Machine {
+    /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait.
+    pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
+        let bound = self.limits.spin_bound;
+        let entry = &mut self.threads[thread.index()];
+        let seen = entry.spin.hint(site, bound)?;
+        entry.unhinted = false;
+        Some(wait(&mut self.sets, &mut self.seen, seen))
+    }
+
+    /// The wait that the thread has to announce before this operation, if it has done nothing but
+    /// come back to it for long enough.
+    #[inline(always)]
+    pub(crate) fn wait_before(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Option<Operation> {
+        match operation.kind {
+            ref kind if looks(kind) || asks(kind) => {
+                let bound = self.limits.unhinted_spin_bound;
+                let entry = &mut self.threads[thread.index()];
+                let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
+                entry.unhinted = true;
+                Some(wait(&mut self.sets, &mut self.seen, seen))
+            }
+            ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
+            _ => None,
+        }
+    }
+
+    /// The wait for a change of `object` instead of another timeout at this place, if there were enough of them.
+    #[cold]
+    fn time_out_again(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        site: Site,
+    ) -> Option<Operation> {
+        let entry = &mut self.threads[thread.index()];
+        if entry.timeouts.0 != Some(site) || entry.timeouts.1 < self.limits.timeout_bound {
+            return None;
+        }
+        entry.unhinted = false;
+        let seen = [(object, self.state(object).polled())];
+        Some(wait(&mut self.sets, &mut self.seen, &seen))
+    }
+
+    /// Whether one of the locations of a wait is not any more as the wait has seen it, where
+    /// `changed` says it of a location and what was seen.
+    pub(crate) fn has_changed(
+        &self,
+        set: u32,
+        seen: u32,
+        mut changed: impl FnMut(ObjectId, u64) -> bool,
+    ) -> bool {
+        let locations = self.sets.get(set);
+        let seen = &self.seen[seen as usize..seen as usize + locations.len()];
+        locations
+            .iter()
+            .zip(seen)
+            .any(|(&object, &seen)| changed(object, seen))
+    }
+
+    /// Lets every waiting thread go, because nothing else can run after `events` events. False if
+    /// there is none.
+    pub(crate) fn let_go(&mut self, events: u32) -> bool {
+        let mut any = false;
+        for &thread in &self.live {
+            let entry = &mut self.threads[thread.index()];
+            if let Some(pending) = entry.pending()
+                && matches!(pending.operation.kind, OpKind::Wait { .. })
+                && entry.released.is_none()
+            {
+                entry.released = Some(events);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Where nothing can run: how often in a row those that wait for a change have all been let go without seeing or making
+    /// one, if that is so often that there will be none.
+    pub(crate) fn livelock(&self) -> Option<u32> {
+        let live = self.live.iter().map(|thread| &self.threads[thread.index()]);
+        let waiting = live.filter(|entry| {
+            let next = entry.pending().map(|pending| pending.operation.kind);
+            matches!(next, Some(OpKind::Wait { .. }))
+        });
+        let in_vain = |entry: &Thread| {
+            let bound = match entry.unhinted {
+                true => self.limits.unhinted_livelock_bound,
+                false => self.limits.livelock_bound,
+            };
+            entry.let_go_in_a_row >= bound
+        };
+        let rounds = waiting.clone().map(|entry| entry.let_go_in_a_row).min();
+        rounds.filter(|_| waiting.clone().all(in_vain))
+    }
+}
+
+/// Whether an operation on an atomic looks at its value, so that a loop may consist of it.
+#[inline]
+pub(super) fn looks(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
+    )
+}
+
+/// Whether a loop without a hint may do this to anything but an atomic to find out whether something has changed.
+pub(super) fn asks(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::TryLock
+            | OpKind::TryRead
+            | OpKind::TryWrite
+            | OpKind::ReadCount { .. }
+            | OpKind::IsFinished
+            | OpKind::CheckOnce
+            | OpKind::TrySend
+            | OpKind::TryRecv
+    )
+}
+
+/// Whether the operation waits only for a time.
+pub(super) fn is_timed(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::ParkTimeout | OpKind::Awake { timed: true } | OpKind::Recv { timed: true }
+    )
+}
+
+fn wait(sets: &mut ReadSets, values: &mut Vec<u64>, seen: &[(ObjectId, u64)]) -> Operation {
+    let start = values.len() as u32;
+    let mut objects = [ObjectId::NONE; 64];
+    for (slot, &(object, value)) in objects.iter_mut().zip(seen) {
+        *slot = object;
+        values.push(value);
+    }
+    Operation {
+        object: ObjectId::NONE,
+        kind: OpKind::Wait {
+            set: sets.intern(&objects[..seen.len()]),
+            seen: start,
+        },
+    }
+}
