@@ -351,16 +351,7 @@ pub(crate) fn leads_to(found: &Found) -> Schedule {
         length = trace.events().iter().position(let_go).unwrap_or(length);
     }
     let names = &found.driver.machine.names;
-    let mut schedule = Schedule::of(trace, length, names);
-    // What was wrong may have come before the first step of its thread.
-    let begun: Vec<ThreadId> = trace.begun_last().collect();
-    let failed = begun.iter().position(|&it| found.end.thread() == Some(it));
-    for &thread in &begun[..failed.map_or(0, |at| at + 1)] {
-        if thread != ThreadId::MAIN {
-            schedule.begin(names.path(thread));
-        }
-    }
-    schedule
+    Schedule::leading_to(found.end.thread(), trace, length, names)
 }
 
 /// Whether two executions failed in the same way.

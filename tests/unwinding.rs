@@ -304,29 +304,37 @@ fn an_execution_that_a_worker_gives_up_may_lock_in_a_destructor() {
 /// Not a test of its own: what [`what_was_found_is_told_before_a_second_panic_ends_the_process`] runs.
 #[test]
 fn child_that_ends_the_process() {
-    if std::env::var_os("DPOR_TEST_ABORTS").is_some() {
-        Builder::new().check(|| {
-            let _panics = Finally(|| panic!("a second time"));
+    let panics = || {
+        let _panics = Finally(|| panic!("a second time"));
+        panic!("broken");
+    };
+    match std::env::var("DPOR_TEST_ABORTS").as_deref() {
+        Ok("main") => Builder::new().check(move || {
             thread::spawn(|| ());
-            panic!("broken");
-        });
-    }
+            panics();
+        }),
+        Ok("child") => Builder::new().check(move || drop(thread::spawn(panics))),
+        _ => return,
+    };
 }
 
 #[test]
 fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "child_that_ends_the_process"]);
-    let output = child.env("DPOR_TEST_ABORTS", "1").output().unwrap();
-    assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr);
-    for expected in [
-        "a destructor has panicked while its thread unwound",
-        ": broken\n",
-        ": a second time\n",
-        "DPOR_REPLAY=\"v1 main\"",
-    ] {
-        assert!(said.contains(expected), "{expected}: {said}");
+    // The thread that was spawned panics before its first step.
+    for (who, replay) in [("main", "\"v1 main\""), ("child", "\"v1 main*2 main.1*0\"")] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "child_that_ends_the_process"]);
+        let output = child.env("DPOR_TEST_ABORTS", who).output().unwrap();
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        for expected in [
+            "a destructor has panicked while its thread unwound",
+            ": broken\n",
+            ": a second time\n",
+            &format!("DPOR_REPLAY={replay}"),
+        ] {
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
     }
 }
 

@@ -124,8 +124,10 @@ impl Runtime {
             }
             let driver = &inner.driver;
             let executed = driver.executed().len();
-            let events = (self.failing.get()).map_or(executed, |(_, at)| at.min(executed));
-            let schedule = Schedule::of(&driver.trace, events, &driver.machine.names);
+            let (thread, at) = self.failing.get().unzip();
+            let events = at.map_or(executed, |at| at.min(executed));
+            let (trace, names) = (&driver.trace, &driver.machine.names);
+            let schedule = Schedule::leading_to(thread, trace, events, names);
             text += &format!("  replay: DPOR_REPLAY=\"{schedule}\"\n");
         }
         // Not `eprint`: what a test prints like that is kept until the test has ended.

@@ -265,14 +265,11 @@ impl Trace {
         early.map(|(&(at, thread), _)| (at as usize, thread))
     }
 
-    /// The threads whose code has begun behind the last event.
-    pub(crate) fn begun_last(&self) -> impl Iterator<Item = ThreadId> {
-        let end = self.len();
-        let last = self
-            .begun
-            .iter()
-            .filter(move |&&(at, _)| at as usize == end);
-        last.map(|&(_, thread)| thread)
+    /// The threads whose code has begun behind the first `length` events, and before another one.
+    pub(crate) fn begun_behind(&self, length: usize) -> impl Iterator<Item = ThreadId> {
+        let there = self.begun.iter();
+        let there = there.filter(move |&&(at, _)| at as usize == length);
+        there.map(|&(_, thread)| thread)
     }
 
     /// Whether the thread's code has begun.

@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::Trace;
-use super::id::Names;
+use super::id::{Names, ThreadId};
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
@@ -48,6 +48,24 @@ impl Schedule {
                 schedule.begin(names.path(thread));
             }
             schedule.step_of(names.path(event.thread), event.alternative);
+        }
+        schedule
+    }
+
+    /// [`Schedule::of`] what leads to something that `thread` did behind these events, maybe before its first step.
+    pub(crate) fn leading_to(
+        thread: Option<ThreadId>,
+        trace: &Trace,
+        length: usize,
+        names: &Names,
+    ) -> Schedule {
+        let mut schedule = Schedule::of(trace, length, names);
+        let begun: Vec<ThreadId> = trace.begun_behind(length).collect();
+        let last = begun.iter().position(|&it| thread == Some(it));
+        for &thread in &begun[..last.map_or(0, |at| at + 1)] {
+            if thread != ThreadId::MAIN {
+                schedule.begin(names.path(thread));
+            }
         }
         schedule
     }
