@@ -595,12 +595,17 @@ fn a_tracked_value_that_is_not_dropped_on_one_path_is_a_leak() {
     );
 }
 
-/// The lines of a failure between its verdict and its table, and its JSON.
+/// The lines of a failure between its verdict and its table, and its JSON. What came of running it again is on its page, too.
 fn told(f: impl Fn() + Send + Sync + 'static) -> (String, serde_json::Value) {
     let failure = failure(f);
     let text = failure.to_string();
     let (_, below) = text.split_once("(execution ").expect("a verdict");
     let (lines, _) = below.split_once("\n\n").expect("a table");
+    let page = failure.html();
+    for again in ["passes", "ends otherwise", "fails too"] {
+        let said = format!("run again from the same one, the test {again}");
+        assert_eq!(page.contains(&said), lines.contains(&said), "{lines}");
+    }
     let json = serde_json::from_str(&failure.json()).expect("JSON");
     (lines.to_owned(), json)
 }

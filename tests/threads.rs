@@ -297,6 +297,18 @@ fn a_failure_after_a_panic_that_was_not_the_end_tells_of_it() {
     let thread = earlier[1]["thread"].as_u64().expect("a thread") as usize;
     assert_eq!(json["threads"][thread]["name"], "worker");
     assert!(failure.html().contains("nothing to do"));
+    // In the graph it stands behind the last event of the worker before it, or comes first of it.
+    let dot = failure.dot();
+    let column = dot
+        .split("subgraph")
+        .find(|column| column.contains("label=\"worker\""));
+    let column = column.unwrap_or_else(|| panic!("{dot}"));
+    assert!(
+        column.contains("p1 [label=\"panics: nothing to do\\n"),
+        "{dot}"
+    );
+    assert!(column.contains("\n    p1 -> e"), "{dot}");
+    assert!(!column.contains(" p0 "), "that is main's: {dot}");
     // Its own panic is none that was caught, and the executions before are of no interest.
     let failure = builder.explore(|| {
         let worker = thread::spawn(|| panic!("of the worker"));

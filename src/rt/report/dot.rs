@@ -40,19 +40,58 @@ fn columns(out: &mut String, execution: &Execution) {
         let _ = writeln!(out, "  subgraph cluster_{index} {{");
         let _ = writeln!(out, "    label={}; color=gray;", quoted(thread.shown()));
         let mut chain = accesses(out, execution, index, None);
+        let mut panics = earlier_panics(execution, index).peekable();
         for event in execution.events.iter().filter(|e| e.thread == index) {
+            while let Some(panic) = panics.next_if(|panic| panic.after < event.number) {
+                chain.push(panic.draw(out));
+            }
             let name = format!("e{}", event.number);
             let label = format!("{}  {}", event.number, event.words);
             node(out, &name, &label, &event.place, "");
             chain.push(name);
             chain.extend(accesses(out, execution, index, Some(event.number)));
         }
+        chain.extend(panics.map(|panic| panic.draw(out)));
         chain.extend(last(out, execution, index));
         for pair in chain.windows(2) {
             let _ = writeln!(out, "    {} -> {} [weight=8];", pair[0], pair[1]);
         }
         out.push_str("  }\n");
     }
+}
+
+/// A panic that was not the end of the execution.
+struct Earlier<'a> {
+    number: usize,
+    after: usize,
+    message: &'a str,
+    place: &'a Place,
+}
+
+impl Earlier<'_> {
+    /// The node's name.
+    fn draw(&self, out: &mut String) -> String {
+        let name = format!("p{}", self.number);
+        let message = self.message.lines().next().unwrap_or_default();
+        let label = format!("panics: {message}");
+        node(out, &name, &label, self.place, FAILED);
+        name
+    }
+}
+
+/// The panics of this thread before the end of the execution.
+fn earlier_panics(execution: &Execution, thread: usize) -> impl Iterator<Item = Earlier<'_>> {
+    let all = execution.outcome.earlier_panics.iter().enumerate();
+    let mine = all.filter(move |(_, panic)| panic.thread == thread);
+    mine.filter_map(|(number, panic)| {
+        let before = execution.events.get(..panic.after).and_then(<[_]>::last);
+        Some(Earlier {
+            number,
+            after: panic.after,
+            message: &panic.message,
+            place: panic.place.as_ref().or(before.map(|event| &event.place))?,
+        })
+    })
 }
 
 /// The accesses of a data race that the thread made directly behind this event; their names.
