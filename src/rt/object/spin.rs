@@ -13,6 +13,9 @@
 //! behind it. Its iteration is idle if everything that it has seen and changed is as it was before, and was so in the
 //! iteration before. That is looked at from the second hint on that such a loop comes to.
 //!
+//! A loop may have several hints, or look at something else in each round: then it is a cycle of rounds that is repeated
+//! ([`cycle`]).
+//!
 //! Hints that follow each other with nothing in between are one: a backoff makes more of them each time.
 //!
 //! The rule is EXPLORATION's (section 7); a failed compare-exchange, a swap of the same value, a
@@ -24,8 +27,12 @@
 
 use std::ptr;
 
+mod cycle;
+
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ObjectId;
+
+use cycle::Cycle;
 
 /// What one thread has read since its last hint, and in the iteration before.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +42,7 @@ pub(crate) struct SpinLog {
     changed: bool,
     site: Option<Site>,
     idle: u32,
+    cycle: Cycle,
     round: Round,
     /// Whether that is kept: an iteration has changed something, and has come back to its hint.
     follows: bool,
@@ -109,6 +117,7 @@ impl SpinLog {
         self.changed = false;
         self.site = None;
         self.idle = 0;
+        self.cycle.reset();
         self.round.reset();
         self.follows = false;
         self.unhinted = None;
@@ -180,12 +189,20 @@ impl SpinLog {
         }
         let idle = same_place && (looks || undoes);
         self.idle = if idle { self.idle + 1 } else { 0 };
+        // How often something is done whose repetitions are idle.
+        let times = spin_bound as usize + 2;
+        if self.changed {
+            self.cycle.reset();
+        }
+        self.cycle.push(site, &self.reads, times);
         self.turn(site);
-        let seen = match looks {
+        if self.idle <= spin_bound {
+            return self.cycle.repeated(times);
+        }
+        Some(match looks {
             true => &self.before,
             false => &self.round.before,
-        };
-        (self.idle > spin_bound).then_some(seen)
+        })
     }
 
     /// Whether [`SpinLog::repeats_itself`] with this bound may give something to wait for.
@@ -223,6 +240,8 @@ impl SpinLog {
             return None;
         }
         self.repeats = 0;
+        // What was read before this wait is not in the round that comes to the next hint.
+        self.cycle.reset();
         self.turn(site);
         Some(&self.before)
     }

@@ -1,0 +1,107 @@
+//! Does a loop with several hints repeat itself?
+//!
+//! One that tries a few times before it yields has a hint inside and another one outside, and one that looks into several
+//! queues in turns may have one hint for all of them. None of its rounds is like the one before, but the rounds come
+//! in a cycle. So the last rounds in which nothing was changed are kept, each with its hint and what it has read.
+
+use crate::rt::trace::Site;
+use crate::rt::trace::id::ObjectId;
+
+/// The most rounds that are taken for a cycle.
+const LONGEST: usize = 16;
+
+/// The rounds of one thread since it has changed something last, the latest of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cycle {
+    rounds: Vec<Past>,
+    /// What they have read, one after the other.
+    reads: Vec<(ObjectId, u64)>,
+    /// What the rounds of a cycle have read, without duplicates.
+    all: Vec<(ObjectId, u64)>,
+    /// How many rounds are still to come before there may be another wait: who was let go looks at everything.
+    spare: usize,
+}
+
+/// A round that is over.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    hint: Site,
+    /// What it has read: where that begins and ends.
+    reads: (usize, usize),
+}
+
+impl Cycle {
+    /// Something was changed, so it is another loop from here on.
+    #[inline]
+    pub(super) fn reset(&mut self) {
+        self.rounds.clear();
+        self.reads.clear();
+        self.spare = 0;
+    }
+
+    /// A round that has changed nothing since what it has read has come to its hint.
+    pub(super) fn push(&mut self, hint: Site, reads: &[(ObjectId, u64)], times: usize) {
+        if self.rounds.len() > 2 * LONGEST * times {
+            self.drop_half();
+        }
+        let start = self.reads.len();
+        self.reads.extend_from_slice(reads);
+        let reads = (start, self.reads.len());
+        self.rounds.push(Past { hint, reads });
+        self.spare = self.spare.saturating_sub(1);
+    }
+
+    fn drop_half(&mut self) {
+        let half = self.rounds.len() / 2;
+        let (_, gone) = self.rounds[half - 1].reads;
+        self.rounds.drain(..half);
+        self.reads.drain(..gone);
+        for round in &mut self.rounds {
+            round.reads = (round.reads.0 - gone, round.reads.1 - gone);
+        }
+    }
+
+    /// If the last rounds were the same cycle of at least two so many `times` in a row, and the thread has not waited since
+    /// the last but one of these cycles: what they have read, each location with the value that was seen last.
+    #[inline]
+    pub(super) fn repeated(&mut self, times: usize) -> Option<&[(ObjectId, u64)]> {
+        // Mostly something was changed a moment ago.
+        if self.rounds.len() < 2 * times || self.spare > 0 {
+            return None;
+        }
+        self.find_repeated(times)
+    }
+
+    #[inline(never)]
+    fn find_repeated(&mut self, times: usize) -> Option<&[(ObjectId, u64)]> {
+        let longest = LONGEST.min(self.rounds.len() / times);
+        let length = (2..=longest).find(|&length| self.repeats(length, times))?;
+        self.spare = length;
+        self.all.clear();
+        let (first, _) = self.rounds[self.rounds.len() - length].reads;
+        for &(object, value) in &self.reads[first..] {
+            match self.all.iter_mut().find(|(known, _)| *known == object) {
+                Some(known) => known.1 = value,
+                None => self.all.push((object, value)),
+            }
+        }
+        Some(&self.all)
+    }
+
+    /// Whether the last rounds were a cycle of this length so many times.
+    fn repeats(&self, length: usize, times: usize) -> bool {
+        let count = self.rounds.len();
+        let mut firsts = (count - length * times..count - length).rev();
+        firsts.all(|at| self.are_alike(at, at + length))
+    }
+
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.rounds[one], &self.rounds[other]);
+        std::ptr::eq(one.hint, other.hint) && self.read_in(one) == self.read_in(other)
+    }
+
+    fn read_in(&self, round: &Past) -> &[(ObjectId, u64)] {
+        let (start, end) = round.reads;
+        &self.reads[start..end]
+    }
+}
