@@ -18,7 +18,7 @@ use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 2";
+const MAGIC: &str = "dpor checkpoint 3";
 
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
@@ -51,12 +51,15 @@ impl Checkpoint {
                 "setting",
                 format!(
                     "order {}, spin_bound {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
-                     catch_panics {}, expect_explicit_explore {}",
+                     max_rounds {}, catch_panics {}, expect_explicit_explore {}",
                     settings.order.name(),
                     settings.spin_bound,
                     settings.spurious_failures,
                     settings.spurious_wakeups,
                     settings.timeout_bound,
+                    settings
+                        .max_rounds
+                        .map_or("none".to_owned(), |most| most.to_string()),
                     settings.catch_panics,
                     settings.expect_explicit_explore
                 ),

@@ -160,6 +160,12 @@ pub struct Builder {
     /// or else with the next one that can, in the order of their births; to pass over one thread is one
     /// delay. Otherwise like [`Builder::preemption_bound`].
     pub delay_bound: Option<usize>,
+    /// How often at the most a thread comes to one hint (`yield_now`, `spin_loop`) in an execution, each time having changed
+    /// something since its last hint (`DPOR_MAX_ROUNDS`), at least once. One that would come there once more goes no
+    /// further, as by [`assume`](crate::assume). For loops that get on in each round for as long as nobody else does
+    /// something, which have infinitely many executions. With any of them left out the report is not complete
+    /// ([`Verdict::Rounds`](crate::Verdict::Rounds)).
+    pub max_rounds: Option<usize>,
     /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1), with a bar on a
     /// terminal and a line every few seconds elsewhere; `None` to do so unless the test harness captures
     /// what tests print.
@@ -308,6 +314,7 @@ impl Builder {
             preemption_bound: env.size(either("DPOR_MAX_PREEMPTIONS"), "preemptions")?,
             switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
             delay_bound: env.size("DPOR_MAX_DELAYS", "delays")?,
+            max_rounds: env.size("DPOR_MAX_ROUNDS", "rounds")?,
             max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
             checkpoint_file: env.path(either("DPOR_CHECKPOINT_FILE"), "file")?,
             checkpoint_interval: env
@@ -355,6 +362,9 @@ impl Builder {
                  priorities never change"
                     .to_owned(),
             );
+        }
+        if self.max_rounds == Some(0) {
+            return Err("max_rounds = 0 (DPOR_MAX_ROUNDS): a loop has at least 1 round".to_owned());
         }
         if self.iterations == 0 {
             return Err(
@@ -552,6 +562,7 @@ mod tests {
                 "expected a number of context switches",
             ),
             ("DPOR_MAX_DELAYS", "few", "expected a number of delays"),
+            ("DPOR_MAX_ROUNDS", "-1", "expected a number of rounds"),
             ("DPOR_ITERATIONS", "", "expected a number of executions"),
             (
                 "DPOR_CHECKPOINT_INTERVAL",

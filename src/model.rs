@@ -394,7 +394,13 @@ impl Builder {
                     None => above(|| eprint!("{line}")),
                 }
             }
-            _ => above(|| eprintln!("{}", passed.report().cut_short(&site))),
+            verdict => {
+                if let Verdict::Rounds(_) = verdict {
+                    // All that there is within the bound has been explored.
+                    watch.complete();
+                }
+                above(|| eprintln!("{}", passed.report().cut_short(&site)));
+            }
         }
         Ok(passed)
     }

@@ -35,6 +35,7 @@ impl Builder {
             spurious_wakeups: self.spurious_wakeups,
             timeout_bound: self.timeout_bound,
             catches_panics: self.catch_panics,
+            max_rounds: self.max_rounds,
             ..Limits::default()
         };
         let bounds = Bounds {
@@ -212,7 +213,8 @@ impl<'a> Watch<'a> {
         let (site, stats) = (self.site, driver.stats);
         if stats.assumed > 0 && stats.complete == 0 {
             return Some(format!(
-                "dpor: no execution of the model at {site} came to its end: all were given up by `assume(false)`"
+                "dpor: no execution of the model at {site} came to its end: all were given up by {}",
+                driver.machine.gives_up_by()
             ));
         }
         // The end of the main thread is no visible operation of the test.

@@ -33,6 +33,9 @@ pub struct Report {
     /// ([`Algorithm::Bounded`](crate::Algorithm::Bounded)): the bound within which all of them were, whether
     /// or not it was asked for. `None` if not even those that need none were.
     pub within: Option<Bound>,
+    /// [`Builder::max_rounds`](crate::Builder::max_rounds), if executions were left out because of it, whatever
+    /// else the verdict says.
+    pub within_rounds: Option<usize>,
     /// About how many executions there would have been in all, where that can be told:
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows what it plans, but not what it will
     /// find. Often too low by a factor of two or three; at most 1e200.
@@ -62,6 +65,7 @@ impl Passed {
             (None, Coverage::Within(price, within)) => {
                 Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
             }
+            (None, Coverage::Rounds(most)) => Verdict::Rounds(most),
             (None, Coverage::Regions) => Verdict::Marked,
             (None, Coverage::Sampled) => Verdict::Sampled { seed: self.seed },
             (None, Coverage::Replayed) => Verdict::Replayed,
@@ -81,9 +85,12 @@ impl Passed {
             0 => {}
             more => text.push_str(&format!(", and gone on for {more} more")),
         }
-        text.push_str(match stats.complete {
-            0 => "; it was given up by `assume(false)`\n",
-            _ => "; nothing failed\n",
+        text.push_str(&match stats.complete {
+            0 => format!(
+                "; it was given up by {}\n",
+                self.driver.machine.gives_up_by()
+            ),
+            _ => "; nothing failed\n".to_owned(),
         });
         text
     }
@@ -113,6 +120,7 @@ impl Passed {
             complete: verdict == Verdict::Complete,
             verdict,
             within,
+            within_rounds: driver.machine.rounds_left_out(),
             estimate: driver.estimate(),
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
             elapsed: *elapsed,
@@ -157,7 +165,12 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let executions = counted(self.executions, "execution");
-        write!(f, "{}: {executions}", self.verdict)?;
+        write!(f, "{}", self.verdict)?;
+        match (self.within_rounds, self.verdict) {
+            (None, _) | (_, Verdict::Rounds(_)) => {}
+            (Some(most), _) => write!(f, ", and by max_rounds = {most} (DPOR_MAX_ROUNDS)")?,
+        }
+        write!(f, ": {executions}")?;
         if self.pruned > 0 {
             write!(f, ", {} given up", self.pruned)?;
         }
@@ -209,6 +222,9 @@ pub enum Verdict {
     /// Every trace that needs no more preemptions, context switches or delays than the bound; there are
     /// others.
     Bounded(Bound),
+    /// Every trace in which no thread comes more often than that to one hint, each time having changed something since
+    /// its last hint ([`Builder::max_rounds`](crate::Builder::max_rounds)); there are others.
+    Rounds(usize),
     /// Every trace, as far as the test did not switch exploration off
     /// ([`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch),
     /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore)).
@@ -229,6 +245,7 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Complete => f.write_str("complete"),
             Verdict::Bounded(bound) => write!(f, "bounded by {bound}"),
+            Verdict::Rounds(most) => write!(f, "bounded by max_rounds = {most} (DPOR_MAX_ROUNDS)"),
             Verdict::Marked => f.write_str("explored only where the test does not say otherwise"),
             Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
             Verdict::Replayed => f.write_str("replayed"),

@@ -88,6 +88,32 @@ fn an_exploration_in_parts_is_the_same_as_one_in_a_piece() {
     }
 }
 
+#[test]
+fn executions_that_are_left_out_for_their_rounds_are_remembered() {
+    let file = Scratch::new("rounds");
+    let part = |most: usize| {
+        let mut builder = Builder::new();
+        builder.checkpoint_file = Some(file.0.clone());
+        builder.max_permutations = Some(most);
+        builder.max_rounds = Some(2);
+        builder.check(|| {
+            let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let stopper = thread::spawn(move || theirs.0.store(1, SeqCst));
+            while shared.0.load(SeqCst) == 0 {
+                shared.1.fetch_add(1, SeqCst);
+                thread::yield_now();
+            }
+            stopper.join().unwrap();
+        })
+    };
+    // The first execution has too many rounds, those behind it have not.
+    assert_eq!(part(1).pruned, 1);
+    let report = part(9);
+    assert_eq!((report.executions, report.verdict), (3, Verdict::Rounds(2)));
+    assert!(!file.0.exists(), "all within the bound has been explored");
+}
+
 /// What a panic says.
 fn refusal(run: impl FnOnce() -> Report) -> String {
     let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("refused");

@@ -254,7 +254,7 @@ pub(crate) fn choose(options: u32) -> Answer {
 /// Gives this execution up; returns only where there is none.
 #[track_caller]
 pub(crate) fn give_up() -> Answer {
-    nowhere(OpKind::GiveUp)
+    nowhere(OpKind::GiveUp { rounds: false })
 }
 
 #[track_caller]

@@ -197,8 +197,15 @@ pub(crate) fn explore(
             if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
                 end = outside;
             }
-            if let End::Pruned(Pruned::Asleep) = end {
-                runtime.inner.borrow_mut().driver.finish(&end);
+            let mut ended_with = None;
+            if let End::Pruned(Pruned::Asleep | Pruned::Rounds) = end {
+                let mut inner = runtime.inner.borrow_mut();
+                inner.driver.finish(&end);
+                if let End::Pruned(Pruned::Rounds) = end {
+                    // It may be shown.
+                    ended_with = Some(inner.driver.machine.clone());
+                }
+                drop(inner);
                 run_out(&runtime, &mut stacks);
             }
             // A panic is the end of an execution where it begins; what it waited for later is of no interest.
@@ -214,9 +221,8 @@ pub(crate) fn explore(
                 earlier.extend(message.clone());
             }
             // Mostly the others have ended, and there is nothing left to keep from being unwound.
-            let mut failed_with = None;
             if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
-                failed_with = Some(runtime.inner.borrow().driver.machine.clone());
+                ended_with = Some(runtime.inner.borrow().driver.machine.clone());
                 run_out(&runtime, &mut stacks);
             }
             if end.in_a_word().is_some() {
@@ -225,8 +231,10 @@ pub(crate) fn explore(
             }
             tear_down(&runtime, &mut stacks, failed, &mut panicked);
             // Those that were spawned only now are unwound, too, so it is not put back before.
-            if let Some(machine) = failed_with {
-                runtime.inner.borrow_mut().driver.machine = machine;
+            if let Some(machine) = ended_with {
+                let driver = &mut runtime.inner.borrow_mut().driver;
+                let later = std::mem::replace(&mut driver.machine, machine);
+                driver.machine.keep_names_of(later);
             }
             // A static that leads to blocks would have kept them.
             let kept = runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere();
@@ -245,7 +253,7 @@ pub(crate) fn explore(
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(end) {
             // What left it had finished it.
-            end @ End::Pruned(Pruned::Asleep) => last = Some(end),
+            end @ End::Pruned(Pruned::Asleep | Pruned::Rounds) => last = Some(end),
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
                 inner.driver.finish(&end);
                 last = Some(end);

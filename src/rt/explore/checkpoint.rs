@@ -73,6 +73,8 @@ pub(crate) struct Progress {
     pub(crate) stats: Stats,
     /// Whether the test has switched exploration off anywhere.
     pub(crate) regions: bool,
+    /// Whether a thread went no further because of how many rounds it had made.
+    pub(crate) rounds: bool,
     /// The numbers of the estimator.
     pub(crate) estimator: Vec<u64>,
 }
@@ -96,6 +98,7 @@ pub(crate) fn encode(
         out.number(number);
     }
     out.number(progress.regions as u64);
+    out.number(progress.rounds as u64);
     out.list(&progress.estimator, |out, &number| out.number(number));
     let names = &machine.names;
     let threads: Vec<_> = (1..names.thread_count() as u32)
@@ -148,6 +151,7 @@ pub(crate) fn decode(
     let progress = Progress {
         stats,
         regions: from.number()? != 0,
+        rounds: from.number()? != 0,
         estimator: from.list(|from| from.number())?,
     };
     let names = &mut machine.names;

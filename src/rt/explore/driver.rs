@@ -96,7 +96,7 @@ pub(crate) struct Stats {
     pub(crate) complete: u64,
     /// Executions given up because what was left was covered elsewhere.
     pub(crate) asleep: u64,
-    /// Executions given up by the program.
+    /// Executions given up by the program, or for their rounds.
     pub(crate) assumed: u64,
     /// Events in all executions, replayed ones included.
     pub(crate) events: u64,
@@ -115,6 +115,7 @@ impl Stats {
 pub(crate) struct Left {
     explorer: Box<dyn Explorer>,
     bounds: Bounds,
+    max_rounds: Option<usize>,
     length: usize,
     begun: usize,
 }
@@ -192,6 +193,10 @@ impl Driver {
     pub(crate) fn coverage(&self) -> Coverage {
         match self.explorer.coverage() {
             Coverage::All if self.regions.any() => Coverage::Regions,
+            Coverage::All => match self.machine.rounds_left_out() {
+                Some(most) => Coverage::Rounds(most),
+                None => Coverage::All,
+            },
             covered => covered,
         }
     }
@@ -217,6 +222,7 @@ impl Driver {
         let progress = Progress {
             stats: self.stats,
             regions: self.regions.any(),
+            rounds: self.machine.rounds_left_out().is_some(),
             estimator: self.estimator.save(),
         };
         Some(checkpoint::encode(
@@ -236,6 +242,7 @@ impl Driver {
         };
         self.stats = progress.stats;
         self.regions.restore(progress.regions);
+        self.machine.restore_left_out(progress.rounds);
         self.estimator.restore(&progress.estimator) && self.explorer.resume(&unfinished)
     }
 
@@ -356,7 +363,7 @@ impl Driver {
         self.stats.longest = self.stats.longest.max(self.position);
         match end {
             End::Pruned(Pruned::Asleep) => self.stats.asleep += 1,
-            End::Pruned(Pruned::Assumed) => self.stats.assumed += 1,
+            End::Pruned(Pruned::Assumed | Pruned::Rounds) => self.stats.assumed += 1,
             _ => self.stats.complete += 1,
         }
         if self.asks_for_clocks {
@@ -381,6 +388,7 @@ impl Driver {
         let left = Left {
             explorer: std::mem::replace(&mut self.explorer, explorer),
             bounds: self.bounds,
+            max_rounds: self.machine.limits.max_rounds.take(),
             length: self.position,
             begun: self.begun,
         };
@@ -395,9 +403,11 @@ impl Driver {
         let Left {
             explorer,
             bounds,
+            max_rounds,
             length,
             begun,
         } = left;
+        self.machine.limits.max_rounds = max_rounds;
         self.last_goes_on = explorer.lets_the_last_go_on();
         self.has_all_begin = explorer.has_all_begin();
         self.lets_threads_end = explorer.lets_threads_end();
@@ -457,9 +467,9 @@ impl Driver {
     fn pending(&self, end: &End) -> Vec<Blocked> {
         match end {
             End::Complete => Vec::new(),
-            End::Deadlock(_) | End::Livelock { .. } | End::Pruned(Pruned::Assumed) => {
-                self.blocked()
-            }
+            End::Deadlock(_)
+            | End::Livelock { .. }
+            | End::Pruned(Pruned::Assumed | Pruned::Rounds) => self.blocked(),
             // An execution that ended in the middle also has enabled operations pending.
             _ => self
                 .machine

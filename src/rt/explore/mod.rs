@@ -146,6 +146,8 @@ pub(crate) enum Coverage {
     /// Every trace that has a linearisation at this price, at most; `None` if not even those that cost
     /// nothing have all been explored.
     Within(Price, Option<usize>),
+    /// Every trace in which no thread comes more often than that to one hint with something changed in between.
+    Rounds(usize),
     /// Every trace, as far as the test did not switch exploration off.
     Regions,
     /// Executions drawn by chance.

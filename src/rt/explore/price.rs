@@ -84,7 +84,7 @@ pub(super) fn waits(at: &Point<'_>, thread: ThreadId) -> bool {
 /// Whether nothing more can happen. Where some wait for a change they are let go, unless the execution is given up.
 pub(super) fn is_over(at: &Point<'_>, able: &[ThreadId]) -> bool {
     let mut live = at.machine.live().iter();
-    let given_up = |&thread: &ThreadId| pending(at, thread) == Some(OpKind::GiveUp);
+    let given_up = |&thread: &ThreadId| matches!(pending(at, thread), Some(OpKind::GiveUp { .. }));
     able.is_empty() && (live.clone().any(given_up) || !live.any(|&thread| waits(at, thread)))
 }
 

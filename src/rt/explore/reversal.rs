@@ -515,7 +515,7 @@ pub(super) fn relabel(
                 .has_changed(set, seen, |object, seen| state(object).has_changed(seen));
             changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
         }
-        OpKind::GiveUp => None,
+        OpKind::GiveUp { .. } => None,
         _ if object == ObjectId::NONE || kind.is_always_alike() => {
             Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
         }

@@ -356,7 +356,7 @@ impl Code {
                     return;
                 }
                 Ins::GiveUp => {
-                    let kind = OpKind::GiveUp;
+                    let kind = OpKind::GiveUp { rounds: false };
                     let object = ObjectId::NONE;
                     machine.announce(id, Operation { object, kind }, site());
                     return;

@@ -40,6 +40,8 @@ pub(crate) struct Limits {
     pub(crate) spurious_wakeups: u32,
     /// Whether a thread's panic is only its own end, and not a failure.
     pub(crate) catches_panics: bool,
+    /// How often a thread comes to one hint, each time having changed something since its last one.
+    pub(crate) max_rounds: Option<usize>,
 }
 
 impl Default for Limits {
@@ -53,6 +55,7 @@ impl Default for Limits {
             spurious_failures: false,
             spurious_wakeups: 0,
             catches_panics: false,
+            max_rounds: None,
         }
     }
 }
@@ -74,6 +77,8 @@ pub(crate) struct Machine {
     unbegun: u32,
     /// Whether a thread has looked whether another one has finished, in this execution or an earlier one.
     ends_are_seen: bool,
+    /// Whether a thread went no further because of how many rounds it had made, in this execution or an earlier one.
+    leaves_rounds_out: bool,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
@@ -166,6 +171,7 @@ impl Machine {
             unjoined: 0,
             unbegun: 0,
             ends_are_seen: false,
+            leaves_rounds_out: false,
             first_spawn: None,
             seen: Vec::new(),
         }
@@ -413,6 +419,11 @@ impl Machine {
         self.threads.get(thread.index())?.pending()
     }
 
+    /// What has a name in the other machine, which was the same one and ran on, has it in this one.
+    pub(crate) fn keep_names_of(&mut self, later: Machine) {
+        (self.names, self.sets) = (later.names, later.sets);
+    }
+
     /// The name that the next child of `creator` will have.
     pub(crate) fn next_child(&mut self, creator: ThreadId) -> ThreadId {
         let nth = self.threads[creator.index()].children + 1;
@@ -458,7 +469,7 @@ impl Machine {
                         self.state(object).has_changed(seen)
                     })
             }
-            OpKind::GiveUp => false,
+            OpKind::GiveUp { rounds } => rounds && self.limits.max_rounds.is_none(),
             _ if operation.object == ObjectId::NONE => true,
             ref kind => self.state(operation.object).enabled(thread, kind),
         }

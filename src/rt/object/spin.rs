@@ -42,6 +42,8 @@ pub(crate) struct SpinLog {
     changed: bool,
     site: Option<Site>,
     idle: u32,
+    /// By hint how often the thread has come there with something changed, where that is counted.
+    rounds: Vec<(Site, usize)>,
     cycle: Cycle,
     round: Round,
     /// Whether that is kept: an iteration has changed something, and has come back to its hint.
@@ -117,6 +119,7 @@ impl SpinLog {
         self.changed = false;
         self.site = None;
         self.idle = 0;
+        self.rounds.clear();
         self.cycle.reset();
         self.round.reset();
         self.follows = false;
@@ -173,6 +176,26 @@ impl SpinLog {
         self.changed = true;
         self.reads.clear();
         self.unhinted = None;
+    }
+
+    /// The thread has come to a hint at `site`. Gives how often it has come there, each time having changed something
+    /// since its last hint.
+    #[cold]
+    pub(crate) fn count_round(&mut self, site: Site) -> usize {
+        if !self.changed {
+            return 0;
+        }
+        let mut rounds = self.rounds.iter_mut();
+        match rounds.find(|(hint, _)| ptr::eq(*hint, site)) {
+            Some((_, times)) => {
+                *times += 1;
+                *times
+            }
+            None => {
+                self.rounds.push((site, 1));
+                1
+            }
+        }
     }
 
     /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait.

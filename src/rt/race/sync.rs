@@ -285,7 +285,8 @@ impl Knowledge {
             OpKind::AddSender => {}
             OpKind::DropSender => self.tell(me, object),
             OpKind::DropReceiver => self.tell_some(me, object),
-            OpKind::Choose { .. } | OpKind::GiveUp | OpKind::Start | OpKind::Wait { .. } => {}
+            OpKind::Choose { .. } | OpKind::GiveUp { .. } | OpKind::Start | OpKind::Wait { .. } => {
+            }
         }
     }
 

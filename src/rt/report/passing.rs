@@ -13,6 +13,7 @@ use crate::rt::trace::verdict::{End, Pruned};
 pub(crate) fn render(view: &View<'_>) -> String {
     let end = match view.end {
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`",
+        End::Pruned(Pruned::Rounds) => "given up by `max_rounds`",
         _ => "passed",
     };
     let (number, schedule) = (view.executions, view.schedule);

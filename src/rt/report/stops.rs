@@ -17,7 +17,7 @@ pub(super) enum Stop {
     Preempted,
     /// It could not do this yet.
     Waits(Operation),
-    /// It wanted to say that this execution is of no interest.
+    /// It wanted to say that this execution is of no interest, or to make one round more than the bound says.
     GaveUp,
     /// It has done all that it had to.
     Ended,
@@ -63,7 +63,7 @@ fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, in
     let can_happen = match next.kind {
         // It spins, whatever may have changed while it was not running.
         OpKind::Wait { .. } => false,
-        OpKind::GiveUp => return Stop::GaveUp,
+        OpKind::GiveUp { .. } => return Stop::GaveUp,
         _ if next.object == ObjectId::NONE => true,
         ref kind => match states.get(&next.object) {
             Some(state) => state.enabled(thread, kind),

@@ -189,7 +189,8 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                  `Builder::max_branches` (DPOR_MAX_BRANCHES), or give the loop a \
                  `dpor::hint::spin_loop()`\n  \
                  (which waits where a round leaves all atomics as they were; a loop that gets on in each round \
-                 needs a last one)"
+                 needs a last one,\n  or `Builder::max_rounds` (DPOR_MAX_ROUNDS), which leaves out executions in which it has \
+                 more of them)"
             );
         }
         End::TooManyThreads { limit } => {

@@ -227,7 +227,8 @@ impl<'a> Names<'a> {
             OpKind::DropSender => format!("drop a sender of {}", self.object(object)),
             OpKind::DropReceiver => format!("drop the receiver of {}", self.object(object)),
             OpKind::Choose { options } => format!("choose({options})"),
-            OpKind::GiveUp => "assume(false)".to_owned(),
+            OpKind::GiveUp { rounds: false } => "assume(false)".to_owned(),
+            OpKind::GiveUp { rounds: true } => "another round".to_owned(),
             OpKind::Start => "start".to_owned(),
             OpKind::Wait { set, .. } => {
                 let set = self.machine.sets.get(set);

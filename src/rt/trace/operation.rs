@@ -325,7 +325,11 @@ pub(crate) enum OpKind {
     },
     /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
     /// others run on, because a wakeup sequence must span a whole execution (EXPLORATION, trap 2).
-    GiveUp,
+    /// Or the thread has made more `rounds` than the bound says: then it goes on once nobody explores the execution
+    /// any further.
+    GiveUp {
+        rounds: bool,
+    },
     /// What a thread announces that was spawned and not begun. It is no event: to pick the thread lets its code run up
     /// to its first visible operation.
     Start,
@@ -410,7 +414,7 @@ impl OpKind {
                 | OpKind::Recv { timed: false }
                 | OpKind::Taken { .. }
                 | OpKind::Wait { .. }
-                | OpKind::GiveUp
+                | OpKind::GiveUp { .. }
         )
     }
 

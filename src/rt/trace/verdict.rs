@@ -20,6 +20,8 @@ pub(crate) enum Pruned {
     Asleep,
     /// `assume(false)`.
     Assumed,
+    /// A thread has made as many rounds as it may.
+    Rounds,
 }
 
 /// How an execution ended.

@@ -248,10 +248,13 @@ impl Driver {
     #[cold]
     fn quiescent(&mut self) -> Option<End> {
         let stuck = self.blocked();
-        if stuck.iter().any(|b| b.operation.kind == OpKind::GiveUp) {
-            // Whatever a waiting thread would do from here on comes after everything else, so
-            // nothing is lost by not looking at it.
-            return Some(End::Pruned(Pruned::Assumed));
+        // Whatever a waiting thread would do from here on comes after everything else, so nothing is lost by not
+        // looking at it.
+        for (rounds, pruned) in [(false, Pruned::Assumed), (true, Pruned::Rounds)] {
+            let gives_up = OpKind::GiveUp { rounds };
+            if stuck.iter().any(|b| b.operation.kind == gives_up) {
+                return Some(End::Pruned(pruned));
+            }
         }
         if let Some(rounds) = self.machine.livelock() {
             return Some(End::Livelock { stuck, rounds });

@@ -226,7 +226,7 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
             let livelock = node.machine.livelock().is_some();
             let gave_up = node.machine.live().iter().any(|&t| {
                 let pending = node.machine.pending(t).expect("announced");
-                pending.operation.kind == OpKind::GiveUp
+                matches!(pending.operation.kind, OpKind::GiveUp { .. })
             });
             let quiet = steps.is_empty();
             if !quiet || livelock || gave_up || !node.machine.let_go(node.trace.len() as u32) {

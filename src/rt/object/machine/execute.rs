@@ -449,7 +449,7 @@ impl Machine {
                 executed.alternatives = options;
                 executed.outcome = Outcome::Value(step.alternative as u64);
             }
-            OpKind::Fence { .. } | OpKind::GiveUp => {}
+            OpKind::Fence { .. } | OpKind::GiveUp { .. } => {}
             OpKind::Wait { .. } => {
                 let entry = &mut self.threads[thread.index()];
                 match entry.released.take() {

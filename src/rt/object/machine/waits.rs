@@ -12,13 +12,40 @@ use crate::rt::trace::operation::{OpKind, Operation};
 use super::{Machine, Thread};
 
 impl Machine {
-    /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait.
+    /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait, or that it goes no further.
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         let bound = self.limits.spin_bound;
         let entry = &mut self.threads[thread.index()];
+        if let Some(most) = self.limits.max_rounds
+            && entry.spin.count_round(site) > most
+        {
+            self.leaves_rounds_out = true;
+            return Some(Operation {
+                object: ObjectId::NONE,
+                kind: OpKind::GiveUp { rounds: true },
+            });
+        }
         let seen = entry.spin.hint(site, bound)?;
         entry.unhinted = false;
         Some(wait(&mut self.sets, &mut self.seen, seen))
+    }
+
+    /// The bound on the rounds, if executions were left out because of it.
+    pub(crate) fn rounds_left_out(&self) -> Option<usize> {
+        self.limits.max_rounds.filter(|_| self.leaves_rounds_out)
+    }
+
+    /// An earlier process has left rounds out of the same exploration, if so it is.
+    pub(crate) fn restore_left_out(&mut self, left_out: bool) {
+        self.leaves_rounds_out = left_out;
+    }
+
+    /// What may have made a thread go no further.
+    pub(crate) fn gives_up_by(&self) -> &'static str {
+        match self.rounds_left_out() {
+            Some(_) => "`assume(false)` or `max_rounds`",
+            None => "`assume(false)`",
+        }
     }
 
     /// The wait that the thread has to announce before this operation, if it has done nothing but

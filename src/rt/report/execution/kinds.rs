@@ -75,7 +75,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::DropSender => "sender_drop",
         OpKind::DropReceiver => "receiver_drop",
         OpKind::Choose { .. } => "choose",
-        OpKind::GiveUp => "give_up",
+        OpKind::GiveUp { .. } => "give_up",
         OpKind::Start => "start",
         OpKind::Wait { .. } => "spin",
     }
@@ -113,6 +113,7 @@ pub(super) const fn end(end: &End) -> &'static str {
         End::Outside(_) => "outside",
         End::Pruned(Pruned::Asleep) => "asleep",
         End::Pruned(Pruned::Assumed) => "assumed",
+        End::Pruned(Pruned::Rounds) => "rounds",
     }
 }
 

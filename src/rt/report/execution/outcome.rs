@@ -145,6 +145,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         End::Complete => "every thread finished".to_owned(),
         End::Pruned(Pruned::Asleep) => "given up: the rest is covered elsewhere".to_owned(),
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`".to_owned(),
+        End::Pruned(Pruned::Rounds) => "given up by `max_rounds`".to_owned(),
         End::Deadlock(_) | End::Livelock { .. } => {
             let threads = outcome.waiting.iter();
             let threads =

@@ -390,7 +390,7 @@ function values(until) {
 
 document.title = `${outcome.kind}${data.test ? ` · ${data.test}` : ""}`;
 $("kind").textContent = outcome.kind.replaceAll("_", " ");
-$("kind").classList.toggle("fine", ["complete", "assumed", "asleep"].includes(outcome.kind));
+$("kind").classList.toggle("fine", ["complete", "assumed", "rounds", "asleep"].includes(outcome.kind));
 $("test").textContent = data.test ?? "";
 const kind = `${$("kind").textContent}: `;
 $("sentence").textContent = outcome.sentence.startsWith(kind) ? outcome.sentence.slice(kind.length) : outcome.sentence;
