@@ -345,3 +345,21 @@ fn what_was_written_through_a_pointer_decides_how_an_operation_comes_out() {
     };
     assert_eq!(count(body), 2);
 }
+
+/// Its block has the size and alignment of the one that `generator` allocates once for each OS thread.
+#[repr(align(128))]
+struct Wide(AtomicUsize);
+
+#[test]
+fn what_the_first_execution_of_an_os_thread_allocates_is_none_of_the_programs_blocks() {
+    let explored = std::thread::spawn(|| {
+        count(|| {
+            let wide = Arc::new(Wide(AtomicUsize::new(0)));
+            let shared = wide.clone();
+            let other = thread::spawn(move || shared.0.fetch_or(1, SeqCst));
+            wide.0.load(SeqCst);
+            other.join().expect("no thread panics");
+        })
+    });
+    assert_eq!(explored.join().expect("it is deterministic"), 2);
+}

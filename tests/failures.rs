@@ -286,6 +286,28 @@ fn an_operation_that_comes_out_differently_when_it_is_repeated_is_told() {
 }
 
 #[test]
+fn an_object_that_is_not_there_any_more_when_it_is_repeated_is_told() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        // Blocks of different sizes are different blocks.
+        let slots: Vec<_> = (0..runs.fetch_add(1, SeqCst) + 2).collect();
+        let slots: Arc<[_]> = slots.into_iter().map(AtomicUsize::new).collect();
+        slots[0].load(SeqCst);
+        let shared = slots.clone();
+        let other = thread::spawn(move || shared[1].store(1, SeqCst));
+        slots[1].load(SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    assert!(
+        text.contains("step 1 of main was \"load slots[0]\" at tests/failures.rs"),
+        "{text}"
+    );
+    assert!(text.contains("and is \"load slots[0]#2\" at"), "{text}");
+}
+
+#[test]
 fn a_closure_that_is_not_deterministic_is_told_so() {
     let runs = std::sync::atomic::AtomicUsize::new(0);
     let found = failure(move || {

@@ -18,6 +18,8 @@
 //!   but the loop's own; it is told to return, and a generator that has returned is dropped quietly.
 //! - The first generator of a process installs a panic hook and a signal handler. [`prepare`] makes
 //!   that happen at a moment of our choice.
+//! - The first generator that an OS thread resumes allocates a block that stays. [`prepare_thread`] does that before
+//!   anything is recorded.
 //! - A generator that has "local data" reports neither a panic nor an overflow by unwinding out of
 //!   `resume`. We catch panics ourselves and see an overflow in [`Control::state`], so each
 //!   generator is given local data (any pointer but null) and a switch needs no landing pad.
@@ -359,6 +361,12 @@ pub(crate) fn prepare() {
             .join()
             .expect("dpor bug: a generator without code failed");
     });
+}
+
+/// Makes `generator` allocate now what it has once for each OS thread, which is not the program's: in the middle of
+/// the first execution it would have a place among the program's blocks, and in no other one.
+pub(crate) fn prepare_thread() {
+    generator::is_generator();
 }
 
 /// Some of the addresses of a stack.

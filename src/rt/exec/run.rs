@@ -18,7 +18,7 @@ use crate::rt::trace::verdict::{Block, End, Leaked, Panic, Pruned};
 use crate::rt::{Body, Work};
 
 use super::context::{Inner, ROOM, Runtime, enter, here};
-use super::coroutine::{Coroutine, Pool, Resumed, Stretch};
+use super::coroutine::{self, Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, MustFree, Watched};
 use super::objects::Table;
 use super::outsiders;
@@ -121,6 +121,7 @@ pub(crate) fn explore(
         unseen,
     } = settings;
     panics::install();
+    coroutine::prepare_thread();
     let _outsiders = outsiders::Watch::begin();
     let catches_panics = driver.machine.limits.catches_panics;
     let runtime = Runtime {

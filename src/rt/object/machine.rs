@@ -332,6 +332,12 @@ impl Machine {
         }
     }
 
+    /// The kind of an object, if this execution has met it.
+    pub(crate) fn kind(&self, object: ObjectId) -> Option<ObjectKind> {
+        let object = self.objects.get(object.index())?.as_ref()?;
+        Some(object.state.kind())
+    }
+
     /// The state an object had when this execution met it.
     pub(crate) fn initial(&self, object: ObjectId) -> State {
         match &self.objects[object.index()] {

@@ -61,19 +61,25 @@ impl<'a> Names<'a> {
             if matches!(region, Region::Thread(_) | Region::Token(_)) {
                 continue;
             }
-            let kind = machine.state(object).kind();
+            // What was there before may be nothing that this execution has met.
+            let kind = machine.kind(object);
+            let counts = match kind {
+                Some(kind) => matches!(kind, ObjectKind::Count { .. }),
+                None => operation.kind.counts(),
+            };
             let given = machine.names.label_of(region).map(str::to_owned);
             let named = given.or_else(|| sources.receiver(site));
             // A value that is made on first use is mostly not called anything there, but only used.
             let named = named.or_else(|| match kind {
-                ObjectKind::Once => sources.dereferenced(site),
+                Some(ObjectKind::Once) => sources.dereferenced(site),
                 _ => None,
             });
             let base = match (named, kind) {
                 // The name alone is what the program calls the value.
-                (Some(name), ObjectKind::Count { .. }) => format!("arc {name}"),
+                (Some(name), _) if counts => format!("arc {name}"),
                 (Some(name), _) => name,
-                (None, kind) => kind.name().to_lowercase(),
+                (None, Some(kind)) => kind.name().to_lowercase(),
+                (None, None) => "an object".to_owned(),
             };
             let name = unlike(base, objects.values());
             objects.insert(object, name);
