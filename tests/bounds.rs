@@ -1,7 +1,8 @@
 //! Does a bound on preemptions, switches or delays hide what it must, and nothing else?
 
 use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use dpor::{Algorithm, Bound, Builder, Limit, Verdict};
+use dpor::sync::{Arc, Mutex};
+use dpor::{Algorithm, Bound, Builder, Limit, Verdict, thread};
 
 /// Two threads of three steps that depend on each other: 20 traces, 14 of them within 2 preemptions.
 fn three_and_three() {
@@ -51,6 +52,31 @@ fn each_bound_has_its_traces_and_no_bound_has_all_of_them() {
     builder.algorithm = Algorithm::Bounded;
     let report = builder.check(three_and_three);
     assert_eq!((report.executions, report.verdict), (20, Verdict::Complete));
+}
+
+#[test]
+fn a_thread_that_has_just_been_spawned_is_shut_out_too() {
+    // The second child is behind its first operation when it is spawned, and cannot have the lock.
+    let body = || {
+        let lock = Arc::new(Mutex::new(()));
+        let theirs = lock.clone();
+        thread::spawn(move || {
+            thread::spawn(move || drop(theirs.lock()));
+        });
+        drop(lock.try_lock());
+    };
+    let within = |bound| {
+        let mut builder = Builder::new();
+        builder.algorithm = Algorithm::Bounded;
+        builder.preemption_bound = bound;
+        builder.check(body)
+    };
+    // It has it before, while, or after the other one tries.
+    let executions = [0, 1, 2].map(|bound| within(Some(bound)).executions);
+    assert_eq!(executions, [1, 2, 3]);
+    let report = within(None);
+    assert_eq!((report.executions, report.verdict), (3, Verdict::Complete));
+    assert_eq!(Builder::new().check(body).executions, 3);
 }
 
 #[test]

@@ -106,8 +106,13 @@ fn verdict(program: &Program) -> Option<Result<(), String>> {
             return Some(Err(format!("{pruned} executions begun in vain")));
         }
         // The last two begin nearly as many executions as there are interleavings.
-        let all = [Algorithm::Source, Algorithm::Classic, Algorithm::SleepSets];
-        let few = if naive.begun > 200 { 1 } else { all.len() };
+        let all = [
+            Algorithm::Source,
+            Algorithm::Bounded,
+            Algorithm::Classic,
+            Algorithm::SleepSets,
+        ];
+        let few = if naive.begun > 200 { 2 } else { all.len() };
         for &algorithm in &all[..few] {
             let other = depth_first(algorithm)?;
             if other.counts.map(|(executions, _)| executions) != Some(executions) {

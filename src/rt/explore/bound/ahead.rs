@@ -164,9 +164,11 @@ impl Ahead {
                 OpKind::Wait { set, .. } => machine.sets.get(set),
                 _ => &one,
             };
+            // One that has just been spawned has begun, and come to its first operation.
+            let spawned = last.operation.kind == OpKind::Spawn { child: thread };
             let is_new = |object: ObjectId| {
                 object != ObjectId::NONE
-                    && (thread == last.thread || object == last.operation.object)
+                    && (spawned || thread == last.thread || object == last.operation.object)
             };
             for &object in objects.iter().filter(|&&object| is_new(object)) {
                 let latest = self.clocks.events_on(object).iter().rev();
