@@ -4,7 +4,10 @@
 //! too. A destructor that panicked then, because it was told something that is not true, would end the
 //! process before the failure is told.
 
-use dpor::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use dpor::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 use dpor::sync::{Arc, Condvar, Mutex, mpsc};
 use dpor::thread::{self, JoinHandle};
 use dpor::{Builder, FailureKind, hint};
@@ -387,4 +390,35 @@ fn a_thread_that_was_spawned_behind_the_failure_and_waits_for_ever_is_unwound() 
     assert!(text.contains("broken"), "{text}");
     assert!(text.contains("panic: main.1 panicked"), "{text}");
     assert!(text.contains("DPOR_REPLAY="), "{text}");
+}
+
+#[test]
+fn a_free_by_the_last_owner_while_another_thread_unwinds_is_in_order() {
+    /// Gives up a value that std counts the owners of, and then one that a shim does.
+    struct Owner(
+        std::sync::Arc<[AtomicUsize; 2]>,
+        #[allow(dead_code)] Arc<String>,
+    );
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.0[0].swap(2, Relaxed);
+        }
+    }
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    // While the thread stands between the two, the other one frees the first value.
+    builder.replay = Some("v1 main*2 main.1 main*2".to_string());
+    let report = builder.check(|| {
+        let value = std::sync::Arc::new([const { AtomicUsize::new(0) }; 2]);
+        let other = Arc::new(String::new());
+        let mut owner = Some(Owner(value.clone(), other.clone()));
+        drop(thread::spawn(move || {
+            let _owner = owner.take();
+            panic!("this is caught");
+        }));
+        assert_eq!(value[0].load(SeqCst), 2);
+        drop(value);
+        drop(other);
+    });
+    assert_eq!(report.executions, 1);
 }

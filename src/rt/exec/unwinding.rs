@@ -64,6 +64,12 @@ pub(crate) fn ending() -> bool {
     with_any(|runtime| runtime.stopping.get()) == Some(true)
 }
 
+/// Whether the execution that runs here has failed, so that what is still done is not what it is about.
+pub(crate) fn failed() -> bool {
+    let failed = |runtime: &Runtime| runtime.stopping.get() || runtime.failing.get().is_some();
+    with_any(failed) == Some(true)
+}
+
 /// Whether panics of threads are only their own ends.
 pub(crate) fn catches_panics() -> bool {
     with_any(|runtime| runtime.catches_panics) == Some(true)

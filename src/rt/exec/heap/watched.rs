@@ -7,6 +7,7 @@ use std::alloc::Layout;
 use std::backtrace::Backtrace;
 use std::{mem, ptr};
 
+use super::super::unwinding;
 use super::{Block, Heap, State};
 use crate::rt::trace::verdict;
 
@@ -110,7 +111,8 @@ impl Heap {
 
     /// Notes who is at work, if this is the block that is watched.
     pub(super) fn look(&self, block: &Block, slot: fn(&mut Watched) -> &mut Option<Backtrace>) {
-        if !self.watching.get() || std::thread::panicking() {
+        // That somebody unwinds is no reason: panics may be caught, and others go on meanwhile.
+        if !self.watching.get() || unwinding::failed() {
             return;
         }
         let is_watched = |state: &mut State| {
