@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Weak};
-use dpor::{Builder, FailureKind, thread};
+use dpor::{Algorithm, Builder, FailureKind, thread};
 use pretty_assertions::assert_eq;
 
 /// Explores `f` completely; gives the number of executions and the set of its results.
@@ -210,6 +210,50 @@ fn an_upgrade_comes_before_or_after_the_last_drop() {
     // Upgraded and dropped before the last drop, upgraded and dropped after it, or too late.
     assert_eq!((executions, upgraded), (3, [false, true].into()));
     assert_eq!(DROPPED.load(SeqCst), 3);
+}
+
+#[test]
+fn releases_of_several_values_by_whoever_is_last_are_planned_as_they_will_happen() {
+    struct Value {
+        number: AtomicUsize,
+        _twice: [Arc<AtomicUsize>; 2],
+    }
+    struct Looks(Option<Arc<Value>>);
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            if let Some(value) = &self.0 {
+                value.number.load(SeqCst);
+            }
+        }
+    }
+    for algorithm in [Algorithm::Optimal, Algorithm::Source, Algorithm::Bounded] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let report = builder.check(|| {
+            let inner = Arc::new(AtomicUsize::new(0));
+            let value = Arc::new(Value {
+                number: AtomicUsize::new(0),
+                _twice: [inner.clone(), inner],
+            });
+            let [a, b, c] = [value.clone(), value.clone(), value.clone()];
+            let handles = [
+                thread::spawn(move || Looks(Some(a))),
+                thread::spawn(move || {
+                    drop(b);
+                    Looks(None)
+                }),
+                thread::spawn(move || {
+                    c.number.store(1, SeqCst);
+                    drop(c);
+                    Looks(None)
+                }),
+            ];
+            drop(value);
+            // What the threads have returned is dropped by them or by this one.
+            drop(handles);
+        });
+        assert_eq!((report.executions, report.complete), (48, true));
+    }
 }
 
 #[test]

@@ -9,6 +9,10 @@
 //!
 //! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
 //!
+//! A walk may also come by steps that are not in the sequence and commute with the rest of it. They happen
+//! before that rest, which therefore finds counts changed: three threads release an object, and two of them
+//! are such steps; then the third one, of which the sequence has no more than the release, is the last.
+//!
 //! The next execution often has the two events of the race too, and differs only behind them. Its sequence
 //! then begins alike and ends otherwise. If nothing of the end was needed to see that the reversal is covered
 //! (or to plan it), it is covered in that execution as well, and need not be looked at again: the walk is
@@ -25,9 +29,60 @@ use crate::rt::trace::operation::{OpKind, Operation, Step};
 use crate::rt::trace::{Event, NOWHERE};
 
 use super::Finished;
-use super::reversal::{Reversal, Second, relabel, state_before, state_without};
+use super::reversal::{Item, Reversal, Second, relabel, state_before, state_without};
 use super::sleep::Sleeper;
 use super::wakeup_tree::{Arena, List, NodeId};
+
+/// By what a walk has come.
+#[derive(Default)]
+pub(super) struct Passed {
+    /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
+    /// there is none, and [`UNKNOWN`] until it is asked for.
+    heads: Vec<u32>,
+    /// The labels of the steps that are not in the sequence and change a count.
+    others: Vec<Label>,
+    /// Whether the reversed event is among it.
+    second: bool,
+}
+
+impl Passed {
+    /// Whether it is nothing.
+    fn clear(&mut self, threads: usize) {
+        self.heads.resize(threads, UNKNOWN);
+        self.heads.fill(UNKNOWN);
+        self.others.clear();
+        self.second = false;
+    }
+
+    /// Whether this item is among it.
+    pub(super) fn has(&self, item: &Item) -> bool {
+        match item.position {
+            NOWHERE => self.second,
+            // What is unknown is before all.
+            position => {
+                let head = self.heads.get(item.step.thread.index());
+                head.is_some_and(|&head| position < head)
+            }
+        }
+    }
+
+    /// Whether there are steps among it that are not in the sequence and change a count.
+    pub(super) fn has_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// The label that an item has which had this one without the steps that are not in the sequence.
+    pub(super) fn count_in(&self, label: Label) -> Label {
+        count_after(&self.others, label)
+    }
+}
+
+/// The label that an event has which has this one if these are not executed before it.
+fn count_after(others: &[Label], label: Label) -> Label {
+    let others = others.iter();
+    let others = others.filter(|other| other.object() == label.object());
+    others.fold(label, |label, other| label.after(other.class()))
+}
 
 /// A way through the sequence that executes `second` without `first`.
 pub(super) struct Walk<'a> {
@@ -36,12 +91,11 @@ pub(super) struct Walk<'a> {
     /// The thread of the first event, and which of its events it is.
     owner: (ThreadId, u32),
     second: &'a Second,
-    /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
-    /// there is none, and [`UNKNOWN`] until it is asked for.
+    /// The parts of what it has come by ([`Passed`]).
     heads: &'a mut [u32],
-    /// Whether it has come by the reversed event.
-    taken: bool,
-    /// The label of the reversed event, once it was asked for.
+    others: &'a mut Vec<Label>,
+    taken: &'a mut bool,
+    /// The label of the reversed event where nothing but the sequence is executed, once it was asked for.
     label: Option<Label>,
     /// The position of the second event, if it is known that the reversed event has its label, and that what may
     /// come before it in the sequence is what does so in the execution.
@@ -82,18 +136,6 @@ fn is_cut(run: &Finished<'_>, first: u32, object: ObjectId) -> bool {
     run.trace.at(first).label.is_total_on(object)
 }
 
-/// Leaves out of the sequence what a walk has come by that has left these heads, and the reversed event if it
-/// was `taken`.
-pub(super) fn leave_behind(reversal: &mut Reversal, heads: &[u32], taken: bool) {
-    reversal.retain(|item| match item.position {
-        NOWHERE => !taken,
-        position => {
-            // What is unknown is before all.
-            position >= heads[item.step.thread.index()]
-        }
-    });
-}
-
 /// What comes first of a thread in the rest of the sequence.
 enum Head {
     Event(u32),
@@ -109,10 +151,14 @@ impl<'a> Walk<'a> {
         first: u32,
         second: &'a Second,
         known: Option<&'a Reversal>,
-        heads: &'a mut Vec<u32>,
+        passed: &'a mut Passed,
     ) -> Walk<'a> {
-        heads.resize(run.trace.threads(), UNKNOWN);
-        heads.fill(UNKNOWN);
+        passed.clear(run.trace.threads());
+        let Passed {
+            heads,
+            others,
+            second: taken,
+        } = passed;
         // Nothing comes between the two events of a race.
         let predecessor = second.predecessor.filter(|_| second.race.is_none());
         let impossible = predecessor.is_some_and(|p| run.clocks.before(first, p));
@@ -123,7 +169,8 @@ impl<'a> Walk<'a> {
             owner: (run.trace.at(first).thread, run.trace.at(first).index),
             second,
             heads,
-            taken: false,
+            others,
+            taken,
             label: known.and_then(|known| known.items.last().map(|item| item.label)),
             unchanged: None,
             known,
@@ -136,7 +183,7 @@ impl<'a> Walk<'a> {
     /// The position of the second event, if the sequence goes on from here to the reversed event alike in every
     /// execution that has the same events up to there.
     pub(super) fn settled_at(&self) -> Option<u32> {
-        let settled = self.settled && (self.taken || self.second_is_always_alike());
+        let settled = self.settled && (*self.taken || self.second_is_always_alike());
         self.second_at.filter(|_| settled)
     }
 
@@ -173,11 +220,6 @@ impl<'a> Walk<'a> {
         self.impossible
     }
 
-    /// Whether the way has come by the reversed event.
-    pub(super) fn has_taken_second(&self) -> bool {
-        self.taken
-    }
-
     /// Whether this step, of an event with this label, may come first in the rest of the sequence.
     pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
         let head = self.head(step.thread);
@@ -190,6 +232,7 @@ impl<'a> Walk<'a> {
 
     /// Goes down the tree with these roots as far as the sequence leads, and adds to `path` the nodes by which it
     /// comes. Says whether a branch of the tree covers the sequence, or there turned out to be none.
+    #[inline(always)]
     pub(super) fn descend(&mut self, arena: &Arena, roots: List, path: &mut Vec<NodeId>) -> bool {
         let mut children = arena.iter(roots);
         while let Some((id, child)) = children.next() {
@@ -202,7 +245,7 @@ impl<'a> Walk<'a> {
                 if child.children.is_empty() {
                     return true;
                 }
-                self.pass(&head, thread);
+                self.pass(&head, child.step.thread, child.label);
                 path.push(id);
                 children = arena.iter(child.children);
             } else if self.impossible {
@@ -225,23 +268,26 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes by the first item of the thread, if it has one. Whether the way leads there has been asked.
-    pub(super) fn go_by(&mut self, thread: ThreadId) {
+    /// Goes by the first item of the thread, or by a step with this label if it has none. Whether the way leads
+    /// there has been asked.
+    pub(super) fn go_by(&mut self, thread: ThreadId, label: Label) {
         let head = self.heads.get(thread.index()).copied();
         debug_assert_ne!(head, Some(UNKNOWN));
-        self.pass(&self.head_at(head.unwrap_or(NOWHERE), thread), thread);
+        let head = self.head_at(head.unwrap_or(NOWHERE), thread);
+        self.pass(&head, thread, label);
     }
 
     /// [`Walk::go_by`] where this comes first of the thread.
     #[inline(always)]
-    fn pass(&mut self, head: &Head, thread: ThreadId) {
+    fn pass(&mut self, head: &Head, thread: ThreadId, label: Label) {
         match *head {
             Head::Event(position) => {
                 let next = self.run.trace.at(position).index + 1;
                 let next = self.run.trace.nth_of(thread, next);
                 self.heads[thread.index()] = self.item(next);
             }
-            Head::Second => self.taken = true,
+            Head::Second => *self.taken = true,
+            Head::Nothing if label.changes_count() => self.others.push(label),
             Head::Nothing => {}
         }
     }
@@ -257,7 +303,7 @@ impl<'a> Walk<'a> {
     fn head_at(&self, position: u32, thread: ThreadId) -> Head {
         if position != NOWHERE {
             Head::Event(position)
-        } else if thread == self.second.step.thread && !self.taken {
+        } else if thread == self.second.step.thread && !*self.taken {
             Head::Second
         } else {
             Head::Nothing
@@ -376,10 +422,11 @@ impl<'a> Walk<'a> {
 
     fn commutes_with_all(&mut self, label: Label) -> bool {
         // The label of the reversed event is only made if it matters; once it is known it is asked first.
-        let second = self.label.filter(|_| !self.taken);
-        second.is_none_or(|second| commutes(&self.run.machine.sets, label, second))
+        let taken = *self.taken;
+        let second = self.label.filter(|_| !taken);
+        second.is_none_or(|second| self.commutes_with(label, second))
             && self.commutes_with_items(label)
-            && (self.taken || second.is_some() || self.commutes_with_second(label))
+            && (taken || second.is_some() || self.commutes_with_second(label))
     }
 
     #[inline(never)]
@@ -392,7 +439,14 @@ impl<'a> Walk<'a> {
     #[inline(never)]
     fn commutes_with_second(&mut self, label: Label) -> bool {
         let second = self.second_label();
-        second.is_some_and(|second| commutes(&self.run.machine.sets, label, second))
+        second.is_some_and(|second| self.commutes_with(label, second))
+    }
+
+    /// Whether the reversed event, if it has the label `second`, commutes with a step that has this label.
+    #[inline]
+    fn commutes_with(&self, label: Label, second: Label) -> bool {
+        let second = count_after(self.others, second);
+        commutes(&self.run.machine.sets, label, second)
     }
 
     /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
@@ -434,26 +488,40 @@ impl<'a> Walk<'a> {
     fn all_counted(&mut self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let Finished { trace, clocks, .. } = *self.run;
         let (_, later) = clocks.split_on(object, self.first);
+        if later.is_empty() {
+            // The label may be that of another execution, and this one not have met the object.
+            return true;
+        }
         let mut state = state_before(self.run, self.first, object);
-        // The first event is behind itself, and no item.
-        for &position in later {
-            if !self.is_item(position) {
-                continue;
+        // What the way has come by happens first, in whatever order. The first event is behind itself, and no item.
+        for gone in [true, false] {
+            for &position in later {
+                if !self.is_item(position) || self.is_gone(position) != gone {
+                    continue;
+                }
+                let event = trace.at(position);
+                let mut other = event.label;
+                if event.operation.object == object {
+                    let outcome = state.apply(event.thread, &event.operation.kind, 0);
+                    other = count_after(self.others, state.label(&event.operation, outcome));
+                }
+                if !gone && !holds(other) {
+                    return false;
+                }
             }
-            let event = trace.at(position);
-            let mut other = event.label;
-            if event.operation.object == object {
-                let outcome = state.apply(event.thread, &event.operation.kind, 0);
-                other = state.label(&event.operation, outcome);
-            }
-            if !holds(other) && !self.is_gone(position) {
-                return false;
+            let Operation { object: on, kind } = self.second.operation;
+            if gone && *self.taken && on == object {
+                let Step {
+                    thread,
+                    alternative,
+                } = self.second.step;
+                state.apply(thread, &kind, alternative);
             }
         }
         true
     }
 
-    /// The label that the reversed event has in the sequence.
+    /// The label that the reversed event has in the sequence if nothing else is executed.
     #[inline]
     pub(super) fn second_label(&mut self) -> Option<Label> {
         if self.label.is_none() {

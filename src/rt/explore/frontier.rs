@@ -32,7 +32,7 @@ use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::Unfinished;
 use super::choices::{Choices, Known, Lack};
-use super::cover::{Walk, leave_behind};
+use super::cover::{Passed, Walk};
 use super::driver::Plan;
 use super::open_tree::{NodeId, OpenTree, ROOT};
 use super::order::{Branch, Order};
@@ -58,7 +58,7 @@ pub(crate) struct Frontier {
     reversal: Reversal,
     choices: Choices,
     /// The scratch of [`Walk`].
-    heads: Vec<u32>,
+    passed: Passed,
     /// The nodes from the point of a reversal to where it becomes a branch of its own.
     way: Vec<NodeId>,
     /// Who will be asleep behind them, unless the reversal wakes them.
@@ -81,7 +81,7 @@ impl Frontier {
             sleepers: Vec::new(),
             reversal: Reversal::default(),
             choices: Choices::default(),
-            heads: Vec::new(),
+            passed: Passed::default(),
             way: Vec::new(),
             asleep: Vec::new(),
             next: Vec::new(),
@@ -142,7 +142,7 @@ impl Frontier {
             return;
         }
         let known = writes.then_some(&self.reversal);
-        let mut walk = Walk::new(run, first, second, known, &mut self.heads);
+        let mut walk = Walk::new(run, first, second, known, &mut self.passed);
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
             if walk.is_impossible() || walk.begins_with(step, label) {
@@ -163,7 +163,7 @@ impl Frontier {
                     if !younger || child.awake {
                         return;
                     }
-                    walk.go_by(child.step.thread);
+                    walk.go_by(child.step.thread, child.label);
                     self.way.push(id);
                     children = self.tree.children(id);
                 }
@@ -176,11 +176,10 @@ impl Frontier {
         if walk.is_impossible() {
             return;
         }
-        let taken = walk.has_taken_second();
         if !writes && !self.reversal.build(run, first, second, label) {
             return;
         }
-        leave_behind(&mut self.reversal, &self.heads, taken);
+        (self.reversal).leave_behind(run, first, second, &self.passed);
         self.put_to_sleep(run, first);
         self.reversal.trim(run, &self.asleep);
         self.plan(run, first, second);
@@ -212,9 +211,7 @@ impl Frontier {
     }
 
     /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes to
-    /// sleep because of elder siblings, and was not woken by the steps on the way. Not known is whether a
-    /// count in a label on the way, which may be that of another execution, can make this wrong; then
-    /// the assertion in `extend` fails.
+    /// sleep because of elder siblings, and was not woken by the steps on the way.
     fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         self.asleep.clear();

@@ -27,7 +27,7 @@ use crate::rt::trace::{NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::{Choices, Known, Lack};
-use super::cover::{Needed, Walk, is_asleep, leave_behind};
+use super::cover::{Needed, Passed, Walk, is_asleep};
 use super::driver::Plan;
 use super::reversal::{Item, Reversal, Second, direct, indirect};
 use super::sleep::Sleeper;
@@ -45,7 +45,7 @@ pub(crate) struct Optimal {
     arena: Arena,
     reversal: Reversal,
     /// The scratch of [`Walk`].
-    heads: Vec<u32>,
+    passed: Passed,
     behind: Behind,
     needed: Needed,
     /// For each race of the execution whether its reversal is covered whatever comes behind the race.
@@ -102,7 +102,7 @@ impl Optimal {
             sleepers: Vec::new(),
             arena: Arena::new(),
             reversal: Reversal::default(),
-            heads: Vec::new(),
+            passed: Passed::default(),
             behind: Behind::default(),
             needed: Needed::default(),
             settled: Vec::new(),
@@ -178,7 +178,7 @@ impl Optimal {
             return false;
         }
         let known = writes.then_some(&self.reversal);
-        let mut walk = Walk::new(run, first, second, known, &mut self.heads);
+        let mut walk = Walk::new(run, first, second, known, &mut self.passed);
         if walk.is_impossible() {
             return walk.is_settled();
         }
@@ -199,14 +199,13 @@ impl Optimal {
         }
         let settled_at = walk.settled_at();
         (self.behind).put_to_sleep(run, first, sleepers, (&self.arena, pending));
-        let taken = walk.has_taken_second();
         let items = if walk.gather(&self.behind.asleep, &mut self.needed) {
             // The long way must come to the same.
             #[cfg(test)]
             {
                 let made = &mut self.reversal;
                 assert!(made.build(run, first, second, label));
-                leave_behind(made, &self.heads, taken);
+                made.leave_behind(run, first, second, &self.passed);
                 made.trim(run, &self.behind.asleep);
                 assert_eq!(made.items, self.needed.items);
             }
@@ -215,7 +214,7 @@ impl Optimal {
             if !writes && !self.reversal.build(run, first, second, label) {
                 return false;
             }
-            leave_behind(&mut self.reversal, &self.heads, taken);
+            (self.reversal).leave_behind(run, first, second, &self.passed);
             self.reversal.trim(run, &self.behind.asleep);
             &self.reversal.items
         };

@@ -26,6 +26,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{NOWHERE, Site};
 
 use super::Finished;
+use super::cover::Passed;
 use super::sleep::Sleeper;
 
 /// One event of a sequence.
@@ -331,7 +332,7 @@ impl Reversal {
             }
         }
         if counts {
-            self.recount(run, first);
+            self.recount(run, first, second, None);
         }
         if second.operation.kind == OpKind::WriteLock
             && !self.drop_readers(run, second.operation.object)
@@ -407,8 +408,19 @@ impl Reversal {
         }
     }
 
-    /// Finds the counts of the items anew, by putting each count's history through the model.
-    fn recount(&mut self, run: &Finished<'_>, first: u32) {
+    /// Finds the counts of the items anew, by putting each count's history through the model: first what a walk
+    /// has `passed`, if there was one, then the others.
+    fn recount(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        passed: Option<&Passed>,
+    ) {
+        let operation = |item: &Item| match item.position {
+            NOWHERE => second.operation,
+            position => run.trace.at(position).operation,
+        };
         for i in 0..self.items.len() {
             let object = self.items[i].label.object();
             let seen =
@@ -417,19 +429,45 @@ impl Reversal {
                 continue;
             }
             let mut state = state_before(run, first, object);
-            for item in &mut self.items {
-                let event = run.trace.at(item.position);
-                if event.operation.object == object {
-                    let outcome = state.apply(event.thread, &event.operation.kind, 0);
-                    item.label = state.label(&event.operation, outcome);
+            let mut go_by = |item: &mut Item| {
+                let operation = operation(item);
+                if operation.object == object {
+                    let Step {
+                        thread,
+                        alternative,
+                    } = item.step;
+                    let outcome = state.apply(thread, &operation.kind, alternative);
+                    item.label = state.label(&operation, outcome);
+                }
+            };
+            let Some(passed) = passed else {
+                self.items.iter_mut().for_each(go_by);
+                continue;
+            };
+            let gone = self.items.iter_mut().filter(|item| passed.has(item));
+            gone.for_each(&mut go_by);
+            for item in self.items.iter_mut().filter(|item| !passed.has(item)) {
+                go_by(item);
+                if item.label.object() == object {
+                    item.label = passed.count_in(item.label);
                 }
             }
         }
     }
 
-    /// Keeps only these items.
-    pub(crate) fn retain(&mut self, kept: impl FnMut(&Item) -> bool) {
-        self.items.retain(kept);
+    /// Leaves out of the sequence what a walk has come by.
+    pub(super) fn leave_behind(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        passed: &Passed,
+    ) {
+        let mut items = self.items.iter();
+        if passed.has_others() || items.any(|item| item.label.changes_count() && passed.has(item)) {
+            self.recount(run, first, second, Some(passed));
+        }
+        self.items.retain(|item| !passed.has(item));
     }
 
     /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where

@@ -166,6 +166,22 @@ impl Label {
         }
     }
 
+    /// Whether the event changes the count that others of its object find, and commutes with some of them.
+    #[inline]
+    pub(crate) fn changes_count(self) -> bool {
+        COUNTED.has(self.number()) || self.class() == Class::Retain
+    }
+
+    /// The label of the same event where one of class `before`, with which it commutes, was executed before it.
+    pub(crate) fn after(self, before: Class) -> Label {
+        let count = match before {
+            _ if !COUNTED.has(self.number()) => return self,
+            Class::Retain => self.count().saturating_add(1),
+            _ => self.count().saturating_sub(1),
+        };
+        self.numbered(self.room(), count)
+    }
+
     /// Whether the event is an acquisition that an operation of class `wanted` may have to wait for.
     pub(crate) fn shuts_out(self, wanted: Class) -> bool {
         self.class().acquires()

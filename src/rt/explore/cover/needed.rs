@@ -41,7 +41,7 @@ impl Walk<'_> {
         items.clear();
         clock.clear();
         clock.resize(trace.threads(), 0);
-        if !self.taken {
+        if !*self.taken {
             clocks.join_into(second_at, clock);
             // Not the second event itself, which happens after the first one.
             clock[self.second.step.thread.index()] -= 1;
@@ -61,7 +61,7 @@ impl Walk<'_> {
             let waker = found.min(self.event(thread));
             if waker != NOWHERE {
                 clocks.join_into(waker, clock);
-            } else if self.taken
+            } else if *self.taken
                 || thread != self.second.step.thread
                     && commutes(&self.run.machine.sets, sleeper.label, label)
             {
@@ -87,7 +87,7 @@ impl Walk<'_> {
             }
         }
         items.sort_unstable_by_key(|item| item.position);
-        if !self.taken {
+        if !*self.taken {
             items.push(Item {
                 step: self.second.step,
                 label,

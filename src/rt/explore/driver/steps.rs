@@ -401,6 +401,11 @@ impl Driver {
         match self.run(step) {
             Next::Ran(thread, outcome) => {
                 let event = self.trace.at(self.position as u32 - 1);
+                // A count in a plan tells who is woken, so it must be right.
+                #[cfg(test)]
+                assert!(
+                    label.is_none_or(|label| !same(event.label, label) || event.label == label)
+                );
                 if label.is_some_and(|label| !same(event.label, label)) {
                     return self.over(End::NotDeterministic(Box::new(Divergence {
                         thread,

@@ -6,6 +6,7 @@
 mod blocking;
 mod bounds;
 mod checkpoints;
+mod counts;
 mod estimates;
 mod figures;
 mod linearisations;
