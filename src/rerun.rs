@@ -3,11 +3,24 @@
 //! `cargo test NAME` runs every test of any program of the package that has `NAME` in its name, and a schedule is for
 //! one of them. Cargo says in the environment which package a program belongs to; which target of the package it is
 //! shows in where it lies, and in the list of its sources that the compiler has left beside it. Features cannot be
-//! known.
+//! known. Of the settings in the environment those are repeated without which the same execution might not fail; how
+//! it was found makes no difference to a schedule.
 
 use std::path::{Path, PathBuf};
 
+use crate::config::LOOM;
 use crate::kept::{target_directory, unnumbered};
+
+/// The variables that decide whether an execution fails.
+const DECIDE: [&str; 6] = [
+    "DPOR_MAX_THREADS",
+    "DPOR_MAX_BRANCHES",
+    "DPOR_STACK_SIZE",
+    "DPOR_PATIENCE",
+    "DPOR_CHECK_LEAKS",
+    // The same in a build that takes loom's variables.
+    "LOOM_MAX_BRANCHES",
+];
 
 /// The command for the test of this name; for all that the program does, if there is none.
 pub(crate) fn command(test: Option<&str>) -> String {
@@ -22,6 +35,10 @@ pub(crate) fn command(test: Option<&str>) -> String {
         member: manifest.is_some_and(|it| !it.join("Cargo.lock").is_file()),
         package: variable("CARGO_PKG_NAME"),
         flags: variable("RUSTFLAGS"),
+        settings: (DECIDE.into_iter())
+            .filter(|name| LOOM || !name.starts_with("LOOM_"))
+            .filter_map(|name| Some((name, variable(name)?)))
+            .collect(),
         arguments: arguments
             .map(|it| it.to_string_lossy().into_owned())
             .collect(),
@@ -48,19 +65,24 @@ struct Run {
     directory: Option<PathBuf>,
     /// The flags of the compiler that were in the environment.
     flags: Option<String>,
+    /// The variables that decide whether it fails, with their values.
+    settings: Vec<(&'static str, String)>,
 }
 
 impl Run {
     fn command(&self) -> String {
         let own = self.own();
+        let mut command = String::new();
+        for (name, value) in &self.settings {
+            command += &format!("{name}={} ", line([value.trim()]));
+        }
         let Some(package) = &self.package else {
             let program = self.program.to_string_lossy();
-            return line([&*program].into_iter().chain(own));
+            return command + &line([&*program].into_iter().chain(own));
         };
-        let mut command = match &self.flags {
-            Some(flags) => format!("RUSTFLAGS={} ", in_quotes(flags)),
-            None => String::new(),
-        };
+        if let Some(flags) = &self.flags {
+            command += &format!("RUSTFLAGS={} ", in_quotes(flags));
+        }
         let Some((verb, target, profile)) = self.target(package) else {
             let words = ["cargo", "test"].into_iter().chain(self.test.as_deref());
             return command + &line(words);
@@ -272,6 +294,27 @@ mod tests {
             run.arguments = vec!["--bench".to_owned()];
         });
         assert_eq!(told, "cargo bench --bench speed");
+    }
+
+    #[test]
+    fn settings_that_decide_whether_it_fails_are_repeated() {
+        let with = |run: &mut Run| {
+            run.settings = vec![
+                ("DPOR_MAX_BRANCHES", " 50 ".to_owned()),
+                ("DPOR_CHECK_LEAKS", "0".to_owned()),
+            ];
+            run.flags = Some("--cfg dpor".to_owned());
+        };
+        let told = command(
+            &format!("debug/deps/races-{NUMBER}"),
+            "tests/races.rs",
+            with,
+        );
+        assert_eq!(
+            told,
+            "DPOR_MAX_BRANCHES=50 DPOR_CHECK_LEAKS=0 RUSTFLAGS=\"--cfg dpor\" \
+             cargo test --test races -- --exact a::b"
+        );
     }
 
     #[test]

@@ -496,6 +496,28 @@ fn what_is_no_event_can_be_seen() {
     assert_eq!(printed("child_that_uses_a_cell", &[]), "");
 }
 
+/// Not a test of its own: what [`the_command_has_the_limit_without_which_nothing_fails`] runs.
+#[test]
+fn child_that_makes_ten_steps() {
+    Builder::new().check(|| twice(5, || ()));
+}
+
+#[test]
+fn the_command_has_the_limit_without_which_nothing_fails() {
+    let child = "child_that_makes_ten_steps";
+    let limit = ("DPOR_MAX_BRANCHES", "7");
+    let text = printed(child, &[limit]);
+    assert!(text.contains("has more than 7"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("replay "));
+    let (_, rest) = line.unwrap().split_once("DPOR_REPLAY=\"").unwrap();
+    let (schedule, command) = rest.split_once("\" ").unwrap();
+    assert!(command.starts_with("DPOR_MAX_BRANCHES=7 "), "{command}");
+    let again = printed(child, &[("DPOR_REPLAY", schedule), limit]);
+    assert!(again.contains("has more than 7"), "{again}");
+    let without = printed(child, &[("DPOR_REPLAY", schedule)]);
+    assert!(without.contains("nothing failed"), "{without}");
+}
+
 #[test]
 fn an_unknown_variable_is_told_once_in_a_process_whatever_the_harness_keeps_to_itself() {
     // Not with `--nocapture`, and both tests explore.
