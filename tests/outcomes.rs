@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::mpsc::{self, RecvTimeoutError, TryRecvError, TrySendError};
-use dpor::sync::{Arc, Barrier, Condvar, Mutex, Once, OnceLock, RwLock};
+use dpor::sync::{Arc, Barrier, Condvar, Mutex, Notify, Once, OnceLock, RwLock};
 use dpor::{Builder, FailureKind, thread};
 
 /// Explores `f`; gives its outcomes, each with the number of executions, and that number in all.
@@ -252,6 +252,120 @@ fn spurious_wakeups_are_explored_on_request() {
     assert!(run(0).expect("an `if` is enough").complete);
     let failure = run(1).expect_err("an `if` is not enough");
     assert!(failure.to_string().contains("woke up too early"));
+}
+
+/// Explores `f` with so many waits of each thread that may end for no reason.
+fn waking_up(wakeups: u32, f: fn()) -> Result<(u64, u64), Box<dpor::Failure>> {
+    let mut builder = Builder::new();
+    builder.spurious_wakeups = wakeups;
+    let report = builder.explore(f)?;
+    assert!(report.complete);
+    Ok((report.executions, report.pruned))
+}
+
+/// Checks a wait that may end for no reason: `once` waits for a thread's store, and `until` it sees it.
+fn may_end_for_no_reason(once: fn(), until: fn()) {
+    assert_eq!(waking_up(0, once).expect("once is enough"), (1, 0));
+    let failure = waking_up(1, once).expect_err("once is not enough");
+    let text = failure.to_string();
+    assert!(text.contains("woke up too early"), "{text}");
+    assert!(text.contains("park ends for no reason"), "{text}");
+    assert_eq!(waking_up(0, until).expect("a loop is enough"), (2, 0));
+    // The store comes first; or the wait ends as it should, whether it has to wait for that or not; or for no
+    // reason, and the store comes before the next look or after it.
+    assert_eq!(waking_up(1, until).expect("a loop is enough"), (5, 0));
+}
+
+#[test]
+fn a_park_may_end_for_no_reason_on_request() {
+    fn told_to(wait: fn(&AtomicBool)) {
+        let ready = Arc::new(AtomicBool::new(false));
+        let (set, main) = (ready.clone(), thread::current());
+        let thread = thread::spawn(move || {
+            set.store(true, SeqCst);
+            main.unpark();
+        });
+        wait(&ready);
+        thread.join().unwrap();
+    }
+    let once = || {
+        told_to(|ready| {
+            thread::park();
+            assert!(ready.load(SeqCst), "woke up too early");
+        });
+    };
+    let until = || {
+        told_to(|ready| {
+            while !ready.load(SeqCst) {
+                thread::park();
+            }
+        });
+    };
+    may_end_for_no_reason(once, until);
+}
+
+#[test]
+fn a_notify_may_end_for_no_reason_on_request() {
+    fn told_to(wait: fn(&AtomicBool, &Notify)) {
+        let (ready, notify) = (AtomicBool::new(false), Notify::new());
+        thread::scope(|s| {
+            s.spawn(|| {
+                ready.store(true, SeqCst);
+                notify.notify();
+            });
+            wait(&ready, &notify);
+        });
+    }
+    let once = || {
+        told_to(|ready, notify| {
+            notify.wait();
+            assert!(ready.load(SeqCst), "woke up too early");
+        });
+    };
+    let until = || {
+        told_to(|ready, notify| {
+            while !ready.load(SeqCst) {
+                notify.wait();
+            }
+        });
+    };
+    may_end_for_no_reason(once, until);
+}
+
+#[test]
+fn wakeups_for_no_reason_do_not_hide_those_that_are_lost() {
+    let waits = || {
+        let pair = Arc::new((Mutex::new(()), Condvar::new()));
+        let other = pair.clone();
+        let thread = thread::spawn(move || other.1.notify_one());
+        drop(pair.1.wait(pair.0.lock().unwrap()).unwrap());
+        thread.join().unwrap();
+    };
+    let parks = || {
+        let main = thread::current();
+        let taken = thread::spawn(move || main.unpark());
+        thread::park();
+        taken.join().unwrap();
+        thread::park();
+    };
+    let polls = || {
+        let woken = Arc::new(AtomicBool::new(false));
+        let other = woken.clone();
+        let thread = thread::spawn(move || other.store(true, SeqCst));
+        // Nobody has its waker.
+        let ready = std::future::poll_fn(move |_| match woken.load(SeqCst) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        });
+        dpor::future::block_on(ready);
+        thread.join().unwrap();
+    };
+    for f in [waits, parks, polls] {
+        for wakeups in [0, 1, 2] {
+            let failure = waking_up(wakeups, f).expect_err("it waits for ever");
+            assert_eq!(failure.kind(), FailureKind::Deadlock, "{failure}");
+        }
+    }
 }
 
 #[test]

@@ -248,7 +248,10 @@ pub(crate) fn fence(order: std::sync::atomic::Ordering) -> Answer {
 /// Announces a choice between `options` values.
 #[track_caller]
 pub(crate) fn choose(options: u32) -> Answer {
-    nowhere(OpKind::Choose { options })
+    nowhere(OpKind::Choose {
+        options,
+        wakes: false,
+    })
 }
 
 /// Gives this execution up; returns only where there is none.
@@ -404,14 +407,31 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     context::name_of(thread)
 }
 
-/// Whether the current thread may still wake up from a condition variable for no reason.
+/// Whether the wait that the current thread begins may end for no reason. Both are explored, as long as the thread has
+/// had fewer such waits than are wanted: if each of them might end like that, none would ever show that nobody ends it.
+#[track_caller]
 pub(crate) fn may_wake_up() -> bool {
-    context::may_wake_up()
+    if !context::may_wake_up() {
+        return false;
+    }
+    let answer = nowhere(OpKind::Choose {
+        options: 2,
+        wakes: true,
+    });
+    let may = matches!(answer, Answer::Done(Outcome::Value(1)));
+    if may {
+        context::count_wakeup();
+    }
+    may
 }
 
-/// The current thread has woken up from a condition variable for no reason.
-pub(crate) fn woke_up() {
-    context::woke_up();
+/// How the current thread waits for a token.
+#[track_caller]
+pub(crate) fn park() -> OpKind {
+    match may_wake_up() {
+        true => OpKind::ParkTimeout { spurious: true },
+        false => OpKind::Park,
+    }
 }
 
 /// Switches exploration on or off from here on, where a model runs.

@@ -15,7 +15,7 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
 
 /// Drop-in replacement for `std::sync::Condvar`.
 ///
-/// Wake-ups that nobody caused are explored if `Builder::spurious_wakeups` says how many a thread may
+/// Waits that end for no reason are explored if `Builder::spurious_wakeups` says how many a thread may
 /// have.
 #[derive(Default)]
 pub struct Condvar {
@@ -65,6 +65,7 @@ impl Condvar {
         timed: bool,
         real: impl FnOnce(std_sync::MutexGuard<'a, T>) -> (std_sync::MutexGuard<'a, T>, bool),
     ) -> (MutexGuard<'a, T>, bool) {
+        let spurious = !timed && rt::may_wake_up();
         let order = rt::order();
         let notified = match rt::perform(self.target(), OpKind::Enqueue { order }) {
             Answer::Outside => {
@@ -85,15 +86,10 @@ impl Condvar {
             }
             Answer::Done(_) => {
                 guard.unlock();
-                let spurious = !timed && rt::may_wake_up();
                 let timed = timed || spurious;
                 let answer = rt::perform(self.target(), OpKind::Awake { timed });
-                let notified = matches!(answer, Answer::Done(outcome) if outcome.succeeded());
-                if spurious && !notified {
-                    rt::woke_up();
-                }
                 guard.relock();
-                notified
+                matches!(answer, Answer::Done(outcome) if outcome.succeeded())
             }
         };
         (guard, notified)

@@ -45,10 +45,13 @@ impl Notify {
         }
     }
 
-    /// Waits for a notification and takes it. If several threads wait, any one of them may get it.
+    /// Waits for a notification and takes it. If several threads wait, any one of them may get it. That it ends
+    /// without one is explored if `Builder::spurious_wakeups` says how often.
     #[track_caller]
     pub fn wait(&self) {
-        let answer = rt::perform(self.target(), OpKind::Park);
+        // Others may notify meanwhile, which changes what the target tells.
+        let kind = rt::park();
+        let answer = rt::perform(self.target(), kind);
         if let Answer::Outside = answer {
             let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             while !self.available.swap(false, SeqCst) {

@@ -34,12 +34,13 @@ pub fn current() -> Thread {
     Thread::current()
 }
 
-/// Waits until the thread's token is available, and takes it.
+/// Waits until the thread's token is available, and takes it. That it returns without, as std's may for no reason,
+/// is explored if `Builder::spurious_wakeups` says how often.
 #[track_caller]
 pub fn park() {
     match rt::current() {
         Some(me) => {
-            rt::on_token(me, OpKind::Park);
+            rt::on_token(me, rt::park());
         }
         None => std::thread::park(),
     }
@@ -51,7 +52,7 @@ pub fn park() {
 pub fn park_timeout(duration: Duration) {
     match rt::current() {
         Some(me) => {
-            rt::on_token(me, OpKind::ParkTimeout);
+            rt::on_token(me, OpKind::ParkTimeout { spurious: false });
         }
         None => std::thread::park_timeout(duration),
     }

@@ -50,7 +50,7 @@ macro_rules! rows {
         };
         modelled "`sync::Notify`" as sync::Notify {
             [new: fn() -> This] [notify: fn(&This)] [wait: fn(&This)] [impl Debug] [impl Default]
-        } "several threads may wait; in loom one may. Loom's spurious wake-ups are not explored";
+        } "several threads may wait; in loom one may. Loom's spurious wake-up is explored if `Builder::spurious_wakeups` is set";
         modelled "`sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard}`" {
             [Mutex = sync::Mutex::new(0).lock().map(|guard: sync::MutexGuard<'_, u8>| *guard).ok()]
             [RwLockReadGuard = sync::RwLock::new(0).read().map(|guard: sync::RwLockReadGuard<'_, u8>| *guard).ok()]

@@ -431,7 +431,7 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     .flatten()
 }
 
-/// Whether the current thread may still wake up without having been notified.
+/// Whether a wait of the current thread may still end for no reason.
 pub(crate) fn may_wake_up() -> bool {
     with(|runtime| {
         let me = runtime.current.get();
@@ -440,12 +440,12 @@ pub(crate) fn may_wake_up() -> bool {
     .unwrap_or(false)
 }
 
-/// The current thread has woken up without having been notified.
-pub(crate) fn woke_up() {
+/// A wait of the current thread may end for no reason.
+pub(crate) fn count_wakeup() {
     // Where no model runs nobody counts.
     let _ = with(|runtime| {
         let me = runtime.current.get();
-        runtime.inner.borrow_mut().driver.machine.woke_up(me);
+        runtime.inner.borrow_mut().driver.machine.count_wakeup(me);
     });
 }
 

@@ -343,14 +343,17 @@ impl Code {
                             let other = self.ids[other as usize];
                             (other.expect("unparks a thread that exists"), OpKind::Unpark)
                         }
-                        _ => (id, OpKind::ParkTimeout),
+                        _ => (id, OpKind::ParkTimeout { spurious: false }),
                     };
                     let object = machine.token_object(whose);
                     machine.announce(id, Operation { object, kind }, site());
                     return;
                 }
                 Ins::Choose { options, .. } => {
-                    let kind = OpKind::Choose { options };
+                    let kind = OpKind::Choose {
+                        options,
+                        wakes: false,
+                    };
                     let object = ObjectId::NONE;
                     machine.announce(id, Operation { object, kind }, site());
                     return;

@@ -36,7 +36,7 @@ pub(crate) struct Limits {
     pub(crate) unhinted_livelock_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub(crate) spurious_failures: bool,
-    /// How often a thread may wake up from a condition variable without having been notified.
+    /// How many waits of a thread may end for no reason.
     pub(crate) spurious_wakeups: u32,
     /// Whether a thread's panic is only its own end, and not a failure.
     pub(crate) catches_panics: bool,
@@ -110,7 +110,7 @@ struct Thread {
     let_go_in_a_row: u32,
     /// How often in a row a wait at this place has timed out.
     timeouts: (Option<Site>, u32),
-    /// How often it has woken up from a condition variable for no reason.
+    /// How many of its waits were such that may end for no reason.
     wakeups: u32,
     /// Whether a thread has joined it.
     joined: bool,
@@ -436,13 +436,13 @@ impl Machine {
         self.names.child(creator, nth)
     }
 
-    /// Whether `thread` may still wake up from a condition variable for no reason.
+    /// Whether a wait of `thread` may still end for no reason.
     pub(crate) fn may_wake_up(&self, thread: ThreadId) -> bool {
         self.threads[thread.index()].wakeups < self.limits.spurious_wakeups
     }
 
-    /// `thread` has woken up from a condition variable for no reason.
-    pub(crate) fn woke_up(&mut self, thread: ThreadId) {
+    /// A wait of `thread` may end for no reason.
+    pub(crate) fn count_wakeup(&mut self, thread: ThreadId) {
         self.threads[thread.index()].wakeups += 1;
     }
 
@@ -487,7 +487,7 @@ impl Machine {
         match self.pending(thread) {
             None => 0,
             Some(pending) => match pending.operation.kind {
-                OpKind::Choose { options } => options,
+                OpKind::Choose { options, .. } => options,
                 ref kind if kind.may_have_alternatives() => {
                     self.state(pending.operation.object).alternatives(kind)
                 }

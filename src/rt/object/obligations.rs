@@ -134,7 +134,11 @@ pub(crate) fn kinds() -> Vec<Kind> {
         states: [false, true]
             .map(|available| State::Token { available })
             .to_vec(),
-        operations: vec![OpKind::Park, OpKind::ParkTimeout, OpKind::Unpark],
+        operations: vec![
+            OpKind::Park,
+            OpKind::ParkTimeout { spurious: false },
+            OpKind::Unpark,
+        ],
         // A notification may be taken by any thread.
         owns: |_, _, _| true,
     };

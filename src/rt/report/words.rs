@@ -198,8 +198,8 @@ impl<'a> Names<'a> {
             OpKind::Exit => "end".to_owned(),
             OpKind::Join => format!("join {}", self.whose(object)),
             OpKind::IsFinished => format!("is_finished of {}", self.whose(object)),
-            OpKind::Park => "park".to_owned(),
-            OpKind::ParkTimeout => "park_timeout".to_owned(),
+            OpKind::Park | OpKind::ParkTimeout { spurious: true } => "park".to_owned(),
+            OpKind::ParkTimeout { spurious: false } => "park_timeout".to_owned(),
             OpKind::Unpark => format!("unpark {}", self.whose(object)),
             OpKind::ReadLock => format!("read-lock {}", self.object(object)),
             OpKind::TryRead => format!("try_read {}", self.object(object)),
@@ -232,7 +232,8 @@ impl<'a> Names<'a> {
             OpKind::AddSender => format!("clone a sender of {}", self.object(object)),
             OpKind::DropSender => format!("drop a sender of {}", self.object(object)),
             OpKind::DropReceiver => format!("drop the receiver of {}", self.object(object)),
-            OpKind::Choose { options } => format!("choose({options})"),
+            OpKind::Choose { wakes: true, .. } => "choose how to wake up".to_owned(),
+            OpKind::Choose { options, .. } => format!("choose({options})"),
             OpKind::GiveUp { rounds: false } => "assume(false)".to_owned(),
             OpKind::GiveUp { rounds: true } => "another round".to_owned(),
             OpKind::Start => "start".to_owned(),
@@ -324,6 +325,14 @@ impl<'a> Names<'a> {
                 format!("wait on {} ends without a notification", name())
             }
             OpKind::Awake { .. } => format!("woken by {}", name()),
+            OpKind::ParkTimeout { spurious } if !event.outcome.succeeded() => {
+                let why = if spurious {
+                    "for no reason"
+                } else {
+                    "without an unpark"
+                };
+                format!("{} ends {why}", self.announced(&event.operation))
+            }
             OpKind::Arrive => format!(
                 "{}, {} missing",
                 self.announced(&event.operation),
@@ -350,7 +359,11 @@ impl<'a> Names<'a> {
                 _ if found == 0 => format!("{}: empty", self.announced(&event.operation)),
                 _ => format!("{}: no sender", self.announced(&event.operation)),
             },
-            OpKind::Choose { options } => format!("choose({options}) = {found}"),
+            OpKind::Choose { wakes: true, .. } => match found {
+                0 => "wakes up for a reason only".to_owned(),
+                _ => "may wake up for no reason".to_owned(),
+            },
+            OpKind::Choose { options, .. } => format!("choose({options}) = {found}"),
             OpKind::Wait { .. } if event.outcome == Outcome::LetGo => {
                 "spin: nothing else can run".to_owned()
             }

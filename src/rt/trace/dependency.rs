@@ -250,8 +250,8 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Join => Class::Join,
         OpKind::IsFinished => Class::Poll,
         OpKind::Park => Class::Park,
-        OpKind::ParkTimeout if ok => Class::Park,
-        OpKind::ParkTimeout => Class::ParkFailed,
+        OpKind::ParkTimeout { .. } if ok => Class::Park,
+        OpKind::ParkTimeout { .. } => Class::ParkFailed,
         OpKind::Unpark => Class::Unpark,
         OpKind::Enqueue { .. } => Class::Enqueue,
         OpKind::NotifyOne | OpKind::NotifyAll => match outcome.value() {

@@ -242,8 +242,10 @@ pub(crate) enum OpKind {
     IsFinished,
     Park,
     /// `park_timeout`: takes the token if it is there, and otherwise times out. Both are explored
-    /// because the unpark may come before or after.
-    ParkTimeout,
+    /// because the unpark may come before or after. A `park` that may end for no reason is the same.
+    ParkTimeout {
+        spurious: bool,
+    },
     Unpark,
 
     // Reader-writer locks.
@@ -319,9 +321,10 @@ pub(crate) enum OpKind {
     DropReceiver,
 
     // Operations on nothing shared.
-    /// One of `options` values.
+    /// One of `options` values; or, of two, whether the wait that begins then may end for no reason (`wakes`).
     Choose {
         options: u32,
+        wakes: bool,
     },
     /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
     /// others run on, because a wakeup sequence must span a whole execution (EXPLORATION, trap 2).
@@ -390,7 +393,7 @@ impl OpKind {
                 | OpKind::Send
                 | OpKind::TrySend
                 | OpKind::Park
-                | OpKind::ParkTimeout
+                | OpKind::ParkTimeout { .. }
                 | OpKind::Wait { .. }
         )
     }

@@ -157,7 +157,7 @@ impl Blocking {
             }
             Blocking::Notify => code.push(op(match rng.below(5) {
                 0 | 1 => OpKind::Unpark,
-                2 => OpKind::ParkTimeout,
+                2 => OpKind::ParkTimeout { spurious: false },
                 _ => OpKind::Park,
             })),
             Blocking::Channel(capacity) if me == 1 => match rng.below(4) {

@@ -445,7 +445,7 @@ impl Machine {
         let local = Label::of(operation.object, Class::Local);
         let mut executed = Executed::plainly(Outcome::Done, local, None);
         match operation.kind {
-            OpKind::Choose { options } => {
+            OpKind::Choose { options, .. } => {
                 executed.alternatives = options;
                 executed.outcome = Outcome::Value(step.alternative as u64);
             }

@@ -44,7 +44,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::Join => "join",
         OpKind::IsFinished => "is_finished",
         OpKind::Park => "park",
-        OpKind::ParkTimeout => "park_timeout",
+        OpKind::ParkTimeout { .. } => "park_timeout",
         OpKind::Unpark => "unpark",
         OpKind::ReadLock => "read",
         OpKind::TryRead => "try_read",

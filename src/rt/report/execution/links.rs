@@ -99,7 +99,7 @@ impl Links {
                 by(last(Deed::Ended))
             }
             OpKind::Park => by(last(Deed::Unparked)),
-            OpKind::ParkTimeout if ok => by(last(Deed::Unparked)),
+            OpKind::ParkTimeout { .. } if ok => by(last(Deed::Unparked)),
             OpKind::Awake { .. } if ok => by(last(Deed::Notified(event.thread))),
             OpKind::Leave { .. } => by(last(Deed::Completed)),
             OpKind::Wait { set, .. } if event.outcome != Outcome::LetGo => {
