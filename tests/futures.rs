@@ -232,3 +232,51 @@ fn who_wakes_itself_to_look_again_waits_for_a_change() {
         assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
     }
 }
+
+#[test]
+fn what_is_told_of_a_task_and_of_a_notification_is_in_their_own_words() {
+    let told = |f: fn()| {
+        let failure = Builder::new().explore(f).expect_err("it waits for ever");
+        assert_eq!(failure.kind(), FailureKind::Deadlock);
+        failure.to_string()
+    };
+    // It is woken once, and polled three times.
+    let task = told(|| {
+        let waker = Arc::new(AtomicWaker::default());
+        let theirs = waker.clone();
+        let other = thread::spawn(move || theirs.wake());
+        let mut polls = 0;
+        block_on(poll_fn(move |context| {
+            polls += 1;
+            waker.register_by_ref(context.waker());
+            if polls < 3 {
+                Poll::<()>::Pending
+            } else {
+                Poll::Ready(())
+            }
+        }));
+        other.join().unwrap();
+    });
+    for words in [
+        "main       waits to be woken  at tests/futures.rs:",
+        "wake main's task",
+        "  woken  ",
+    ] {
+        assert!(task.contains(words), "{words}: {task}");
+    }
+    let token = told(|| {
+        let bell = Notify::new();
+        thread::scope(|s| {
+            s.spawn(|| bell.notify());
+            bell.wait();
+            bell.wait();
+        });
+    });
+    for words in [
+        "main       waits to be notified by bell  at tests/futures.rs:",
+        "notify bell  ",
+        "notified by bell  ",
+    ] {
+        assert!(token.contains(words), "{words}: {token}");
+    }
+}

@@ -269,7 +269,7 @@ fn may_end_for_no_reason(once: fn(), until: fn()) {
     let failure = waking_up(1, once).expect_err("once is not enough");
     let text = failure.to_string();
     assert!(text.contains("woke up too early"), "{text}");
-    assert!(text.contains("park ends for no reason"), "{text}");
+    assert!(text.contains(" ends for no reason"), "{text}");
     assert_eq!(waking_up(0, until).expect("a loop is enough"), (2, 0));
     // The store comes first; or the wait ends as it should, whether it has to wait for that or not; or for no
     // reason, and the store comes before the next look or after it.

@@ -4,7 +4,9 @@
 //! its first access, otherwise its kind, with a number if several are alike. An operation is worded
 //! twice: as announced, before it happens, and as it happened, with its values.
 
-use std::collections::BTreeMap;
+mod tokens;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::Sources;
 use crate::rt::object::machine::Machine;
@@ -23,6 +25,8 @@ pub(super) struct Names<'a> {
     machine: &'a Machine,
     threads: BTreeMap<ThreadId, String>,
     objects: BTreeMap<ObjectId, String>,
+    /// Those of the objects that are the tokens of tasks.
+    tasks: BTreeSet<ObjectId>,
     /// The pointers that the events speak of, in their order: an address says nothing, and is another
     /// one each time.
     pointers: Vec<u64>,
@@ -38,6 +42,9 @@ impl<'a> Names<'a> {
     ) -> Names<'a> {
         let mut sources = Sources::default();
         let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
+        let mut tasks = BTreeSet::new();
+        let threads = called(trace, machine, given);
+        let thread = |thread| named(machine, &threads, thread);
         let events = trace.events().iter().map(|e| (e.operation, e.site));
         let stuck = blocked(end).iter().map(|b| (b.operation, b.site));
         let differing: Vec<(Operation, Site)> = match end {
@@ -74,7 +81,14 @@ impl<'a> Names<'a> {
                 Some(ObjectKind::Once) => sources.dereferenced(site),
                 _ => None,
             });
-            let base = match (named, kind) {
+            let task = match named {
+                None => tokens::nameless(machine, object, thread),
+                Some(_) => None,
+            };
+            if task.is_some() {
+                tasks.insert(object);
+            }
+            let base = match (named.or(task), kind) {
                 // The name alone is what the program calls the value.
                 (Some(name), _) if counts => format!("arc {name}"),
                 (Some(name), _) => name,
@@ -100,18 +114,16 @@ impl<'a> Names<'a> {
         }
         Names {
             machine,
-            threads: called(trace, machine, given),
+            threads,
             objects,
+            tasks,
             pointers,
         }
     }
 
     /// The name that the program gave to a thread, otherwise its path.
     pub(super) fn thread(&self, thread: ThreadId) -> String {
-        match self.threads.get(&thread) {
-            Some(name) => name.clone(),
-            None => self.machine.names.path(thread),
-        }
+        named(self.machine, &self.threads, thread)
     }
 
     /// The name of an object.
@@ -198,9 +210,9 @@ impl<'a> Names<'a> {
             OpKind::Exit => "end".to_owned(),
             OpKind::Join => format!("join {}", self.whose(object)),
             OpKind::IsFinished => format!("is_finished of {}", self.whose(object)),
-            OpKind::Park | OpKind::ParkTimeout { spurious: true } => "park".to_owned(),
-            OpKind::ParkTimeout { spurious: false } => "park_timeout".to_owned(),
-            OpKind::Unpark => format!("unpark {}", self.whose(object)),
+            ref kind @ (OpKind::Park | OpKind::ParkTimeout { .. } | OpKind::Unpark) => {
+                self.announced_on_token(object, kind)
+            }
             OpKind::ReadLock => format!("read-lock {}", self.object(object)),
             OpKind::TryRead => format!("try_read {}", self.object(object)),
             OpKind::UnlockRead => format!("read-unlock {}", self.object(object)),
@@ -251,7 +263,7 @@ impl<'a> Names<'a> {
         match operation.kind {
             OpKind::Wait { .. } => announced.replacen("spin", "spins", 1),
             OpKind::WaitOnce { .. } => announced.replacen("wait", "waits", 1),
-            OpKind::Park => "is parked".to_owned(),
+            OpKind::Park => self.waiting_for_token(operation.object),
             _ => format!("waits to {announced}"),
         }
     }
@@ -325,13 +337,8 @@ impl<'a> Names<'a> {
                 format!("wait on {} ends without a notification", name())
             }
             OpKind::Awake { .. } => format!("woken by {}", name()),
-            OpKind::ParkTimeout { spurious } if !event.outcome.succeeded() => {
-                let why = if spurious {
-                    "for no reason"
-                } else {
-                    "without an unpark"
-                };
-                format!("{} ends {why}", self.announced(&event.operation))
+            ref kind @ (OpKind::Park | OpKind::ParkTimeout { .. }) => {
+                self.happened_on_token(object, kind, event.outcome.succeeded())
             }
             OpKind::Arrive => format!(
                 "{}, {} missing",
@@ -369,6 +376,14 @@ impl<'a> Names<'a> {
             }
             _ => self.announced(&event.operation),
         }
+    }
+}
+
+/// The name that the program gave to a thread, otherwise its path.
+fn named(machine: &Machine, given: &BTreeMap<ThreadId, String>, thread: ThreadId) -> String {
+    match given.get(&thread) {
+        Some(name) => name.clone(),
+        None => machine.names.path(thread),
     }
 }
 

@@ -1,0 +1,81 @@
+//! How is a wait for a token worded?
+//!
+//! A thread has a token to be unparked with; so has a `Notify`, and a task to be woken by its waker. They are one kind of
+//! object, and the program calls what happens to them by different words.
+
+use super::Names;
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::operation::{ObjectKind, OpKind};
+
+/// Whose a token is.
+enum Whose {
+    Thread(String),
+    Task(String),
+    Notify(String),
+}
+
+/// What a token is called that the program has no name for: the one of a task, which nobody but its waker and the
+/// thread that runs it ever touches. That thread has allocated it.
+pub(super) fn nameless(
+    machine: &Machine,
+    object: ObjectId,
+    called: impl Fn(ThreadId) -> String,
+) -> Option<String> {
+    match machine.names.place(object).region {
+        Region::Heap { thread, .. } if machine.kind(object) == Some(ObjectKind::Token) => {
+            Some(format!("{}'s task", called(thread)))
+        }
+        _ => None,
+    }
+}
+
+impl Names<'_> {
+    fn token(&self, object: ObjectId) -> Whose {
+        match self.machine.names.place(object).region {
+            Region::Token(thread) => Whose::Thread(self.thread(thread)),
+            _ if self.tasks.contains(&object) => Whose::Task(self.object(object)),
+            _ => Whose::Notify(self.object(object)),
+        }
+    }
+
+    /// What a thread is about to do to a token.
+    pub(super) fn announced_on_token(&self, object: ObjectId, kind: &OpKind) -> String {
+        match (kind, self.token(object)) {
+            (OpKind::ParkTimeout { spurious: false }, _) => "park_timeout".to_owned(),
+            (OpKind::Unpark, Whose::Thread(thread)) => format!("unpark {thread}"),
+            (OpKind::Unpark, Whose::Task(task)) => format!("wake {task}"),
+            (OpKind::Unpark, Whose::Notify(notify)) => format!("notify {notify}"),
+            (_, Whose::Thread(_)) => "park".to_owned(),
+            (_, Whose::Task(_)) => "be woken".to_owned(),
+            (_, Whose::Notify(notify)) => format!("be notified by {notify}"),
+        }
+    }
+
+    /// What came of a wait for a token, which was there if it is `ok`.
+    pub(super) fn happened_on_token(&self, object: ObjectId, kind: &OpKind, ok: bool) -> String {
+        match (kind, self.token(object)) {
+            (OpKind::ParkTimeout { spurious: false }, _) if !ok => {
+                "park_timeout ends without an unpark".to_owned()
+            }
+            (OpKind::ParkTimeout { spurious: false }, _) => "park_timeout".to_owned(),
+            (_, Whose::Thread(_)) if ok => "park".to_owned(),
+            (_, Whose::Thread(_)) => "park ends for no reason".to_owned(),
+            (_, Whose::Task(_)) if ok => "woken".to_owned(),
+            (_, Whose::Task(_)) => "woken for no reason".to_owned(),
+            (_, Whose::Notify(notify)) if ok => format!("notified by {notify}"),
+            (_, Whose::Notify(notify)) => format!("wait on {notify} ends for no reason"),
+        }
+    }
+
+    /// What a thread does that waits for a token, after its name.
+    pub(super) fn waiting_for_token(&self, object: ObjectId) -> String {
+        match self.token(object) {
+            Whose::Thread(_) => "is parked".to_owned(),
+            _ => format!(
+                "waits to {}",
+                self.announced_on_token(object, &OpKind::Park)
+            ),
+        }
+    }
+}
