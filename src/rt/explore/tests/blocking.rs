@@ -18,11 +18,10 @@ pub(super) enum Blocking {
     Channel(u64),
 }
 
-/// The object's number.
-const OBJECT: u32 = 40;
+/// The number of the object, where there is one.
+pub(super) const OBJECT: u32 = 40;
 
-fn op(kind: OpKind) -> Ins {
-    let var = OBJECT;
+fn op(var: u32, kind: OpKind) -> Ins {
     Ins::Op { var, kind, to: 7 }
 }
 
@@ -53,6 +52,7 @@ impl Blocking {
     /// (an atomic) where one belongs.
     pub(super) fn instructions(
         self,
+        object: u32,
         rng: &mut Rng,
         me: u32,
         code: &mut Vec<Ins>,
@@ -64,36 +64,39 @@ impl Blocking {
         match self {
             Blocking::RwLock => match rng.below(6) {
                 0 | 1 => {
-                    code.push(op(OpKind::ReadLock));
+                    code.push(op(object, OpKind::ReadLock));
                     if rng.one_in(2) {
                         code.push(access);
                     }
                     // Now and then a reader never leaves.
                     if !rng.one_in(5) {
-                        code.push(op(OpKind::UnlockRead));
+                        code.push(op(object, OpKind::UnlockRead));
                     }
                 }
                 2 => {
-                    code.push(op(OpKind::WriteLock));
+                    code.push(op(object, OpKind::WriteLock));
                     if rng.one_in(2) {
                         code.push(access);
                     }
                     if !rng.one_in(6) {
-                        code.push(op(OpKind::UnlockWrite { changed: true }));
+                        code.push(op(object, OpKind::UnlockWrite { changed: true }));
                     }
                 }
                 3 => {
-                    code.push(op(OpKind::TryRead));
-                    code.extend(if_ok(&[store, op(OpKind::UnlockRead)]));
+                    code.push(op(object, OpKind::TryRead));
+                    code.extend(if_ok(&[store, op(object, OpKind::UnlockRead)]));
                 }
                 4 => {
-                    code.push(op(OpKind::TryWrite));
-                    code.extend(if_ok(&[load, op(OpKind::UnlockWrite { changed: true })]));
+                    code.push(op(object, OpKind::TryWrite));
+                    code.extend(if_ok(&[
+                        load,
+                        op(object, OpKind::UnlockWrite { changed: true }),
+                    ]));
                 }
                 _ => {
-                    code.push(op(OpKind::WriteLock));
-                    code.push(op(OpKind::Downgrade));
-                    code.push(op(OpKind::UnlockRead));
+                    code.push(op(object, OpKind::WriteLock));
+                    code.push(op(object, OpKind::Downgrade));
+                    code.push(op(object, OpKind::UnlockRead));
                 }
             },
             Blocking::Condvar => {
@@ -103,20 +106,23 @@ impl Blocking {
                     0..=2 => {
                         let timed = rng.one_in(3);
                         code.push(Ins::Lock(mutex));
-                        code.push(Ins::Enqueue(OBJECT));
+                        code.push(Ins::Enqueue(object));
                         code.push(Ins::Unlock(mutex));
-                        code.push(op(OpKind::Awake { timed }));
+                        code.push(op(object, OpKind::Awake { timed }));
                         if locked {
                             code.push(Ins::Lock(mutex));
                             code.push(Ins::Unlock(mutex));
                         }
                     }
                     which => {
-                        let notify = op(if which == 3 {
-                            OpKind::NotifyOne
-                        } else {
-                            OpKind::NotifyAll
-                        });
+                        let notify = op(
+                            object,
+                            if which == 3 {
+                                OpKind::NotifyOne
+                            } else {
+                                OpKind::NotifyAll
+                            },
+                        );
                         if locked {
                             code.extend([Ins::Lock(mutex), notify, Ins::Unlock(mutex)]);
                         } else {
@@ -126,7 +132,7 @@ impl Blocking {
                 }
             }
             Blocking::Barrier => {
-                code.push(Ins::Arrive { var: OBJECT, to: 7 });
+                code.push(Ins::Arrive { var: object, to: 7 });
                 code.push(Ins::Unless {
                     reg: 7,
                     value: Val::Const(-1),
@@ -134,49 +140,52 @@ impl Blocking {
                 });
                 code.push(Ins::Jump(2));
                 code.push(Ins::Leave {
-                    var: OBJECT,
+                    var: object,
                     reg: 7,
                 });
             }
             Blocking::Once => {
                 if rng.one_in(6) {
                     let force = rng.one_in(2);
-                    code.push(op(OpKind::WaitOnce { force }));
+                    code.push(op(object, OpKind::WaitOnce { force }));
                 } else if rng.one_in(3) {
-                    code.push(op(OpKind::CheckOnce));
+                    code.push(op(object, OpKind::CheckOnce));
                 } else {
                     let force = rng.one_in(2);
                     let poison = rng.one_in(3);
-                    code.push(op(OpKind::CallOnce { force }));
-                    let mut then = vec![op(OpKind::EndOnce { poison })];
+                    code.push(op(object, OpKind::CallOnce { force }));
+                    let mut then = vec![op(object, OpKind::EndOnce { poison })];
                     if rng.one_in(2) {
                         then.insert(0, access);
                     }
                     code.extend(if_ok(&then));
                 }
             }
-            Blocking::Notify => code.push(op(match rng.below(5) {
-                0 | 1 => OpKind::Unpark,
-                2 => OpKind::ParkTimeout { spurious: false },
-                _ => OpKind::Park,
-            })),
+            Blocking::Notify => code.push(op(
+                object,
+                match rng.below(5) {
+                    0 | 1 => OpKind::Unpark,
+                    2 => OpKind::ParkTimeout { spurious: false },
+                    _ => OpKind::Park,
+                },
+            )),
             Blocking::Channel(capacity) if me == 1 => match rng.below(4) {
-                0 => code.push(op(OpKind::TryRecv)),
+                0 => code.push(op(object, OpKind::TryRecv)),
                 which => {
                     if capacity == 1 {
-                        code.push(op(OpKind::RecvWait));
+                        code.push(op(object, OpKind::RecvWait));
                     }
-                    code.push(op(OpKind::Recv { timed: which == 1 }));
+                    code.push(op(object, OpKind::Recv { timed: which == 1 }));
                 }
             },
             Blocking::Channel(capacity) => match rng.below(4) {
-                0 => code.push(op(OpKind::TrySend)),
+                0 => code.push(op(object, OpKind::TrySend)),
                 1 if rng.one_in(3) => {
-                    code.push(op(OpKind::AddSender));
-                    code.push(op(OpKind::DropSender));
+                    code.push(op(object, OpKind::AddSender));
+                    code.push(op(object, OpKind::DropSender));
                 }
                 _ => {
-                    code.push(Ins::Send { var: OBJECT, to: 7 });
+                    code.push(Ins::Send { var: object, to: 7 });
                     if capacity == 1 {
                         code.push(Ins::Unless {
                             reg: 7,
@@ -185,7 +194,7 @@ impl Blocking {
                         });
                         code.push(Ins::Jump(2));
                         code.push(Ins::Taken {
-                            var: OBJECT,
+                            var: object,
                             reg: 7,
                         });
                     }
@@ -195,20 +204,29 @@ impl Blocking {
     }
 
     /// What thread `me` does with the object when everything else is done.
-    pub(super) fn end(self, rng: &mut Rng, me: u32, code: &mut Vec<Ins>) {
+    pub(super) fn end(self, object: u32, rng: &mut Rng, me: u32, code: &mut Vec<Ins>) {
         if let Blocking::Channel(_) = self
             && !rng.one_in(4)
         {
-            code.push(op(if me == 1 {
-                OpKind::DropReceiver
-            } else {
-                OpKind::DropSender
-            }));
+            code.push(op(
+                object,
+                if me == 1 {
+                    OpKind::DropReceiver
+                } else {
+                    OpKind::DropSender
+                },
+            ));
         }
     }
 
     /// Gives the object to the program.
-    pub(super) fn declare(self, rng: &mut Rng, threads: u32, mut program: Program) -> Program {
+    pub(super) fn declare(
+        self,
+        object: u32,
+        rng: &mut Rng,
+        threads: u32,
+        mut program: Program,
+    ) -> Program {
         program = program.with(MUTEX + 5, ObjectKind::Mutex, 0);
         let (kind, value) = match self {
             Blocking::RwLock => (ObjectKind::RwLock, 0),
@@ -219,12 +237,12 @@ impl Blocking {
             Blocking::Channel(capacity) => {
                 // One sender is there from the start.
                 for _ in 2..threads {
-                    program.threads[0].insert(0, op(OpKind::AddSender));
+                    program.threads[0].insert(0, op(object, OpKind::AddSender));
                 }
                 (ObjectKind::Channel, capacity)
             }
         };
-        program.with(OBJECT, kind, value)
+        program.with(object, kind, value)
     }
 }
 
@@ -232,7 +250,7 @@ impl Blocking {
 fn traces(kind: ObjectKind, value: u64, threads: Vec<Vec<Ins>>) -> u64 {
     let mut program = Program::of(threads).with(OBJECT, kind, value);
     if let ObjectKind::Channel = kind {
-        program.threads[0].insert(0, op(OpKind::AddSender));
+        program.threads[0].insert(0, op(OBJECT, OpKind::AddSender));
     }
     program = program.with(MUTEX, ObjectKind::Mutex, 0);
     let expected = brute_force(&program, 10_000).expect("small").traces.len();
@@ -247,20 +265,20 @@ fn traces(kind: ObjectKind, value: u64, threads: Vec<Vec<Ins>>) -> u64 {
 
 #[test]
 fn readers_of_a_lock_commute_and_a_writer_comes_before_or_after_each() {
-    let reader = vec![op(OpKind::ReadLock), op(OpKind::UnlockRead)];
+    let reader = vec![op(OBJECT, OpKind::ReadLock), op(OBJECT, OpKind::UnlockRead)];
     let writer = vec![
-        op(OpKind::WriteLock),
-        op(OpKind::UnlockWrite { changed: true }),
+        op(OBJECT, OpKind::WriteLock),
+        op(OBJECT, OpKind::UnlockWrite { changed: true }),
     ];
     let count = |threads: Vec<Vec<Ins>>| traces(ObjectKind::RwLock, 0, threads);
     assert_eq!(count(vec![reader.clone(); 3]), 1);
     assert_eq!(count(vec![reader.clone(), writer.clone()]), 2);
     assert_eq!(count(vec![reader.clone(), reader.clone(), writer]), 4);
     // Once a reader is inside for ever the writer never comes in, whoever else does.
-    let stays = vec![op(OpKind::ReadLock)];
+    let stays = vec![op(OBJECT, OpKind::ReadLock)];
     let writer = vec![
-        op(OpKind::WriteLock),
-        op(OpKind::UnlockWrite { changed: true }),
+        op(OBJECT, OpKind::WriteLock),
+        op(OBJECT, OpKind::UnlockWrite { changed: true }),
     ];
     assert_eq!(count(vec![stays.clone(), stays, writer]), 2);
 }
@@ -279,14 +297,14 @@ fn a_wait_that_looks_first_is_notified_or_not_needed() {
         },
         Ins::Enqueue(OBJECT),
         Ins::Unlock(mutex),
-        op(OpKind::Awake { timed: false }),
+        op(OBJECT, OpKind::Awake { timed: false }),
         Ins::Lock(mutex),
         Ins::Unlock(mutex),
     ];
     let notifier = vec![
         Ins::Lock(mutex),
         store,
-        op(OpKind::NotifyOne),
+        op(OBJECT, OpKind::NotifyOne),
         Ins::Unlock(mutex),
     ];
     assert_eq!(traces(ObjectKind::Condvar, 0, vec![waiter, notifier]), 2);
@@ -319,12 +337,12 @@ fn a_sequence_that_is_cut_at_the_reversed_event_would_lose_a_trace() {
     // The receive commutes with the dropped sender where it finds the message, and not where it
     // finds nothing.
     let threads = vec![
-        vec![op(OpKind::TryRecv)],
-        vec![op(OpKind::Send)],
+        vec![op(OBJECT, OpKind::TryRecv)],
+        vec![op(OBJECT, OpKind::Send)],
         vec![
             super::load(1, 1),
             super::store(0, 2),
-            op(OpKind::DropSender),
+            op(OBJECT, OpKind::DropSender),
         ],
     ];
     assert_eq!(traces(ObjectKind::Channel, 0, threads), 3);
@@ -332,8 +350,8 @@ fn a_sequence_that_is_cut_at_the_reversed_event_would_lose_a_trace() {
 
 #[test]
 fn sends_commute_with_receives_of_other_messages() {
-    let sends = vec![op(OpKind::Send); 3];
-    let receives = vec![op(OpKind::Recv { timed: false }); 3];
+    let sends = vec![op(OBJECT, OpKind::Send); 3];
+    let receives = vec![op(OBJECT, OpKind::Recv { timed: false }); 3];
     let count = |capacity| {
         traces(
             ObjectKind::Channel,

@@ -3,7 +3,7 @@
 
 use super::super::Free;
 use super::super::testing::*;
-use super::random::{Rng, number};
+use super::random::{Rng, agree};
 use crate::rt::trace::operation::{ObjectKind, OpKind};
 
 /// Two counts, of which every thread has a reference to each.
@@ -103,43 +103,7 @@ fn program(seed: u64) -> Program {
 
 #[test]
 fn counts_are_those_of_the_planned_sequence() {
-    let programs = number("DPOR_FUZZ", 1_500);
-    let start = number("DPOR_FUZZ_SEED", 1);
-    let mut checked = 0;
-    for seed in start..start + programs {
-        let program = program(seed);
-        let Some(oracle) = brute_force(&program, 800) else {
-            continue;
-        };
-        checked += 1;
-        // Of the others, which take longer, one for each program.
-        let other = ["source"].into_iter().chain(ORDERS);
-        let other = other.cycle().nth(seed as usize % 6);
-        for algorithm in ["optimal"].into_iter().chain(other) {
-            for free in [Free::Last, Free::Random(seed | 1)] {
-                let context =
-                    || format!("{algorithm}, {free:?}, seed {seed}:\n{}", program.listing());
-                let found = std::panic::catch_unwind(|| {
-                    explore_up_to(&program, algorithm, free, u64::MAX).expect("there is no limit")
-                });
-                let Ok(found) = found else {
-                    panic!("{}", context())
-                };
-                assert_eq!(found.keys(), oracle.keys(), "traces of {}", context());
-                assert_eq!(found.finals, oracle.finals, "final states of {}", context());
-                let twice = found.traces.values().find(|&&n| n != 1);
-                assert_eq!(twice, None, "a trace more than once: {}", context());
-                if algorithm != "source" {
-                    assert_eq!(found.stats.asleep, 0, "pruned: {}", context());
-                }
-            }
-        }
-    }
-    println!("{checked} programs");
-    assert!(
-        checked * 5 >= programs,
-        "only {checked} of {programs} were small enough"
-    );
+    agree(1_500, 800, 5, program);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Do the algorithms find every trace, and each how often?
 //!
-//! Random programs against brute force ([`random`]), and the figures that papers give for theirs
-//! ([`figures`]); the bounded search against every interleaving ([`bounds`]).
+//! Random programs against brute force ([`random`]; those of [`counts`] and [`dense`] do much of one thing), and the
+//! figures that papers give for theirs ([`figures`]); the bounded search against every interleaving ([`bounds`]).
 
 mod blocking;
 mod bounds;
 mod checkpoints;
 mod counts;
+mod dense;
 mod estimates;
 mod figures;
 mod linearisations;

@@ -6,7 +6,7 @@
 
 use super::super::Free;
 use super::super::testing::*;
-use super::blocking::Blocking;
+use super::blocking::{Blocking, OBJECT};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Rmw};
 
 /// xorshift64*; only reproducibility matters.
@@ -80,7 +80,7 @@ pub(super) fn program(seed: u64) -> Program {
             );
         }
         if let Some(kind) = menu.blocking {
-            kind.end(&mut rng, me, &mut code);
+            kind.end(OBJECT, &mut rng, me, &mut code);
         }
         for mutex in held {
             if !rng.one_in(8) {
@@ -113,7 +113,7 @@ pub(super) fn program(seed: u64) -> Program {
     let observed = rng.one_in(2);
     program = program.with(COUNT, ObjectKind::Count { observed }, threads as u64);
     if let Some(kind) = menu.blocking {
-        program = kind.declare(&mut rng, threads, program);
+        program = kind.declare(OBJECT, &mut rng, threads, program);
     }
     for mutex in 0..2 {
         program = program.with(MUTEX + mutex, ObjectKind::Mutex, 0);
@@ -143,7 +143,7 @@ fn instruction(
     if let Some(kind) = menu.blocking
         && rng.one_in(2)
     {
-        return kind.instructions(rng, me, code, (var, value));
+        return kind.instructions(OBJECT, rng, me, code, (var, value));
     }
     match rng.below(20) {
         0..3 if menu.mutex => {
@@ -394,6 +394,55 @@ fn check(seed: u64) -> Option<usize> {
         }
     }
     Some(oracle.traces.len())
+}
+
+/// Checks these programs, so many unless `DPOR_FUZZ` says how many, with `Optimal` and one of the others each. At least
+/// one of so many (`one_in`) must have no more than `most` prefixes. `DPOR_FUZZ_SEED` starts at another seed.
+pub(super) fn agree(programs: u64, most: usize, one_in: u64, program: fn(u64) -> Program) {
+    let programs = number("DPOR_FUZZ", programs);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    let (mut checked, mut traces) = (0, 0);
+    for seed in start..start + programs {
+        let program = program(seed);
+        let Some(oracle) = brute_force(&program, most) else {
+            continue;
+        };
+        checked += 1;
+        traces += oracle.traces.len();
+        // Of the others, which take longer, one for each program.
+        let other = ["source"].into_iter().chain(ORDERS);
+        let other = other.cycle().nth(seed as usize % 6);
+        for algorithm in ["optimal"].into_iter().chain(other) {
+            for free in [Free::Last, Free::Random(seed | 1)] {
+                let context =
+                    || format!("{algorithm}, {free:?}, seed {seed}:\n{}", program.listing());
+                let found = std::panic::catch_unwind(|| {
+                    explore_up_to(&program, algorithm, free, u64::MAX).expect("there is no limit")
+                });
+                let Ok(found) = found else {
+                    panic!("{}", context())
+                };
+                assert_eq!(found.keys(), oracle.keys(), "traces of {}", context());
+                assert_eq!(found.finals, oracle.finals, "final states of {}", context());
+                assert_eq!(
+                    found.deadlocks,
+                    oracle.deadlocks,
+                    "deadlocks of {}",
+                    context()
+                );
+                let twice = found.traces.values().find(|&&n| n != 1);
+                assert_eq!(twice, None, "a trace more than once: {}", context());
+                if algorithm != "source" {
+                    assert_eq!(found.stats.asleep, 0, "pruned: {}", context());
+                }
+            }
+        }
+    }
+    println!("{checked} programs, {traces} traces");
+    assert!(
+        checked * one_in >= programs,
+        "only {checked} of {programs} were small enough"
+    );
 }
 
 /// A number from the environment.
