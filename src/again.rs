@@ -12,7 +12,7 @@ use crate::rt::explore::replay::Replay;
 use crate::rt::trace::Event;
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::{Again, End, Pair};
-use crate::shown::{Body, leads_to, same};
+use crate::shown::{Body, Looks, leads_to, same};
 
 /// How often a failure is run again, and how often the pair that it hangs on the other way round: a coin that was
 /// tossed in each of these executions is very unlikely to speak for the pair.
@@ -36,7 +36,7 @@ impl Body<'_> {
 
     fn once_more(&mut self, found: &Found) -> Again {
         let explorer = Box::new(Replay::new(leads_to(found)));
-        match self.explored(explorer, 1, None).0 {
+        match self.explored(explorer, 1, Looks::default()).0 {
             Explored::Passed(_) => Again::Passes,
             Explored::Failed(other) if same(found, &other) => differs(found, &other),
             Explored::Failed(other) => {

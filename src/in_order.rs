@@ -8,7 +8,7 @@ use crate::rt::exec::unseen::Unseen;
 use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::replay::Replay;
 use crate::rt::trace::verdict::{DataRace, End};
-use crate::shown::{Body, begin_with_spawns, schedule};
+use crate::shown::{Body, Looks, begin_with_spawns, schedule};
 
 impl Body<'_> {
     /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
@@ -51,7 +51,7 @@ impl Body<'_> {
                 schedule.step_of(names.path(event.thread), event.alternative);
             }
         }
-        let again = self.fails(Box::new(Replay::new(schedule)), 1, None);
+        let again = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default());
         !again.is_some_and(|again| matches!(again.end, End::BadMemory(_)))
     }
 }

@@ -84,7 +84,8 @@ pub struct Event {
     pub thread: String,
     /// What it did, with the values.
     pub what: String,
-    /// Where in the program.
+    /// Where in the program. What std or a destructor calls has a place of theirs here; the report has what it
+    /// found on the stack.
     pub place: &'static Location<'static>,
 }
 
@@ -417,6 +418,7 @@ impl Builder {
                 false => MustFree::Owed,
             },
             watch: None,
+            callers: self.trace.is_some(),
             unseen: unseen.to_vec(),
         }
     }
@@ -514,6 +516,7 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
         raised: message.and_then(|message| message.location.clone()),
         earlier: found.earlier.clone(),
         life: shown.life.clone(),
+        callers: shown.callers.clone(),
         pair: shown.pair.clone(),
         again: shown.again,
         simplified: shown.simpler.is_some(),

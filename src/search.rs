@@ -20,7 +20,7 @@ use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::passing;
-use crate::rt::report::places::Life;
+use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{Again, End, Pruned};
@@ -229,7 +229,12 @@ impl<'a> Watch<'a> {
 
     /// Shows the execution that has just ended, if it is wanted.
     fn show(&self, wanted: Executions, end: &End, between: &Between<'_>) {
-        let Between { driver, names, .. } = between;
+        let Between {
+            driver,
+            names,
+            callers,
+            ..
+        } = between;
         let number = driver.stats.complete + driver.stats.assumed;
         let chosen = match wanted {
             Executions::All => true,
@@ -240,6 +245,8 @@ impl<'a> Watch<'a> {
             return;
         }
         let test = std::thread::current();
+        let called = callers.iter();
+        let called = called.map(|call| ((call.thread, call.index), &call.stack));
         let view = View {
             end,
             trace: &driver.trace,
@@ -248,6 +255,7 @@ impl<'a> Watch<'a> {
             panic: None,
             earlier: &[],
             life: &Life::default(),
+            callers: &Callers::new(called),
             pair: None,
             again: Again::Same,
             simplified: false,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::again::may_come_again;
 use crate::config::Builder;
 use crate::model::place;
+use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::log::Log;
@@ -28,7 +29,7 @@ use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::turns::{Turns, preemptions};
-use crate::rt::report::places::{self, Life};
+use crate::rt::report::places::{self, Callers, Life};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Outcome;
 use crate::rt::trace::said::Said;
@@ -47,10 +48,30 @@ pub(crate) struct Shown {
     /// Another execution with the same failure, if a simpler one was found.
     pub(crate) simpler: Option<Box<Found>>,
     pub(crate) life: Life,
+    /// Where operations were called that stand nowhere in the program.
+    pub(crate) callers: Callers,
     /// The pair that the failure hangs on.
     pub(crate) pair: Option<Pair>,
     /// What came of running it again from its schedule.
     pub(crate) again: Again,
+}
+
+/// What a closer look at an execution is to tell.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Looks {
+    /// Who allocates and frees this block.
+    block: Option<Block>,
+    /// Who calls the operations that stand nowhere in the program.
+    callers: bool,
+}
+
+impl Looks {
+    fn at(block: Block) -> Looks {
+        Looks {
+            block: Some(block),
+            callers: false,
+        }
+    }
 }
 
 /// A test's closure, to be run again.
@@ -83,9 +104,14 @@ impl Body<'_> {
             false => Again::Same,
         };
         if !told || self.settings.simplify == 0 || again != Again::Same {
+            // A livelock is short in its own way, and comes again.
+            let again_now = self.settings.simplify > 0 && again == Again::Same;
+            let callers = again_now && matches!(found.end, End::Livelock { .. });
+            let (life, callers) = self.places(found, callers);
             return Shown {
                 simpler: None,
-                life: self.life(found),
+                life,
+                callers,
                 pair: None,
                 again,
             };
@@ -106,8 +132,10 @@ impl Body<'_> {
         };
         let again = self.again(shown);
         let pair = pair.filter(|pair| again == Again::Same && self.hangs_on(pair));
+        let (life, callers) = self.places(shown, true);
         Shown {
-            life: self.life(shown),
+            life,
+            callers,
             pair,
             again,
             simpler,
@@ -125,7 +153,7 @@ impl Body<'_> {
         }
         let (trace, names) = (&found.driver.trace, &found.driver.machine.names);
         let schedule = leads_to(found);
-        let (again, log) = self.explored(Box::new(Replay::new(schedule)), 1, None);
+        let (again, log) = self.explored(Box::new(Replay::new(schedule)), 1, Looks::default());
         let again = match again {
             Explored::Failed(found) => Box::new(found.driver),
             Explored::Passed(driver) => driver,
@@ -151,9 +179,9 @@ impl Body<'_> {
         &mut self,
         explorer: Box<dyn Explorer>,
         most: u64,
-        watch: Option<Block>,
+        looks: Looks,
     ) -> Option<Box<Found>> {
-        match self.explored(explorer, most, watch) {
+        match self.explored(explorer, most, looks) {
             (Explored::Failed(mut found), log) => {
                 found.hear(log.lines());
                 Some(found)
@@ -167,10 +195,11 @@ impl Body<'_> {
         &mut self,
         explorer: Box<dyn Explorer>,
         most: u64,
-        watch: Option<Block>,
+        looks: Looks,
     ) -> (Explored, Log) {
         let settings = Settings {
-            watch,
+            watch: looks.block,
+            callers: looks.callers,
             ..self.settings.running(self.site, self.unseen)
         };
         let driver = self.settings.driver(explorer);
@@ -219,14 +248,14 @@ impl Body<'_> {
         for thread in began {
             schedule.begin(driver.machine.names.path(thread));
         }
-        let again = self.fails(Box::new(Replay::new(schedule)), 1, None)?;
+        let again = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default())?;
         (same(found, &again) && simpler(&again, found)).then_some(again)
     }
 
     /// A simpler execution with the same failure, among those with few preemptions.
     fn searched(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let explorer = Box::new(Bounded::new(Price::Preemptions, PREEMPTIONS_MAX).early());
-        let mut other = self.fails(explorer, self.settings.simplify, None)?;
+        let mut other = self.fails(explorer, self.settings.simplify, Looks::default())?;
         if !same(found, &other) {
             return None;
         }
@@ -251,7 +280,7 @@ impl Body<'_> {
             let turns = Turns::of(trace, &now.driver.machine.names);
             let smoother = turns.merged().take(left as usize).find_map(|order| {
                 left -= 1;
-                let other = self.fails(Box::new(Replay::along(order)), 1, None)?;
+                let other = self.fails(Box::new(Replay::along(order)), 1, Looks::default())?;
                 (same(now, &other) && simpler(&other, now)).then_some(other)
             });
             match smoother {
@@ -289,28 +318,52 @@ impl Body<'_> {
     /// execution: to note that of every block all the time would cost more than the exploration.
     pub(crate) fn watched(&mut self, found: &Found) -> Option<Watched> {
         let block = found.end.block()?;
-        let schedule = leads_to(found);
-        let again = self.fails(Box::new(Replay::new(schedule)), 1, Some(block))?;
+        let again = self.looked_at(found, Looks::at(block))?;
         Some(again.watched)
     }
 
-    /// Where the block that a failure is about was allocated and freed.
-    fn life(&mut self, found: &Found) -> Life {
-        let Some(Watched {
-            allocated,
-            freed,
-            again,
-            ..
-        }) = self.watched(found)
-        else {
-            return Life::default();
+    /// The same execution once more, with a closer look.
+    fn looked_at(&mut self, found: &Found, looks: Looks) -> Option<Box<Found>> {
+        let schedule = leads_to(found);
+        self.fails(Box::new(Replay::new(schedule)), 1, looks)
+    }
+
+    /// Where the block that a failure is about was allocated and freed, and where the operations were called that stand
+    /// nowhere in the program, if they are of interest.
+    fn places(&mut self, found: &Found, callers: bool) -> (Life, Callers) {
+        let events = found.driver.trace.events().iter();
+        let events = events.map(|event| (event.operation, event.site));
+        let stuck = found.end.stuck().iter();
+        let stuck = stuck.map(|waiting| (waiting.operation, waiting.site));
+        let mut nowhere = events.chain(stuck);
+        let looks = Looks {
+            block: found.end.block(),
+            callers: callers && nowhere.any(|(operation, site)| stands_nowhere(&operation, site)),
         };
-        let place = |trace: Option<Backtrace>| places::of(&trace?);
-        Life {
-            allocated: place(allocated),
-            freed: place(freed),
-            again: place(again),
-        }
+        let again = match looks {
+            Looks {
+                block: None,
+                callers: false,
+            } => None,
+            _ => self.looked_at(found, looks),
+        };
+        let Some(again) = again else {
+            return Default::default();
+        };
+        let place = |stack: Option<Backtrace>| places::of(&stack?);
+        let life = Life {
+            allocated: place(again.watched.allocated),
+            freed: place(again.watched.freed),
+            again: place(again.watched.again),
+        };
+        // The same threads may be met in another order, and have other numbers.
+        let (names, theirs) = (&found.driver.machine.names, &again.driver.machine.names);
+        let called = again.callers.iter().filter_map(|call| {
+            let thread = names.find(&theirs.path(call.thread))?;
+            Some(((thread, call.index), &call.stack))
+        });
+        let callers = Callers::new(called);
+        (life, callers)
     }
 }
 

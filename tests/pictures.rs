@@ -1,9 +1,12 @@
 //! Is a failure told to programs as fully as to people, and are its pictures of the same execution?
 
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::task::{Poll, Waker};
 
 use dpor::cell::UnsafeCell;
+use dpor::future::{AtomicWaker, block_on};
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Barrier, Condvar, Mutex, OnceLock, RwLock, mpsc};
 use dpor::{Builder, Failure, thread};
@@ -473,7 +476,10 @@ fn no_place_of_the_crate_itself_is_given_as_the_tests_own() {
             unsafe { &*self.0 }
         }
     }
-    let failure = Builder::new().explore(|| {
+    let mut builder = Builder::new();
+    // Nothing is run again, so nobody looks at the stacks, which know more.
+    builder.simplify = 0;
+    let failure = builder.explore(|| {
         let owner = thread::spawn(|| {
             let (sender, receiver) = mpsc::channel::<()>();
             drop((sender, receiver));
@@ -506,6 +512,63 @@ fn no_place_of_the_crate_itself_is_given_as_the_tests_own() {
     }
     assert_eq!(in_drops, 2, "{text}");
     assert!(failure.dot().contains("\\nin a drop"), "{}", failure.dot());
+}
+
+/// Wakes whoever waits, when it is dropped.
+struct WakesAll(fn(&Condvar), Arc<Condvar>);
+
+impl Drop for WakesAll {
+    fn drop(&mut self) {
+        self.0(&self.1);
+    }
+}
+
+#[test]
+fn operations_that_others_call_stand_where_the_program_has_them_called() {
+    let failure = failure(|| {
+        let (sender, receiver) = mpsc::channel();
+        let waker = Arc::new(AtomicWaker::new());
+        let notifies = WakesAll(Condvar::notify_all, Arc::new(Condvar::new()));
+        let theirs = waker.clone();
+        thread::spawn(move || {
+            drop((notifies, sender.send(())));
+            block_on(poll_fn(|context| {
+                theirs.register_by_ref(context.waker());
+                sender.send(()).expect("main receives");
+                Poll::<()>::Pending
+            }));
+        });
+        for _ in receiver.iter().take(2) {}
+        waker.take_waker().iter().for_each(Waker::wake_by_ref);
+        for () in receiver {}
+    });
+    let text = failure.to_string();
+    // Only a build that knows its lines has something to look at.
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let execution: Value = serde_json::from_str(&failure.json()).expect("JSON");
+    let stands = |place: &Value| {
+        assert_eq!(place["file"], "tests/pictures.rs", "{text}");
+        assert_eq!(place["instead"], Value::Null, "{text}");
+        place["text"].as_str().expect("a line").to_owned()
+    };
+    for (words, line) in [
+        ("notify_all", "self.0(&self.1);"),
+        (
+            "wake main.1's task",
+            "waker.take_waker().iter().for_each(Waker::wake_by_ref);",
+        ),
+        ("receive message 0", "for _ in receiver.iter().take(2) {}"),
+    ] {
+        assert_eq!(stands(&event(&execution, words)["place"]), line, "{text}");
+    }
+    let waiting = list(&execution["outcome"], "waiting");
+    let main = waiting.iter().find(|it| it["thread"] == 0);
+    let place = &main.expect("main waits")["place"];
+    assert_eq!(stands(place), "for () in receiver {}", "{text}");
+    let here = format!("at tests/pictures.rs:{}\n", place["line"]);
+    assert!(text.contains(&here), "{text}");
 }
 
 #[test]

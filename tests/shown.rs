@@ -3,10 +3,10 @@
 //! Each test runs one of the models below in a process of its own and reads what it prints.
 
 use std::process::Command;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{self, SeqCst};
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, mpsc};
 use dpor::{Builder, Executions, thread};
 
 /// What the model of this name prints on standard error, with these variables.
@@ -78,6 +78,40 @@ fn one_execution_can_be_chosen_and_is_the_one_of_that_number() {
     assert_eq!(heads.len(), 1, "{third}");
     assert!(heads[0].starts_with("dpor: execution 3 ("), "{third}");
     assert!(every.contains(heads[0]), "{every}");
+}
+
+/// Not a test of its own: it passes.
+#[test]
+fn model_iterating() {
+    if !asked("iterating") {
+        return;
+    }
+    dpor::model(|| {
+        let (sender, receiver) = mpsc::channel();
+        let theirs = sender.clone();
+        let sends = thread::spawn(move || theirs.send(()).unwrap());
+        for () in receiver.iter().take(1) {}
+        let _ended: Vec<_> = [sends].map(thread::JoinHandle::join).into();
+        drop(sender);
+        // The second time it is not looked up any more.
+        let changed = AtomicUsize::new(0);
+        let store: fn(&AtomicUsize, usize, Ordering) = AtomicUsize::store;
+        changed.store(1, SeqCst);
+        store(&changed, 2, SeqCst);
+    });
+}
+
+#[test]
+fn what_others_call_is_shown_where_the_program_has_them_call_it() {
+    let text = shown("iterating", &[("DPOR_TRACE", "all")]);
+    for what in ["receive message 0", "join main.1", ":= 2 (was 1)"] {
+        let row = text.lines().find(|line| line.contains(what));
+        let row = row.unwrap_or_else(|| panic!("no {what} in {text}"));
+        // Only a build that knows its lines has something to look at.
+        if cfg!(debug_assertions) {
+            assert!(row.contains("tests/shown.rs:"), "{text}");
+        }
+    }
 }
 
 #[test]

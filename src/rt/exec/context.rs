@@ -20,6 +20,7 @@ use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::{Effect, End, Panic};
 use crate::rt::{Answer, Body, Memory, Target};
 
+use super::callers::Callers;
 use super::coroutine::{Stretch, leave_room, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
@@ -66,6 +67,8 @@ pub(crate) struct Runtime {
     pub(crate) tracked: RefCell<Vec<(u64, Site)>>,
     /// The number of the next of them.
     pub(crate) next_tracked: Cell<u64>,
+    /// Who has called the operations that stand nowhere in the program, if somebody wants to know.
+    pub(crate) callers: Callers,
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
     /// What the panic hook kept of the last panic.

@@ -4,6 +4,7 @@
 //! is a [`coroutine`], and a shim's operation is announced through [`context`].
 
 mod aside;
+pub(crate) mod callers;
 pub(crate) mod context;
 pub(crate) mod coroutine;
 pub(crate) mod heap;

@@ -17,6 +17,7 @@ use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked, Panic, Pruned};
 use crate::rt::{Body, Work};
 
+use super::callers::{Call, Callers};
 use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{self, Coroutine, Pool, Resumed, Stretch};
 use super::heap::{self, Heap, MustFree, Watched};
@@ -41,6 +42,8 @@ pub(crate) struct Found {
     pub(crate) earlier: Vec<Panic>,
     /// What was seen of the block that was to be watched.
     pub(crate) watched: Watched,
+    /// The operations that stand nowhere in the program, if they were asked for.
+    pub(crate) callers: Vec<Call>,
     pub(crate) payload: Option<Box<dyn Any + Send>>,
 }
 
@@ -73,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) must_free: MustFree,
     /// The block whose allocation and frees are of interest.
     pub(crate) watch: Option<Block>,
+    /// Whether it is of interest who has called the operations that stand nowhere in the program.
+    pub(crate) callers: bool,
     /// Frees that are known to be in order.
     pub(crate) unseen: Vec<Unseen>,
 }
@@ -84,6 +89,8 @@ pub(crate) struct Between<'a> {
     pub(crate) end: Option<&'a End>,
     /// Names that it gave to threads.
     pub(crate) names: &'a [(ThreadId, String)],
+    /// The operations of it that stand nowhere in the program, if they were asked for.
+    pub(crate) callers: &'a [Call],
     /// Whether plain memory was used that is watched for races, which is no event.
     pub(crate) uses_cells: bool,
 }
@@ -118,6 +125,7 @@ pub(crate) fn explore(
         site,
         must_free,
         watch,
+        callers,
         unseen,
     } = settings;
     panics::install();
@@ -153,6 +161,7 @@ pub(crate) fn explore(
         locals: RefCell::default(),
         tracked: RefCell::default(),
         next_tracked: Cell::new(0),
+        callers: Callers::new(callers),
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
         afterwards: Cell::new(None),
@@ -179,10 +188,12 @@ pub(crate) fn explore(
     let mut last: Option<End> = None;
     loop {
         let mut inner = runtime.inner.borrow_mut();
+        let callers = runtime.callers.take();
         let between = Between {
             driver: &inner.driver,
             end: last.as_ref(),
             names: &inner.names,
+            callers: &callers,
             uses_cells: inner.races.is_active(),
         };
         let more = go_on(&between);
@@ -272,6 +283,7 @@ pub(crate) fn explore(
                     earlier,
                     payload,
                     watched: runtime.heap.take_watched(),
+                    callers: runtime.callers.take(),
                 }));
             }
         }
@@ -480,7 +492,11 @@ impl Stacks<'_> {
 #[inline(always)]
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
     let (bottom, top) = coroutine.stack();
-    runtime.roomy.set(Stretch::above(bottom, top, ROOM));
+    runtime.roomy.set(match runtime.callers.are_asked_for() {
+        // The short way asks nobody, so it is not to be taken.
+        true => Stretch::default(),
+        false => Stretch::above(bottom, top, ROOM),
+    });
     runtime.current.set(thread);
     runtime.running.set(true);
     runtime.heap.record(true);

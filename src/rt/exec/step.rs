@@ -100,7 +100,7 @@ impl Runtime {
         site: Site,
     ) -> Option<Outcome> {
         let me = self.current.get();
-        let is_watched = inner.races.is_active();
+        let is_watched = inner.races.is_active() || self.callers.are_asked_for();
         if is_watched || inner.driver.live_on(me, operation, site).is_none() {
             return self.step(inner, operation, site);
         }
@@ -166,6 +166,10 @@ impl Runtime {
         site: Site,
     ) -> Option<Outcome> {
         let me = self.current.get();
+        if self.callers.are_asked_for() {
+            let index = inner.driver.machine.events_of(me);
+            self.callers.note((me, index), operation, site);
+        }
         let outcome = match inner.driver.at_once(me, operation, site) {
             // If it is not watched, the end has been noted.
             Ok(Some(outcome)) => inner.watched().then_some(outcome),

@@ -16,15 +16,16 @@ mod outcome;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::places::FileLine;
 use super::source::Sources;
 use super::text::View;
-use super::words::{Names, blocked};
+use super::words::Names;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::{Again, End};
+use crate::rt::trace::verdict::{Again, Blocked, End};
 use crate::rt::trace::{self, NOWHERE, Site, Trace, foreign};
 use links::{Linked, Links};
 use outcome::Outcome;
@@ -237,7 +238,7 @@ impl<'a> Gathering<'a> {
             }
             gathering.meet_object(event.operation.object, site_of(view.machine, event));
         }
-        for waiting in blocked(view.end) {
+        for waiting in view.end.stuck() {
             gathering.meet_thread(waiting.thread);
             gathering.meet_object(waiting.operation.object, waiting.site);
         }
@@ -268,6 +269,25 @@ impl<'a> Gathering<'a> {
 
     fn place(&mut self, site: Site) -> Place {
         self.place_of(site.file(), site.line(), site.column())
+    }
+
+    fn place_of_event(&mut self, event: &trace::Event) -> Place {
+        match self.view.callers.of_event(event) {
+            Some(caller) => self.place_of_caller(caller),
+            None => self.place(site_of(self.view.machine, event)),
+        }
+    }
+
+    fn place_of_waiting(&mut self, waiting: &Blocked) -> Place {
+        match self.view.callers.of_waiting(waiting, self.view.trace) {
+            Some(caller) => self.place_of_caller(caller),
+            None => self.place(waiting.site),
+        }
+    }
+
+    fn place_of_caller(&mut self, FileLine { file, line }: &FileLine) -> Place {
+        // In a stack the column points into the call.
+        self.place_of(file, *line, 1)
     }
 
     fn place_of(&mut self, file: &str, line: u32, column: u32) -> Place {
@@ -364,14 +384,15 @@ impl<'a> Gathering<'a> {
 
     fn pair(&mut self) -> Option<Decisive> {
         let pair = self.view.pair?;
-        let (thread, words, site) = match &pair.second {
+        let (thread, words, place) = match &pair.second {
             Ok(position) => {
                 let event = self.view.trace.at(*position);
-                (event.thread, self.names.happened(event), event.site)
+                let words = self.names.happened(event);
+                (event.thread, words, self.place_of_event(event))
             }
             Err(waiting) => {
                 let words = self.names.announced(&waiting.operation);
-                (waiting.thread, words, waiting.site)
+                (waiting.thread, words, self.place_of_waiting(waiting))
             }
         };
         Some(Decisive {
@@ -379,7 +400,7 @@ impl<'a> Gathering<'a> {
             second: pair.second.as_ref().ok().map(|&at| at as usize + 1),
             thread: self.thread(thread),
             words,
-            place: self.place(site),
+            place,
         })
     }
 
@@ -442,7 +463,6 @@ impl<'a> Gathering<'a> {
         let trace = self.view.trace;
         let event = &trace.events()[position];
         let succeeded = event.outcome.succeeded();
-        let site = site_of(self.view.machine, event);
         let clock = |&thread: &ThreadId| self.clocks.clock(position as u32, thread);
         let number = |position: usize| position + 1;
         Event {
@@ -462,7 +482,7 @@ impl<'a> Gathering<'a> {
             after: self.directly_before(position as u32),
             reads_from: linked.reads_from.map(number),
             enabled_by: linked.enabled_by.map(number),
-            place: self.place(site),
+            place: self.place_of_event(event),
         }
     }
 

@@ -5,6 +5,11 @@
 //! debug information, neither do we.
 
 use std::backtrace::Backtrace;
+use std::collections::BTreeMap;
+
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::verdict::Blocked;
+use crate::rt::trace::{Event, Trace};
 
 /// The places of a block's life, as far as they are known.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +17,38 @@ pub(crate) struct Life {
     pub(crate) allocated: Option<String>,
     pub(crate) freed: Option<String>,
     pub(crate) again: Option<String>,
+}
+
+/// Where operations were called that stand nowhere in the program, as far as that is known: by their threads, and by which
+/// events of these they are or would be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Callers(BTreeMap<(ThreadId, u32), FileLine>);
+
+impl Callers {
+    /// From the stacks on which they were called.
+    pub(crate) fn new<'a>(
+        stacks: impl Iterator<Item = ((ThreadId, u32), &'a Backtrace)>,
+    ) -> Callers {
+        let known = stacks.filter_map(|(event, stack)| Some((event, line(stack)?)));
+        Callers(known.collect())
+    }
+
+    pub(crate) fn of_event(&self, event: &Event) -> Option<&FileLine> {
+        self.0.get(&(event.thread, event.index))
+    }
+
+    /// Where a thread waits whose events are in this trace.
+    pub(crate) fn of_waiting(&self, waiting: &Blocked, trace: &Trace) -> Option<&FileLine> {
+        let next = trace.positions_of(waiting.thread).len() as u32;
+        self.0.get(&(waiting.thread, next))
+    }
+}
+
+/// A line of the program.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct FileLine {
+    pub(crate) file: String,
+    pub(crate) line: u32,
 }
 
 /// The crate in whose functions the stack of a modelled thread begins.
@@ -37,9 +74,19 @@ fn is_in(at: &str, compiled: &str) -> bool {
     at.starts_with(root) || member
 }
 
-/// The file and line of the innermost frame of the user's.
+/// The file and line of the innermost frame of the user's, as text.
 pub(crate) fn of(trace: &Backtrace) -> Option<String> {
     innermost(&trace.to_string())
+}
+
+/// The file and line of the innermost frame of the user's.
+fn line(trace: &Backtrace) -> Option<FileLine> {
+    let place = of(trace)?;
+    let (file, line) = place.rsplit_once(':')?;
+    Some(FileLine {
+        file: file.to_owned(),
+        line: line.parse().ok()?,
+    })
 }
 
 fn innermost(text: &str) -> Option<String> {

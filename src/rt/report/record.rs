@@ -3,7 +3,7 @@
 //! Everything the report is made from, owned. Data for machines and pictures are made only when somebody
 //! asks for them, because most failures are read as text.
 
-use super::places::Life;
+use super::places::{Callers, Life};
 use super::text::View;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::Trace;
@@ -26,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) earlier: Vec<verdict::Panic>,
     /// What is known of the block that the failure is about.
     pub(crate) life: Life,
+    /// Where the operations were called that stand nowhere in the program.
+    pub(crate) callers: Callers,
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<Pair>,
     /// What came of running it again from its schedule.
@@ -58,6 +60,7 @@ impl Record {
             }),
             earlier: &self.earlier,
             life: &self.life,
+            callers: &self.callers,
             pair: self.pair.as_ref(),
             again: self.again,
             simplified: self.simplified,

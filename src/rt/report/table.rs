@@ -10,7 +10,7 @@ use std::mem::discriminant;
 
 use super::fold::{self, Rounds};
 use super::stops::{Stop, stops};
-use super::text::{View, place};
+use super::text::{View, place_of};
 use super::words::Names;
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
@@ -221,7 +221,7 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
             }
             _ => String::new(),
         };
-        let place = place(event.site);
+        let place = place_of(view, event);
         if let Some(last) = rows.last_mut()
             && last.thread == event.thread
             && last.cell == cell

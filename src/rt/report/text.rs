@@ -10,16 +10,16 @@ use super::cycle;
 use super::holders::{Holder, Way, holders};
 use super::memory;
 use super::pattern;
-use super::places::Life;
+use super::places::{Callers, FileLine, Life};
 use super::table;
-use super::words::{Names, blocked};
+use super::words::Names;
 use crate::plural::counted;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{self, Again, Blocked, Divergence, End, Pair};
-use crate::rt::trace::{Site, Trace, foreign};
+use crate::rt::trace::{Event, Site, Trace, foreign};
 
 /// The most panics before the failure that are told.
 const EARLIER_SHOWN_MAX: usize = 4;
@@ -37,6 +37,8 @@ pub(crate) struct View<'a> {
     pub(crate) earlier: &'a [verdict::Panic],
     /// What is known of the block that the failure is about.
     pub(crate) life: &'a Life,
+    /// Where the operations were called that stand nowhere in the program.
+    pub(crate) callers: &'a Callers,
     /// What the program said.
     pub(crate) log: &'a [Said],
     /// The pair of operations that the failure hangs on.
@@ -122,11 +124,36 @@ pub(super) fn place(site: Site) -> String {
     }
 }
 
+/// The place of an event.
+pub(super) fn place_of(view: &View<'_>, event: &Event) -> String {
+    match view.callers.of_event(event) {
+        Some(caller) => in_short(caller),
+        None => place(event.site),
+    }
+}
+
+/// The place where a thread waits.
+fn place_of_waiting(view: &View<'_>, waiting: &Blocked) -> String {
+    match view.callers.of_waiting(waiting, view.trace) {
+        Some(caller) => in_short(caller),
+        None => place(waiting.site),
+    }
+}
+
+fn in_short(FileLine { file, line }: &FileLine) -> String {
+    format!("{}:{line}", short(file))
+}
+
 /// The place, after what happened there.
 pub(super) fn at(site: Site) -> String {
-    match place(site) {
-        nowhere if nowhere.starts_with("in ") => nowhere,
-        somewhere => format!("at {somewhere}"),
+    behind(place(site))
+}
+
+/// A place after what happened there.
+fn behind(place: String) -> String {
+    match place.starts_with("in ") {
+        true => place,
+        false => format!("at {place}"),
     }
 }
 
@@ -219,7 +246,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         End::Complete | End::Pruned(_) => {}
     }
     waiting(out, view, names);
-    if let Some(cycle) = cycle::sentence(blocked(view.end), view, names) {
+    if let Some(cycle) = cycle::sentence(view.end.stuck(), view, names) {
         let _ = writeln!(out, "  in a circle: {cycle}");
     }
 }
@@ -250,7 +277,7 @@ fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
 
 /// The threads that wait for ever: for what, where, and who holds it.
 fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    let stuck = blocked(view.end);
+    let stuck = view.end.stuck();
     let told = stuck
         .iter()
         .map(|it| [names.thread(it.thread), names.waiting(&it.operation)]);
@@ -260,7 +287,7 @@ fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let what_width = widest(1).unwrap_or_default();
     for (stuck, [thread, what]) in stuck.iter().zip(&told) {
         let holder = held(view, names, &stuck.operation);
-        let at = at(stuck.site);
+        let at = behind(place_of_waiting(view, stuck));
         let _ = writeln!(
             out,
             "  {thread:<name_width$} {what:<what_width$}  {at}{holder}"
@@ -283,8 +310,8 @@ fn held(view: &View<'_>, names: &Names<'_>, operation: &Operation) -> String {
     let told = holders.iter().map(|holder| {
         let name = names.thread(holder.thread);
         let since = holder.since.map_or_else(String::new, |at| {
-            let site = view.trace.events()[at].site;
-            format!(" since event {} ({})", at + 1, place(site))
+            let place = place_of(view, &view.trace.events()[at]);
+            format!(" since event {} ({place})", at + 1)
         });
         format!("{name}{behind}{since}")
     });
@@ -317,7 +344,7 @@ fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             "{}'s \"{}\" ({})",
             names.thread(pending.thread),
             names.announced(&pending.operation),
-            place(pending.site)
+            place_of_waiting(view, pending)
         ),
     };
     let first = told(*first);

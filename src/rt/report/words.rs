@@ -13,7 +13,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Blocked, End, Wrong};
+use crate::rt::trace::verdict::{End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// Nothing is allocated below this address, the first page: such a pointer is a number that the program
@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
         let threads = called(trace, machine, given);
         let thread = |thread| named(machine, &threads, thread);
         let events = trace.events().iter().map(|e| (e.operation, e.site));
-        let stuck = blocked(end).iter().map(|b| (b.operation, b.site));
+        let stuck = end.stuck().iter().map(|b| (b.operation, b.site));
         let differing: Vec<(Operation, Site)> = match end {
             End::NotDeterministic(it) => it.expected.into_iter().chain(it.found).collect(),
             End::BadMemory(bad) => match bad.wrong {
@@ -474,13 +474,5 @@ pub(super) fn counts(word: u64) -> String {
     match (word % count::WEAK, word / count::WEAK) {
         (strong, 0) => format!("{strong}"),
         (strong, weak) => format!("{strong}, and {weak} weak"),
-    }
-}
-
-/// The threads that wait for ever.
-pub(super) fn blocked(end: &End) -> &[Blocked] {
-    match end {
-        End::Deadlock(stuck) | End::Livelock { stuck, .. } => stuck,
-        _ => &[],
     }
 }

@@ -118,6 +118,14 @@ impl End {
         }
     }
 
+    /// The threads that wait for ever.
+    pub(crate) fn stuck(&self) -> &[Blocked] {
+        match self {
+            End::Deadlock(stuck) | End::Livelock { stuck, .. } => stuck,
+            _ => &[],
+        }
+    }
+
     /// The heap block that it is about, if there is one.
     pub(crate) fn block(&self) -> Option<Block> {
         match self {

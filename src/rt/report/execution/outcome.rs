@@ -7,7 +7,6 @@ use super::{Gathering, Place, kinds};
 use crate::plural::counted;
 use crate::rt::report::holders::holders;
 use crate::rt::report::memory;
-use crate::rt::report::words::blocked;
 use crate::rt::trace::Site;
 use crate::rt::trace::operation::Operation;
 use crate::rt::trace::verdict::{Access, DataRace, Divergence, Effect, End, Pruned};
@@ -239,7 +238,7 @@ fn earlier_panics(data: &mut Gathering<'_>) -> Vec<EarlierPanic> {
 
 fn waiting(data: &mut Gathering<'_>) -> Vec<Waiting> {
     let mut list = Vec::new();
-    for stuck in blocked(data.view.end) {
+    for stuck in data.view.end.stuck() {
         let object = data.object(stuck.operation.object);
         let holders = holders(data.view.trace, data.view.machine, &stuck.operation);
         list.push(Waiting {
@@ -249,7 +248,7 @@ fn waiting(data: &mut Gathering<'_>) -> Vec<Waiting> {
             doing: data.names.waiting(&stuck.operation),
             object,
             held_by: holders.first().map(|holder| data.thread(holder.thread)),
-            place: data.place(stuck.site),
+            place: data.place_of_waiting(stuck),
         });
     }
     list
