@@ -12,11 +12,11 @@ pub(crate) mod trace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use exec::context;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::short;
 use exec::unwinding;
+use exec::{contents, context};
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -518,4 +518,17 @@ pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsa
 /// Notes that the contents of this memory were made at run time, even if it is in a static.
 pub(crate) fn note_filled(start: *const u8, size: usize) {
     context::note_filled(start, size);
+}
+
+/// The bytes of `data`, as one word that is another one if they are.
+pub(crate) fn bytes<T: ?Sized>(data: &T) -> u64 {
+    // SAFETY: a reference leads to memory that can be read.
+    unsafe { contents::of_bytes((&raw const *data).expose_provenance(), size_of_val(data)) }
+}
+
+/// The bytes of `data` and of all that it leads to, as one word that is another one if something is different; `None` if that is
+/// not known, or the thread that runs here is not in a loop with a hint.
+pub(crate) fn contents<T: ?Sized>(data: &T) -> Option<u64> {
+    // SAFETY: a reference leads to memory that can be read.
+    unsafe { contents::of_all((&raw const *data).expose_provenance(), size_of_val(data)) }
 }

@@ -15,6 +15,7 @@
 mod arc;
 pub mod atomic;
 mod barrier;
+mod changes;
 mod condvar;
 mod lazy_lock;
 pub mod mpsc;

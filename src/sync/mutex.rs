@@ -9,6 +9,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLockResult};
 
+use super::changes::Changes;
 use super::poison::{Home, Poison, Taken};
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
@@ -29,8 +30,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
     /// `None` while its thread waits on a condition variable.
     inner: Option<std_sync::MutexGuard<'a, T>>,
     taken: Taken,
-    /// Whether the data may have been changed since it was locked.
-    changed: bool,
+    changes: Changes,
 }
 
 // SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
@@ -119,9 +119,9 @@ impl<T: ?Sized> Mutex<T> {
         let inner = self.take(rt::perform(self.target(), OpKind::Lock));
         self.poison.check(MutexGuard {
             mutex: self,
+            changes: Changes::since(&*inner),
             inner: Some(inner),
             taken: Taken::now(),
-            changed: false,
         })
     }
 
@@ -144,9 +144,9 @@ impl<T: ?Sized> Mutex<T> {
         self.held.store(true, Relaxed);
         Ok(self.poison.check(MutexGuard {
             mutex: self,
+            changes: Changes::since(&*inner),
             inner: Some(inner),
             taken: Taken::now(),
-            changed: false,
         })?)
     }
 
@@ -215,12 +215,12 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
 
     /// Gives the mutex up for a wait.
     pub(super) fn unlock(&mut self) {
-        if self.inner.is_none() {
+        let Some(inner) = &self.inner else {
             return;
-        }
+        };
+        let changed = self.changes.any(&**inner);
         self.mutex.poison.leave(&self.taken);
         // The unlock takes effect when it is this thread's turn; until then the data is locked.
-        let changed = std::mem::take(&mut self.changed);
         let kind = OpKind::Unlock { changed };
         rt::perform_at(self.mutex.target(), kind, self.taken.site);
         self.mutex.held.store(false, Relaxed);
@@ -231,7 +231,9 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     #[track_caller]
     pub(super) fn relock(&mut self) {
         let answer = rt::perform(self.mutex.target(), OpKind::Lock);
-        self.inner = Some(self.mutex.take(answer));
+        let inner = self.mutex.take(answer);
+        self.changes = Changes::since(&*inner);
+        self.inner = Some(inner);
     }
 
     /// The guard, marked if the mutex is poisoned.
@@ -254,9 +256,11 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.changed = true;
         match &mut self.inner {
-            Some(guard) => guard,
+            Some(guard) => {
+                self.changes.lend(&**guard);
+                guard
+            }
             None => unreachable!("dpor bug: a guard without its lock"),
         }
     }

@@ -9,6 +9,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLockResult};
 
+use super::changes::Changes;
 use super::poison::{Home, Poison, Taken};
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
@@ -42,8 +43,7 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
     /// Always there, except in `drop` and `downgrade`.
     inner: ManuallyDrop<std_sync::RwLockWriteGuard<'a, T>>,
     taken: Taken,
-    /// Whether the data may have been changed since it was locked.
-    changed: bool,
+    changes: Changes,
 }
 
 // SAFETY: a shared guard lends `&T` and nothing else; what it says to the model when it is dropped is
@@ -152,9 +152,9 @@ impl<T: ?Sized> RwLock<T> {
         self.state.store(WRITTEN, Relaxed);
         RwLockWriteGuard {
             lock: self,
+            changes: Changes::since(&*inner),
             inner: ManuallyDrop::new(inner),
             taken: Taken::now(),
-            changed: false,
         }
     }
 
@@ -317,7 +317,7 @@ guard!(RwLockWriteGuard);
 
 impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.changed = true;
+        self.changes.lend(&**self.inner);
         &mut self.inner
     }
 }
@@ -334,7 +334,7 @@ impl<T: ?Sized> Drop for RwLockReadGuard<'_, T> {
 impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
     fn drop(&mut self) {
         self.lock.poison.leave(&self.taken);
-        let changed = self.changed;
+        let changed = self.changes.any(&**self.inner);
         let kind = OpKind::UnlockWrite { changed };
         rt::perform_at(self.lock.target(), kind, self.taken.site);
         self.lock.state.store(0, Relaxed);

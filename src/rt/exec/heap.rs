@@ -256,6 +256,11 @@ impl Heap {
         self.with(|state| state.blocks.find(address)).flatten()
     }
 
+    /// The start and the size of the block that [`Heap::find`] would find.
+    pub(crate) fn around(&self, address: usize) -> Option<(usize, usize)> {
+        self.with(|state| state.blocks.around(address)).flatten()
+    }
+
     /// Whether [`Heap::find`] certainly finds a block with this start and size for the address, and it is the one that
     /// `is_it` is asked about. If so, it counts as found.
     #[inline]

@@ -5,6 +5,7 @@
 
 mod aside;
 pub(crate) mod callers;
+pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod coroutine;
 pub(crate) mod heap;

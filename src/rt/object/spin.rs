@@ -198,6 +198,11 @@ impl SpinLog {
         }
     }
 
+    /// Whether the thread has come to a hint.
+    pub(crate) fn has_come_to_a_hint(&self) -> bool {
+        self.site.is_some()
+    }
+
     /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait.
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
         if self.reads.is_empty() && !self.changed {

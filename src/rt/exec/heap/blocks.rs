@@ -416,6 +416,12 @@ impl Blocks {
         Some(self.slots[at].block)
     }
 
+    /// The start and the size of the newest live block that contains `address`. Marks nothing.
+    pub(super) fn around(&self, address: usize) -> Option<(usize, usize)> {
+        let block = &self.slots[self.position(address, true)?].block;
+        Some((block.start, block.size))
+    }
+
     /// Whether a live block contains `address`. Marks nothing.
     pub(super) fn contain(&self, address: usize) -> bool {
         self.position(address, true).is_some()

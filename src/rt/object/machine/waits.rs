@@ -30,6 +30,12 @@ impl Machine {
         Some(wait(&mut self.sets, &mut self.seen, seen))
     }
 
+    /// Whether the thread may be in a loop with a hint, or with a wait that has timed out.
+    pub(crate) fn may_loop(&self, thread: ThreadId) -> bool {
+        let entry = &self.threads[thread.index()];
+        entry.spin.has_come_to_a_hint() || entry.timeouts.0.is_some()
+    }
+
     /// The bound on the rounds, if executions were left out because of it.
     pub(crate) fn rounds_left_out(&self) -> Option<usize> {
         self.limits.max_rounds.filter(|_| self.leaves_rounds_out)
