@@ -419,6 +419,7 @@ impl Builder {
             },
             watch: None,
             callers: self.trace.is_some(),
+            command: || rerun::command(std::thread::current().name()),
             unseen: unseen.to_vec(),
         }
     }

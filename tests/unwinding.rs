@@ -317,6 +317,20 @@ fn child_that_ends_the_process() {
             panics();
         }),
         Ok("child") => Builder::new().check(move || drop(thread::spawn(panics))),
+        Ok("pool") => Builder::new().check(|| {
+            let queue = Arc::new(Mutex::new(0));
+            let theirs = queue.clone();
+            let worker = thread::Builder::new().name("worker".to_owned());
+            let worker = worker.spawn(move || {
+                let guard = theirs.lock().unwrap();
+                assert!(*guard == 1, "broken");
+            });
+            // The lock is poisoned, which is all that the other two panics are about.
+            let other = queue.clone();
+            let _shuts_down = Finally(move || *other.lock().expect("a second time") = 2);
+            *queue.lock().expect("in the middle") += 1;
+            worker.unwrap().join().unwrap();
+        }),
         _ => return,
     };
 }
@@ -324,19 +338,34 @@ fn child_that_ends_the_process() {
 #[test]
 fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
     // The thread that was spawned panics before its first step.
-    for (who, replay) in [("main", "\"v1 main\""), ("child", "\"v1 main*2 main.1*0\"")] {
+    for (who, replay) in [
+        ("main", "\"v1 main\""),
+        ("child", "\"v1 main*2 main.1*0\""),
+        ("pool", "\"v1 main*3 main.1\""),
+    ] {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "child_that_ends_the_process"]);
         let output = child.env("DPOR_TEST_ABORTS", who).output().unwrap();
         assert!(!output.status.success());
         let said = String::from_utf8_lossy(&output.stderr);
-        for expected in [
-            "a destructor has panicked while its thread unwound",
-            ": broken\n",
-            ": a second time\n",
-            &format!("DPOR_REPLAY={replay}"),
-        ] {
-            assert!(said.contains(expected), "{expected}: {said}");
+        let told = |expected: &str| {
+            let at = said.find(expected);
+            at.unwrap_or_else(|| panic!("{expected}: {said}"))
+        };
+        told("a destructor has panicked while its thread unwound");
+        // The first one comes first.
+        let first = told("broken");
+        assert!(first < told("a second time"), "{said}");
+        told(&format!("DPOR_REPLAY={replay} "));
+        told("cargo test --test unwinding -- --exact child_that_ends_the_process\n");
+        if who == "pool" {
+            told("  worker panicked at tests/unwinding.rs:");
+            assert!(
+                (first..told("a second time")).contains(&told("in the middle")),
+                "{said}"
+            );
+            told("  main panicked at tests/unwinding.rs:");
+            told("the execution had ended with a panic\n");
         }
     }
 }

@@ -41,6 +41,9 @@ thread_local! {
 /// The payload with which a thread of a given-up execution unwinds.
 pub(crate) struct Stop;
 
+/// How an execution has failed: in a word, by which thread, and after how many events.
+pub(crate) type Failed = (&'static str, Option<ThreadId>, usize);
+
 /// One exploration, as shims see it.
 pub(crate) struct Runtime {
     pub(crate) inner: RefCell<Inner>,
@@ -73,8 +76,12 @@ pub(crate) struct Runtime {
     pub(crate) pulse: Arc<Pulse>,
     /// What the panic hook kept of the last panic.
     pub(crate) message: Cell<Option<Panic>>,
-    /// Another panic that was seen: the one before, or one in a destructor.
-    pub(crate) afterwards: Cell<Option<Panic>>,
+    /// What runs this test again.
+    pub(crate) command: fn() -> String,
+    /// All panics of this execution, the first one first, in case that one ends the process.
+    pub(crate) panics: RefCell<Vec<Panic>>,
+    /// How the execution has failed, if it has.
+    pub(crate) failed: Cell<Option<Failed>>,
     /// The panics of this execution before that one.
     pub(crate) earlier: RefCell<Vec<Panic>>,
     /// Whose panic fails the test, and after how many events of the execution it began. What comes after that
@@ -122,6 +129,13 @@ impl Inner {
         let mut asked = self.asked.iter();
         let (_, bytes) = asked.find(|(t, _)| *t == thread)?;
         Some(*bytes)
+    }
+
+    /// The name that a thread was given.
+    pub(super) fn name_of(&self, thread: ThreadId) -> Option<&str> {
+        let mut names = self.names.iter();
+        let (_, name) = names.find(|(t, _)| *t == thread)?;
+        Some(name)
     }
 
     /// What a thread is to do that starts.
@@ -423,15 +437,8 @@ pub(crate) fn is_unexplored() -> bool {
 
 /// The name a thread was given when it was built.
 pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
-    with(|runtime| {
-        let inner = runtime.inner.borrow();
-        let mut names = inner.names.iter();
-        names
-            .find(|(t, _)| *t == thread)
-            .map(|(_, name)| name.clone())
-    })
-    .ok()
-    .flatten()
+    let name = |runtime: &Runtime| runtime.inner.borrow().name_of(thread).map(str::to_owned);
+    with(name).ok().flatten()
 }
 
 /// Whether a wait of the current thread may still end for no reason.

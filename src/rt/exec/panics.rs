@@ -11,7 +11,7 @@ use std::sync::Once;
 use super::context::{Runtime, with_any};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{End, Panic};
+use crate::rt::trace::verdict::Panic;
 
 /// Installs the hook if it is not installed yet.
 pub(crate) fn install() {
@@ -81,19 +81,18 @@ impl Runtime {
     fn begin_panic(&self, message: Panic) {
         let me = self.current.get();
         self.unwinding.begin(me);
+        self.panics.borrow_mut().push(message.clone());
         if self.stopping.get() || self.unexplored.get() {
-            // The failure has been found before; only if this ends the process it matters what was said.
-            self.afterwards.set(Some(message));
+            // The failure has been found before.
             return;
         }
         let fails = !self.catches_panics || me == ThreadId::MAIN;
         match self.failing.get() {
             // It fails because of the first one.
-            Some((first, _)) if first != me => self.afterwards.set(Some(message)),
+            Some((first, _)) if first != me => {}
             _ => {
                 let before = self.message.replace(Some(message));
-                self.earlier.borrow_mut().extend(before.clone());
-                self.afterwards.set(before);
+                self.earlier.borrow_mut().extend(before);
                 if fails && let Ok(inner) = self.inner.try_borrow() {
                     let events = inner.driver.executed().len();
                     self.failing.set(Some((me, events)));
@@ -107,28 +106,36 @@ impl Runtime {
         let mut text = String::from(
             "dpor: a destructor has panicked while its thread unwound, which ends the process. What was found is not lost:\n",
         );
-        for message in [self.message.take(), self.afterwards.take()]
-            .into_iter()
-            .flatten()
-        {
-            let place = message
-                .location
-                .map_or_else(String::new, |(file, line, column)| {
-                    format!(" at {file}:{line}:{column}")
-                });
-            text += &format!("  panicked{place}: {}\n", message.text);
+        let inner = self.inner.try_borrow();
+        for panic in self.panics.borrow().iter() {
+            let who = match &inner {
+                Ok(inner) => match inner.name_of(panic.thread) {
+                    Some(name) => name.to_owned(),
+                    None => inner.driver.machine.names.path(panic.thread),
+                },
+                Err(_) => "a thread".to_owned(),
+            };
+            let place = panic.location.as_ref();
+            let place = place.map_or_else(String::new, |(file, line, column)| {
+                format!(" at {file}:{line}:{column}")
+            });
+            text += &format!("  {who} panicked{place}: {}\n", panic.text);
         }
-        if let Ok(inner) = self.inner.try_borrow() {
-            if let Some(end) = inner.end.as_ref().and_then(End::in_a_word) {
+        if let Ok(inner) = inner {
+            if let Some((end, ..)) = self.failed.get() {
                 text += &format!("  the execution had ended with a {end}\n");
             }
             let driver = &inner.driver;
             let executed = driver.executed().len();
-            let (thread, at) = self.failing.get().unzip();
-            let events = at.map_or(executed, |at| at.min(executed));
+            let (thread, events) = match (self.failed.get(), self.failing.get()) {
+                (Some((_, thread, events)), _) => (thread, events),
+                (None, Some((thread, events))) => (Some(thread), events.min(executed)),
+                (None, None) => (None, executed),
+            };
             let (trace, names) = (&driver.trace, &driver.machine.names);
             let schedule = Schedule::leading_to(thread, trace, events, names);
-            text += &format!("  replay: DPOR_REPLAY=\"{schedule}\"\n");
+            let command = (self.command)();
+            text += &format!("  replay: DPOR_REPLAY=\"{schedule}\" {command}\n");
         }
         // Not `eprint`: what a test prints like that is kept until the test has ended.
         let _ = std::io::stderr().write_all(text.as_bytes());

@@ -78,6 +78,8 @@ pub(crate) struct Settings {
     pub(crate) watch: Option<Block>,
     /// Whether it is of interest who has called the operations that stand nowhere in the program.
     pub(crate) callers: bool,
+    /// What runs this test again.
+    pub(crate) command: fn() -> String,
     /// Frees that are known to be in order.
     pub(crate) unseen: Vec<Unseen>,
 }
@@ -126,6 +128,7 @@ pub(crate) fn explore(
         must_free,
         watch,
         callers,
+        command,
         unseen,
     } = settings;
     panics::install();
@@ -164,7 +167,9 @@ pub(crate) fn explore(
         callers: Callers::new(callers),
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
-        afterwards: Cell::new(None),
+        command,
+        panics: RefCell::default(),
+        failed: Cell::new(None),
         earlier: RefCell::default(),
         failing: Cell::new(None),
     };
@@ -227,6 +232,11 @@ pub(crate) fn explore(
             if let Some(thread) = failed {
                 end = End::Panicked { thread };
             }
+            if let Some(word) = end.in_a_word() {
+                let executed = runtime.inner.borrow().driver.executed().len();
+                let events = events.unwrap_or(executed).min(executed);
+                runtime.failed.set(Some((word, end.thread(), events)));
+            }
             let message = runtime.message.take();
             let mut earlier = runtime.earlier.take();
             if !matches!(end, End::Panicked { .. }) && runtime.failing.get().is_none() {
@@ -236,10 +246,6 @@ pub(crate) fn explore(
             if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
                 ended_with = Some(runtime.inner.borrow().driver.machine.clone());
                 run_out(&runtime, &mut stacks);
-            }
-            if end.in_a_word().is_some() {
-                runtime.message.set(message.clone());
-                runtime.inner.borrow_mut().end = Some(end.clone());
             }
             tear_down(&runtime, &mut stacks, failed, &mut panicked);
             // Those that were spawned only now are unwound, too, so it is not put back before.
@@ -571,7 +577,8 @@ fn tear_down(
         runtime.inner.borrow_mut().stacks.clear();
     }
     runtime.message.set(None);
-    runtime.afterwards.set(None);
+    runtime.panics.borrow_mut().clear();
+    runtime.failed.set(None);
     runtime.earlier.borrow_mut().clear();
     runtime.failing.set(None);
     runtime.unwinding.reset();
