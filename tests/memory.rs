@@ -312,6 +312,38 @@ fn references_in_a_circle_are_leaked() {
 }
 
 #[test]
+fn what_is_lost_before_it_was_used_is_leaked() {
+    fn boxed() -> *mut u32 {
+        Box::into_raw(Box::new(5))
+    }
+    for lose in [
+        || assert!(!AtomicPtr::new(boxed()).swap(null_mut(), SeqCst).is_null()),
+        || assert!(!AtomicPtr::new(boxed()).load(SeqCst).is_null()),
+        || std::mem::forget(Arc::new(5)),
+        || {
+            assert!(
+                !AtomicPtr::new(Arc::into_raw(Arc::new(5)).cast_mut())
+                    .swap(null_mut(), SeqCst)
+                    .is_null()
+            )
+        },
+    ] {
+        let failure = fails(FailureKind::Leak, lose);
+        tells(
+            &failure,
+            &["leak: a block", "(execution 1,", "allocated by main"],
+        );
+    }
+    passes(|| {
+        let first = AtomicPtr::new(boxed());
+        // SAFETY: nobody else has it.
+        drop(unsafe { Box::from_raw(first.swap(null_mut(), SeqCst)) });
+        // SAFETY: the pointer is that of an `Arc` that was forgotten.
+        drop(unsafe { Arc::from_raw(Arc::into_raw(Arc::new(5))) });
+    });
+}
+
+#[test]
 fn what_may_leak_is_not_told() {
     let leak = |forgive: bool| {
         move || {

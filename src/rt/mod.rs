@@ -352,6 +352,11 @@ pub(crate) fn is_unexplored() -> bool {
     context::is_unexplored()
 }
 
+/// The block that holds this address is the model's, although no shim in it has been used yet.
+pub(crate) fn note_block(address: usize) {
+    context::note_block(address);
+}
+
 /// The block that holds this address must be freed before the execution ends, whatever `Builder::check_leaks` says.
 pub(crate) fn must_free(address: usize) {
     context::must_free(address);

@@ -363,6 +363,11 @@ pub(crate) fn name_object(address: usize, size: usize, name: &str) {
     });
 }
 
+/// The block that holds this address is the model's.
+pub(crate) fn note_block(address: usize) {
+    let _ = with_any(|runtime| runtime.heap.find(address));
+}
+
 /// The block that holds this address must be freed before the execution ends.
 pub(crate) fn must_free(address: usize) {
     // Where no model runs, nothing is expected to be freed.

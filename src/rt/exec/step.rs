@@ -10,7 +10,7 @@ use crate::rt::Target;
 use crate::rt::explore::driver::Next;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{Operation, Outcome};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, Operation, Outcome};
 use crate::rt::trace::verdict::{End, Gone};
 
 use super::context::{Inner, Runtime, Stop};
@@ -65,6 +65,10 @@ impl Runtime {
                 Ok(region)
             })?,
         };
+        if target.kind == ObjectKind::Atomic(AtomicType::Ptr) {
+            // What it was made with is published like what is stored to it.
+            self.heap.find(target.memory as usize);
+        }
         if to_be_told {
             // Whether those that use it have learnt of it has to be watched.
             inner.watch_races();

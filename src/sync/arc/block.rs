@@ -58,6 +58,8 @@ pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: boo
     if start.is_null() {
         handle_alloc_error(block);
     }
+    // Also one that is forgotten before anybody has counted its references.
+    rt::note_block(start.addr());
     track_block(start.addr());
     // SAFETY: the offset is at least the size of a header and at most that of the block, and
     // `block_for` says why the header is aligned.
