@@ -771,7 +771,7 @@ fn a_report_names_both_accesses_and_the_orderings_that_are_too_weak() {
     );
     assert!(lines[3].contains("is Relaxed, and main's load"), "{text}");
     assert!(
-        lines[3].contains("with at least Release and Acquire the two are ordered"),
+        lines[3].contains("with at least Release and Acquire the two are ordered here"),
         "{text}"
     );
     // The schedule leads there again.
@@ -782,6 +782,21 @@ fn a_report_names_both_accesses_and_the_orderings_that_are_too_weak() {
     builder.replay = schedule.map(str::to_owned);
     let again = builder.explore(message(|x| x.store(1, Relaxed), |x| x.load(Acquire) == 1));
     assert_eq!(again.expect_err("again").kind(), FailureKind::DataRace);
+}
+
+#[test]
+fn a_compare_exchange_that_fails_is_told_by_the_ordering_that_it_fails_with() {
+    let fails = |x: &AtomicUsize| x.compare_exchange(0, 2, AcqRel, Relaxed) == Err(1);
+    let text = race(message(|x| x.store(1, Release), fails)).expect("a race");
+    let line = text.lines().nth(3).expect("four lines");
+    assert!(
+        line.contains(" is Relaxed where it fails: with at least"),
+        "{text}"
+    );
+    assert!(
+        line.contains(" is Release, and main's compare-exchange"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -454,3 +454,22 @@ fn a_queue_that_nobody_fills_is_waited_for_in_vain_also_with_a_deadline() {
     let failure = failure.expect_err("there is nothing to pop");
     assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
 }
+
+#[test]
+fn that_a_spinning_thread_goes_on_is_not_said_to_be_why_it_fails() {
+    let failure = Builder::new().explore(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let counts = thread::spawn(move || (1..4).for_each(|n| theirs.store(n, SeqCst)));
+        while x.load(SeqCst) == 0 {
+            hint::spin_loop();
+        }
+        assert!(x.load(SeqCst) < 2, "too late");
+        counts.join().unwrap();
+    });
+    let text = failure.expect_err("two of them are too many").to_string();
+    // Where it goes on earlier and looks as late, it fails as well.
+    assert!(!text.contains("it fails because"), "{text}");
+    let spins = "main's \"spin until x changes\" (event 9) fails: one with the second before the first passes";
+    assert!(text.contains(spins), "{text}");
+}

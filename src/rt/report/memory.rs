@@ -12,7 +12,7 @@ use super::words::Names;
 use crate::rt::trace::Event;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::Operation;
+use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::verdict::{
     Access, BadMemory, Block, DataRace, Effect, Gone, Leaked, Outside, Weak, Wrong,
 };
@@ -113,17 +113,20 @@ pub(super) fn data_race(
         return;
     };
     let side = |event: &Event| {
+        let fails = matches!(event.operation.kind, OpKind::CompareExchange { .. })
+            && !event.outcome.succeeded();
         format!(
-            "{}'s {} at {} is {:?}",
+            "{}'s {} at {} is {:?}{}",
             names.thread(event.thread),
             names.announced(&event.operation),
             place(event.site),
-            order(event).unwrap_or(Ordering::SeqCst)
+            order(event).unwrap_or(Ordering::SeqCst),
+            if fails { " where it fails" } else { "" }
         )
     };
     let _ = writeln!(
         out,
-        "  {}, and {}: with at least Release and Acquire the two are ordered",
+        "  {}, and {}: with at least Release and Acquire the two are ordered here",
         side(writer),
         side(reader)
     );
