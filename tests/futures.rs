@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::Ordering::SeqCst;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use dpor::cell::UnsafeCell;
 use dpor::future::{AtomicWaker, block_on, spawn};
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::sync::{Arc, Notify};
+use dpor::sync::{Arc, Notify, mpsc};
 use dpor::{Builder, FailureKind, hint, thread};
 
 /// A flag that a task waits for.
@@ -119,6 +121,99 @@ fn tasks_are_awaited_and_joined() {
     assert_eq!(seen, [(0, 1), (10, 0)]);
 }
 
+/// How many executions there are of a task that spawns as many others and awaits them in turns.
+fn awaits(tasks: usize) -> u64 {
+    let report = Builder::new().check(move || {
+        block_on(async move {
+            let tasks: Vec<_> = (0..tasks).map(|n| spawn(async move { n })).collect();
+            for (n, task) in tasks.into_iter().enumerate() {
+                assert_eq!(task.await, n);
+            }
+        });
+    });
+    assert!(report.complete && report.pruned == 0, "{report}");
+    report.executions
+}
+
+#[test]
+fn who_awaits_a_task_asks_whether_it_is_done_and_nothing_else() {
+    // Each of them is done before it is asked for, or wakes who asks.
+    assert_eq!([1, 2, 3, 4].map(awaits), [2, 4, 8, 16]);
+}
+
+#[test]
+fn a_task_that_nobody_wakes_waits_where_it_was_spawned_and_its_owner_where_it_awaits() {
+    let failure = Builder::new().explore(|| {
+        block_on(async {
+            let task = spawn(std::future::pending::<()>());
+            task.await;
+        });
+    });
+    let text = failure.expect_err("it is pending").to_string();
+    let at = |line: &str| {
+        let source = include_str!("futures.rs").lines();
+        let number = source.take_while(|it| it.trim() != line).count() + 1;
+        format!(" at tests/futures.rs:{number}\n")
+    };
+    assert!(
+        text.contains(&at("let task = spawn(std::future::pending::<()>());")),
+        "{text}"
+    );
+    assert!(
+        !text.contains("in a drop") && !text.contains("in std"),
+        "{text}"
+    );
+    // Only a build that knows its lines has something to look at.
+    if cfg!(debug_assertions) {
+        let row = text.lines().find(|line| line.contains("task or: 0 -> 2"));
+        let row = row.unwrap_or_else(|| panic!("it is asked for in {text}"));
+        assert!(
+            at("task.await;")
+                .trim_end()
+                .ends_with(row.trim_end().rsplit(' ').next().unwrap()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn who_awaits_a_task_that_panics_has_its_panic() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let report = builder.check(|| {
+        let task = spawn(async { std::panic::panic_any(7) });
+        let awaits = catch_unwind(AssertUnwindSafe(|| block_on(task)));
+        let payload: Box<dyn std::any::Any + Send> = awaits.expect_err("it panics, too");
+        assert_eq!(payload.downcast_ref::<i32>(), Some(&7));
+    });
+    assert_eq!(report.executions, 2);
+}
+
+#[test]
+fn the_waker_that_a_task_was_awaited_with_last_is_woken() {
+    /// Counts its wake-ups.
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let seen = dpor::outcomes(|| {
+        let counts = [(); 2].map(|()| std::sync::Arc::new(Count(AtomicUsize::new(0))));
+        let (go, gone) = mpsc::channel();
+        let mut task = spawn(async move { gone.recv().unwrap() });
+        for count in &counts {
+            let waker = Waker::from(count.clone());
+            let polled = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+        }
+        go.send(()).unwrap();
+        task.join().unwrap();
+        counts.each_ref().map(|count| count.0.load(SeqCst))
+    });
+    assert_eq!(seen.into_keys().collect::<Vec<_>>(), [[0, 1]]);
+}
+
 #[test]
 fn one_notification_is_taken_by_either_of_two_threads() {
     let failure = Builder::new().explore(|| {
@@ -163,6 +258,10 @@ fn outside_of_a_model_futures_run_on_real_threads() {
     other.join().unwrap();
     let task = spawn(async { 5 });
     assert_eq!(task.join().unwrap(), 5);
+    for _ in 0..100 {
+        let (task, other) = (spawn(async { 5 }), spawn(async { 6 }));
+        assert_eq!(block_on(async { task.await + other.await }), 11);
+    }
 }
 
 /// Waits for the flag as `wait` does, with another thread that sets it or does not.

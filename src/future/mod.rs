@@ -8,6 +8,7 @@ mod atomic_waker;
 mod task;
 
 use std::future::Future;
+use std::panic::Location;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -37,6 +38,11 @@ impl Wake for Signal {
 /// lost; several are one.
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    block_on_at(future, Location::caller())
+}
+
+/// [`block_on`] for who waits at this place.
+fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Output {
     let mut future = pin!(future);
     let signal = Arc::new(Signal(Notify::new()));
     // In loom a waker is a reference to one of its own `Arc`s.
@@ -46,7 +52,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
-            Poll::Pending => signal.0.wait(),
+            Poll::Pending => signal.0.wait_at(site),
         }
     }
 }

@@ -1,27 +1,115 @@
 //! How does a future run beside others?
 //!
 //! Each task is a modelled thread of its own. An executor would only decide which ready task goes on,
-//! and that is what the exploration decides anyway.
+//! and that is what the exploration decides anyway. Who waits for a task asks one question, whether it is done, so that as
+//! little is explored as for a thread that is joined.
 
 use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::panic::{Location, resume_unwind};
 use std::pin::Pin;
-use std::sync::PoisonError;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
-use super::{AtomicWaker, block_on};
-use crate::sync::{Arc, Mutex};
+use super::block_on_at;
+use crate::rt::{self, Answer, AtomicType, OpKind, Rmw, Target};
+use crate::sync::Arc;
 use crate::thread;
 
-/// What a task leaves for who waits for it.
-struct Done<T> {
-    output: Mutex<Option<T>>,
-    waiter: AtomicWaker,
+/// The task has come to its end, but for that of its thread.
+const DONE: usize = 1;
+/// Somebody is to be woken then.
+const AWAITED: usize = 2;
+
+/// What a task and who waits for it have in common.
+struct Shared {
+    /// [`DONE`] and [`AWAITED`]: a modelled atomic.
+    state: AtomicUsize,
+    /// Who is to be woken. Nobody is left in it when it is dropped, so that who drops it last makes no difference.
+    waker: Mutex<ManuallyDrop<Option<Waker>>>,
+}
+
+impl Shared {
+    fn waker(&self) -> MutexGuard<'_, ManuallyDrop<Option<Waker>>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to the state, as an operation at `site`, and gives what was in it. `None` where no model runs.
+    fn add(&self, what: usize, site: &'static Location<'static>) -> Option<usize> {
+        let target = Target::atomic(
+            self.state.as_ptr().addr(),
+            AtomicType::Usize,
+            self.state.load(SeqCst) as u64,
+        );
+        let kind = OpKind::Rmw {
+            order: SeqCst,
+            rmw: Rmw::Or,
+            operand: what as u64,
+        };
+        match rt::perform_at(target, kind, site) {
+            Answer::Outside => None,
+            Answer::Inert | Answer::Done(_) => Some(self.state.fetch_or(what, SeqCst)),
+        }
+    }
+
+    /// Whether the task is done; if it is not, this waker is woken when it is.
+    fn is_done_or_wakes(&self, waker: Waker, site: &'static Location<'static>) -> bool {
+        let mut replaced = Some(waker);
+        let is_done = match self.add(AWAITED, site) {
+            Some(before) if before & DONE != 0 => true,
+            Some(_) => {
+                std::mem::swap(&mut **self.waker(), &mut replaced);
+                false
+            }
+            None => {
+                let mut waker = self.waker();
+                if self.state.load(SeqCst) == DONE {
+                    true
+                } else {
+                    std::mem::swap(&mut **waker, &mut replaced);
+                    false
+                }
+            }
+        };
+        // To drop a waker may be an operation, so no lock is held.
+        drop(replaced);
+        is_done
+    }
+
+    /// The task is done.
+    fn finish(&self, site: &'static Location<'static>) {
+        let waker = match self.add(DONE, site) {
+            Some(_) => self.waker().take(),
+            None => {
+                let mut waker = self.waker();
+                self.state.store(DONE, SeqCst);
+                waker.take()
+            }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Finishes a task when it is dropped, also by a panic.
+struct Finishes(Arc<Shared>, &'static Location<'static>);
+
+impl Drop for Finishes {
+    fn drop(&mut self) {
+        self.0.finish(self.1);
+    }
 }
 
 /// Waits for a task's output, by `.await` or [`JoinHandle::join`].
+///
+/// Who awaits a task that has panicked panics, with the same payload. That takes
+/// [`Builder::catch_panics`](crate::Builder::catch_panics): otherwise the task's panic is the failure.
 pub struct JoinHandle<T> {
-    done: Arc<Done<T>>,
-    thread: thread::JoinHandle<()>,
+    shared: Arc<Shared>,
+    /// Until it has been awaited.
+    thread: Option<thread::JoinHandle<T>>,
 }
 
 /// Runs `future` as a task.
@@ -31,20 +119,25 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let done = Arc::new(Done {
-        output: Mutex::new(None),
-        waiter: AtomicWaker::new(),
+    let site = Location::caller();
+    let shared = Arc::new(Shared {
+        state: AtomicUsize::new(0),
+        waker: Mutex::default(),
     });
-    let theirs = done.clone();
+    rt::name_object(
+        shared.state.as_ptr().addr(),
+        size_of::<AtomicUsize>(),
+        "task",
+    );
+    let finishes = Finishes(shared.clone(), site);
     let body = move || {
-        let output = block_on(future);
-        *theirs.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
-        theirs.waiter.wake();
+        let _finishes = finishes;
+        block_on_at(future, site)
     };
     // Unlike `thread::spawn` with loom's signatures, this also works outside of a model.
     let thread = thread::Builder::new().spawn(body);
-    let thread = thread.expect("failed to spawn thread");
-    JoinHandle { done, thread }
+    let thread = Some(thread.expect("failed to spawn thread"));
+    JoinHandle { shared, thread }
 }
 
 impl<T> JoinHandle<T> {
@@ -52,45 +145,49 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The payload of the task's panic, as [`thread::JoinHandle::join`].
+    /// The payload of the task's panic, as [`thread::JoinHandle::join`]; or a text, if the output was awaited before.
     #[track_caller]
     pub fn join(self) -> thread::Result<T> {
-        self.thread.join()?;
-        let mut output = self
-            .done
-            .output
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        output.take().ok_or_else(|| {
-            let why: Box<dyn std::any::Any + Send> = Box::new("the output was awaited before");
-            why
-        })
+        match self.thread {
+            Some(thread) => thread.join(),
+            None => Err(Box::new("the output was awaited before")),
+        }
     }
 
     /// Whether the task has come to its end.
     #[track_caller]
     pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
+        self.thread
+            .as_ref()
+            .is_none_or(thread::JoinHandle::is_finished)
     }
 }
 
 impl<T> Future for JoinHandle<T> {
     type Output = T;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        // First the waker, then the look: a task that ends in between wakes this one.
-        self.done.waiter.register_by_ref(context.waker());
-        let mut output = self
-            .done
-            .output
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        match output.take() {
-            Some(output) => Poll::Ready(output),
-            None => Poll::Pending,
+    /// # Panics
+    ///
+    /// If the task has panicked, with its payload; and if the output was given before.
+    #[track_caller]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        assert!(
+            self.thread.is_some(),
+            "a task's handle was polled after its output"
+        );
+        let waker = context.waker().clone();
+        if !self.shared.is_done_or_wakes(waker, Location::caller()) {
+            return Poll::Pending;
+        }
+        match self.thread.take().map(thread::JoinHandle::join) {
+            Some(Ok(output)) => Poll::Ready(output),
+            Some(Err(payload)) => resume_unwind(payload),
+            None => unreachable!("dpor bug: a handle without its thread"),
         }
     }
 }
+
+impl<T> Unpin for JoinHandle<T> {}
 
 impl<T> std::fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

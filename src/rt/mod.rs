@@ -262,8 +262,12 @@ pub(crate) fn give_up() -> Answer {
 
 #[track_caller]
 fn nowhere(kind: OpKind) -> Answer {
+    nowhere_at(kind, context::here())
+}
+
+fn nowhere_at(kind: OpKind, site: trace::Site) -> Answer {
     let object = ObjectId::NONE;
-    context::announce(context::here(), |_, _| Some(Operation { object, kind }))
+    context::announce(site, |_, _| Some(Operation { object, kind }))
 }
 
 /// An access to plain memory that is under way.
@@ -414,15 +418,15 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
 
 /// Whether the wait that the current thread begins may end for no reason. Both are explored, as long as the thread has
 /// had fewer such waits than are wanted: if each of them might end like that, none would ever show that nobody ends it.
-#[track_caller]
-pub(crate) fn may_wake_up() -> bool {
+pub(crate) fn may_wake_up(site: trace::Site) -> bool {
     if !context::may_wake_up() {
         return false;
     }
-    let answer = nowhere(OpKind::Choose {
+    let kind = OpKind::Choose {
         options: 2,
         wakes: true,
-    });
+    };
+    let answer = nowhere_at(kind, site);
     let may = matches!(answer, Answer::Done(Outcome::Value(1)));
     if may {
         context::count_wakeup();
@@ -430,10 +434,9 @@ pub(crate) fn may_wake_up() -> bool {
     may
 }
 
-/// How the current thread waits for a token.
-#[track_caller]
-pub(crate) fn park() -> OpKind {
-    match may_wake_up() {
+/// How the current thread waits for a token at this place.
+pub(crate) fn park(site: trace::Site) -> OpKind {
+    match may_wake_up(site) {
         true => OpKind::ParkTimeout { spurious: true },
         false => OpKind::Park,
     }

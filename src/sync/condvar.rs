@@ -5,7 +5,7 @@
 //! all of it is explored.
 
 use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{self as std_sync, LockResult, PoisonError};
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl Condvar {
         timed: bool,
         real: impl FnOnce(std_sync::MutexGuard<'a, T>) -> (std_sync::MutexGuard<'a, T>, bool),
     ) -> (MutexGuard<'a, T>, bool) {
-        let spurious = !timed && rt::may_wake_up();
+        let spurious = !timed && rt::may_wake_up(Location::caller());
         let order = rt::order();
         let notified = match rt::perform(self.target(), OpKind::Enqueue { order }) {
             Answer::Outside => {

@@ -1,5 +1,6 @@
 //! One notification that is kept until somebody takes it, as `loom::sync::Notify`.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -49,9 +50,14 @@ impl Notify {
     /// without one is explored if `Builder::spurious_wakeups` says how often.
     #[track_caller]
     pub fn wait(&self) {
+        self.wait_at(Location::caller());
+    }
+
+    /// [`Notify::wait`] at this place in the program.
+    pub(crate) fn wait_at(&self, site: &'static Location<'static>) {
         // Others may notify meanwhile, which changes what the target tells.
-        let kind = rt::park();
-        let answer = rt::perform(self.target(), kind);
+        let kind = rt::park(site);
+        let answer = rt::perform_at(self.target(), kind, site);
         if let Answer::Outside = answer {
             let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             while !self.available.swap(false, SeqCst) {

@@ -18,6 +18,7 @@ mod local;
 mod scoped;
 mod spawn;
 
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::rt::{self, Answer, OpKind};
@@ -40,7 +41,7 @@ pub fn current() -> Thread {
 pub fn park() {
     match rt::current() {
         Some(me) => {
-            rt::on_token(me, rt::park());
+            rt::on_token(me, rt::park(Location::caller()));
         }
         None => std::thread::park(),
     }
