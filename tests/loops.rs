@@ -453,6 +453,14 @@ fn a_queue_that_nobody_fills_is_waited_for_in_vain_also_with_a_deadline() {
     });
     let failure = failure.expect_err("there is nothing to pop");
     assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    let text = failure.to_string();
+    for told in [
+        "main       waits without a timeout until filled notifies it",
+        " another timeout: nothing else can run ",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(!text.contains("spin"), "nobody spins: {text}");
 }
 
 #[test]

@@ -230,6 +230,46 @@ fn a_loop_around_a_timed_wait_comes_to_an_end() {
 }
 
 #[test]
+fn a_wait_that_has_timed_out_often_enough_ends_when_it_is_notified_itself() {
+    // Main waits for the ticker, and then tells it to stop; so while the ticker waits, another one may have been notified, and
+    // gone on.
+    let (seen, executions) = outcomes(|| {
+        let (lock, changed) = (Mutex::new((false, false)), Condvar::new());
+        let later = AtomicUsize::new(0);
+        thread::scope(|s| {
+            let ticker = s.spawn(|| {
+                let mut timeouts = 0;
+                let mut guard = lock.lock().unwrap();
+                while !guard.1 {
+                    guard.0 = true;
+                    changed.notify_all();
+                    let (again, wait) = changed
+                        .wait_timeout(guard, Duration::from_millis(1))
+                        .unwrap();
+                    timeouts += usize::from(wait.timed_out());
+                    guard = again;
+                }
+                drop(guard);
+                (timeouts, later.load(SeqCst))
+            });
+            let mut guard = changed
+                .wait_while(lock.lock().unwrap(), |ticked| !ticked.0)
+                .unwrap();
+            guard.1 = true;
+            changed.notify_all();
+            drop(guard);
+            later.store(1, SeqCst);
+            later.store(2, SeqCst);
+            ticker.join().unwrap()
+        })
+    });
+    // As many timeouts as there may be, and behind each of them the ticker sees all there is to see.
+    let all = (0..=2).flat_map(|timeouts| (0..=2).map(move |later| (timeouts, later)));
+    assert!(seen.keys().copied().eq(all), "{seen:?}");
+    assert_eq!(executions, 30);
+}
+
+#[test]
 fn spurious_wakeups_are_explored_on_request() {
     let run = |wakeups| {
         let mut builder = Builder::new();

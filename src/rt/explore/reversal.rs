@@ -547,7 +547,7 @@ pub(super) fn relabel(
 ) -> Option<Label> {
     let Operation { object, kind } = second.operation;
     match kind {
-        OpKind::Wait { set, seen } => {
+        OpKind::Wait { set, seen, .. } => {
             let changed = run
                 .machine
                 .has_changed(set, seen, |object, seen| state(object).has_changed(seen));

@@ -469,7 +469,7 @@ impl Machine {
     /// Whether what the thread has announced can happen.
     fn can_happen(&self, thread: ThreadId, entry: &Thread, operation: &Operation) -> bool {
         match operation.kind {
-            OpKind::Wait { set, seen } => {
+            OpKind::Wait { set, seen, .. } => {
                 entry.released.is_some()
                     || self.has_changed(set, seen, |object, seen| {
                         self.state(object).has_changed(seen)

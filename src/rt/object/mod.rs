@@ -42,6 +42,9 @@ pub(crate) enum State {
     Channel(channel::Channel),
 }
 
+/// In what [`State::awaited_by`] says of a condition variable, which is followed by the thread.
+const AWAITED_BY: u64 = 1 << 63;
+
 impl State {
     /// The state of a new object. `value` is what an atomic holds, what a count starts from, the size
     /// of a barrier's group, how far an initialisation has come, a channel's capacity; the other kinds
@@ -264,6 +267,16 @@ impl State {
         }
     }
 
+    /// What a thread sees that has waited for the object with a timeout often enough: it waits until this changes.
+    #[cold]
+    pub(crate) fn awaited_by(&self, thread: ThreadId) -> u64 {
+        match self {
+            // That another one is notified is nothing to it, and how many are may be the same when it is notified itself.
+            State::Condvar(_) => AWAITED_BY | thread.0 as u64,
+            _ => self.polled(),
+        }
+    }
+
     /// Whether what a thread has [polled](State::polled) would be something else now. A lock that was
     /// free is the same until its data has been changed, whoever has held it meanwhile; one that was
     /// held is the same while it cannot be had.
@@ -279,6 +292,9 @@ impl State {
                         1 => held(now) & 1 == 0,
                         _ => held(now) == 0,
                     }
+            }
+            State::Condvar(condvar) if polled & AWAITED_BY != 0 => {
+                condvar.notified.contains(&ThreadId(polled as u32))
             }
             _ => now != polled,
         }

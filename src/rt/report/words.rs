@@ -249,11 +249,29 @@ impl<'a> Names<'a> {
             OpKind::GiveUp { rounds: false } => "assume(false)".to_owned(),
             OpKind::GiveUp { rounds: true } => "another round".to_owned(),
             OpKind::Start => "start".to_owned(),
-            OpKind::Wait { set, .. } => {
+            OpKind::Wait {
+                set, timed: false, ..
+            } => {
                 let set = self.machine.sets.get(set);
                 let names: Vec<String> = set.iter().map(|&o| self.whose(o)).collect();
                 format!("spin until {} changes", names.join(" or "))
             }
+            OpKind::Wait {
+                set, timed: true, ..
+            } => {
+                let ends = self.machine.sets.get(set).iter();
+                let ends: Vec<String> = ends.map(|&object| self.end_of_wait(object)).collect();
+                format!("wait without a timeout until {}", ends.join(" or "))
+            }
+        }
+    }
+
+    /// What ends a wait for this object that has timed out often enough.
+    fn end_of_wait(&self, object: ObjectId) -> String {
+        match self.machine.kind(object) {
+            Some(ObjectKind::Condvar) => format!("{} notifies it", self.object(object)),
+            Some(ObjectKind::Token) => self.end_of_token_wait(object),
+            _ => format!("{} changes", self.object(object)),
         }
     }
 
@@ -261,7 +279,8 @@ impl<'a> Names<'a> {
     pub(super) fn waiting(&self, operation: &Operation) -> String {
         let announced = self.announced(operation);
         match operation.kind {
-            OpKind::Wait { .. } => announced.replacen("spin", "spins", 1),
+            OpKind::Wait { timed: false, .. } => announced.replacen("spin", "spins", 1),
+            OpKind::Wait { timed: true, .. } => announced.replacen("wait", "waits", 1),
             OpKind::WaitOnce { .. } => announced.replacen("wait", "waits", 1),
             OpKind::Park => self.waiting_for_token(operation.object),
             _ => format!("waits to {announced}"),
@@ -371,9 +390,10 @@ impl<'a> Names<'a> {
                 _ => "may wake up for no reason".to_owned(),
             },
             OpKind::Choose { options, .. } => format!("choose({options}) = {found}"),
-            OpKind::Wait { .. } if event.outcome == Outcome::LetGo => {
-                "spin: nothing else can run".to_owned()
-            }
+            OpKind::Wait { timed, .. } if event.outcome == Outcome::LetGo => match timed {
+                true => "another timeout: nothing else can run".to_owned(),
+                false => "spin: nothing else can run".to_owned(),
+            },
             _ => self.announced(&event.operation),
         }
     }

@@ -337,10 +337,12 @@ pub(crate) enum OpKind {
     /// to its first visible operation.
     Start,
     /// A spinning thread's wait for a change in what it has read: the locations are a set of
-    /// [`super::dependency::ReadSets`], the values begin at `seen` in the execution's record.
+    /// [`super::dependency::ReadSets`], the values begin at `seen` in the execution's record. Also what a wait that is
+    /// `timed` waits for instead of another timeout.
     Wait {
         set: u32,
         seen: u32,
+        timed: bool,
     },
 }
 

@@ -27,7 +27,7 @@ impl Machine {
         }
         let seen = entry.spin.hint(site, bound)?;
         entry.unhinted = false;
-        Some(wait(&mut self.sets, &mut self.seen, seen))
+        Some(wait((&mut self.sets, &mut self.seen), seen, false))
     }
 
     /// Whether the thread may be in a loop with a hint, or with a wait that has timed out.
@@ -69,7 +69,7 @@ impl Machine {
                 let entry = &mut self.threads[thread.index()];
                 let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
                 entry.unhinted = true;
-                Some(wait(&mut self.sets, &mut self.seen, seen))
+                Some(wait((&mut self.sets, &mut self.seen), seen, false))
             }
             ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
             _ => None,
@@ -89,8 +89,8 @@ impl Machine {
             return None;
         }
         entry.unhinted = false;
-        let seen = [(object, self.state(object).polled())];
-        Some(wait(&mut self.sets, &mut self.seen, &seen))
+        let seen = [(object, self.state(object).awaited_by(thread))];
+        Some(wait((&mut self.sets, &mut self.seen), &seen, true))
     }
 
     /// Whether one of the locations of a wait is not any more as the wait has seen it, where
@@ -178,7 +178,11 @@ pub(super) fn is_timed(kind: &OpKind) -> bool {
     )
 }
 
-fn wait(sets: &mut ReadSets, values: &mut Vec<u64>, seen: &[(ObjectId, u64)]) -> Operation {
+fn wait(
+    (sets, values): (&mut ReadSets, &mut Vec<u64>),
+    seen: &[(ObjectId, u64)],
+    timed: bool,
+) -> Operation {
     let start = values.len() as u32;
     let mut objects = [ObjectId::NONE; 64];
     for (slot, &(object, value)) in objects.iter_mut().zip(seen) {
@@ -190,6 +194,7 @@ fn wait(sets: &mut ReadSets, values: &mut Vec<u64>, seen: &[(ObjectId, u64)]) ->
         kind: OpKind::Wait {
             set: sets.intern(&objects[..seen.len()]),
             seen: start,
+            timed,
         },
     }
 }

@@ -68,6 +68,15 @@ impl Names<'_> {
         }
     }
 
+    /// What ends a wait for a token.
+    pub(super) fn end_of_token_wait(&self, object: ObjectId) -> String {
+        match self.token(object) {
+            Whose::Thread(thread) => format!("{thread} is unparked"),
+            Whose::Task(task) => format!("{task} is woken"),
+            Whose::Notify(notify) => format!("{notify} is notified"),
+        }
+    }
+
     /// What a thread does that waits for a token, after its name.
     pub(super) fn waiting_for_token(&self, object: ObjectId) -> String {
         match self.token(object) {
