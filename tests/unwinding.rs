@@ -451,3 +451,31 @@ fn a_free_by_the_last_owner_while_another_thread_unwinds_is_in_order() {
     });
     assert_eq!(report.executions, 1);
 }
+
+#[test]
+fn that_a_lock_is_poisoned_is_told_as_that() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let failure = builder.explore(|| {
+        let total = Arc::new(Mutex::new(0));
+        let theirs = total.clone();
+        let worker = thread::spawn(move || {
+            let _guard = theirs.lock().unwrap();
+            panic!("the job has failed");
+        });
+        assert!(worker.join().is_err());
+        *total.lock().unwrap() += 1;
+    });
+    let text = failure.expect_err("it is poisoned").to_string();
+    let at = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("{words}: {text}"))
+    };
+    // It is one object, whatever each thread calls it.
+    assert!(at("poison of theirs = false") < at("poison of theirs := true (was false)"));
+    at("poison of theirs = true from ");
+    assert!(
+        !text.contains("#2"),
+        "nothing has the name of another: {text}"
+    );
+}

@@ -69,7 +69,7 @@ impl Poison {
         if rt::catches_panics() {
             let target = Target {
                 address: self.0.as_ptr().addr(),
-                kind: ObjectKind::Atomic(AtomicType::Bool),
+                kind: ObjectKind::Atomic(AtomicType::Poison),
                 memory: self.get() as u64,
             };
             rt::perform_at(target, kind, site);

@@ -91,6 +91,9 @@ impl<'a> Names<'a> {
             let base = match (named.or(task), kind) {
                 // The name alone is what the program calls the value.
                 (Some(name), _) if counts => format!("arc {name}"),
+                (Some(name), Some(ObjectKind::Atomic(AtomicType::Poison))) => {
+                    format!("poison of {name}")
+                }
                 (Some(name), _) => name,
                 (None, Some(kind)) => kind.name().to_lowercase(),
                 (None, None) => "an object".to_owned(),
@@ -169,7 +172,7 @@ impl<'a> Names<'a> {
 
     pub(super) fn value(&self, object: ObjectId, bits: u64) -> String {
         match self.machine.state(object).kind() {
-            ObjectKind::Atomic(AtomicType::Bool) => (bits != 0).to_string(),
+            ObjectKind::Atomic(AtomicType::Bool | AtomicType::Poison) => (bits != 0).to_string(),
             ObjectKind::Atomic(AtomicType::Ptr) if bits == 0 => "null".to_owned(),
             ObjectKind::Atomic(AtomicType::Ptr) => {
                 match self.pointers.iter().position(|&known| known == bits) {

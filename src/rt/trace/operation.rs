@@ -33,6 +33,8 @@ pub(crate) enum ObjectKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AtomicType {
     Bool,
+    /// Whether a lock is poisoned, like `Bool`.
+    Poison,
     Ptr,
     I8,
     I16,
@@ -50,7 +52,7 @@ impl AtomicType {
     /// The width in bits.
     pub(crate) const fn bits(self) -> u32 {
         match self {
-            AtomicType::Bool | AtomicType::I8 | AtomicType::U8 => 8,
+            AtomicType::Bool | AtomicType::Poison | AtomicType::I8 | AtomicType::U8 => 8,
             AtomicType::I16 | AtomicType::U16 => 16,
             AtomicType::I32 | AtomicType::U32 => 32,
             AtomicType::I64 | AtomicType::U64 => 64,
@@ -67,6 +69,7 @@ impl AtomicType {
             | AtomicType::I64
             | AtomicType::Isize => true,
             AtomicType::Bool
+            | AtomicType::Poison
             | AtomicType::Ptr
             | AtomicType::U8
             | AtomicType::U16
@@ -94,10 +97,11 @@ impl AtomicType {
         }
     }
 
-    /// The name of the type in `std::sync::atomic`.
+    /// The name of the type in `std::sync::atomic`, if it is one.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             AtomicType::Bool => "AtomicBool",
+            AtomicType::Poison => "Poison",
             AtomicType::Ptr => "AtomicPtr",
             AtomicType::I8 => "AtomicI8",
             AtomicType::I16 => "AtomicI16",
