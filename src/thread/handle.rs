@@ -101,11 +101,23 @@ pub struct Thread(pub(super) Which);
 
 #[derive(Clone)]
 pub(super) enum Which {
-    Modelled {
-        thread: Modelled,
-        name: Option<Arc<str>>,
-    },
+    Modelled { thread: Modelled, name: Name },
     Real(std::thread::Thread),
+}
+
+/// What a modelled thread is called.
+#[derive(Clone)]
+pub(super) enum Name {
+    None,
+    Given(Arc<str>),
+    /// As the thread that runs the model.
+    Like(std::thread::Thread),
+}
+
+impl From<Option<Arc<str>>> for Name {
+    fn from(given: Option<Arc<str>>) -> Name {
+        given.map_or(Name::None, Name::Given)
+    }
 }
 
 /// What tells threads apart.
@@ -123,7 +135,10 @@ impl Thread {
         Thread(match rt::current() {
             Some(thread) => Which::Modelled {
                 thread,
-                name: rt::name_of(thread).map(Arc::from),
+                name: match thread {
+                    Modelled::MAIN => Name::Like(std::thread::current()),
+                    _ => rt::name_of(thread).map(Arc::from).into(),
+                },
             },
             None => Which::Real(std::thread::current()),
         })
@@ -154,7 +169,11 @@ impl Thread {
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
             Which::Real(thread) => thread.name(),
-            Which::Modelled { name, .. } => name.as_deref(),
+            Which::Modelled { name, .. } => match name {
+                Name::None => None,
+                Name::Given(name) => Some(name),
+                Name::Like(thread) => thread.name(),
+            },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How does a thread begin?
 
+use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -114,6 +115,10 @@ impl Builder {
     /// # Errors
     ///
     /// Outside a model, if the operating system has no thread to give.
+    ///
+    /// # Panics
+    ///
+    /// If the name has a null byte in it, as std's.
     #[track_caller]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
@@ -199,11 +204,14 @@ impl Builder {
             });
         }
         let stack_bytes = self.stack_size.map(|size| size.saturating_mul(UNIT));
-        let name: Option<Arc<str>> = self.name.map(Arc::from);
+        let name = self.name.map(without_nul);
         let (running, thread) = match rt::spawn(name.as_deref(), body, stack_bytes) {
             Some(thread) => (
                 Running::Modelled(thread),
-                Thread(Which::Modelled { thread, name }),
+                Thread(Which::Modelled {
+                    thread,
+                    name: name.into(),
+                }),
             ),
             None => (Running::Never, Thread::current()),
         };
@@ -214,6 +222,15 @@ impl Builder {
             nothing,
         })
     }
+}
+
+/// The name, unless no thread of std's could have it.
+#[track_caller]
+fn without_nul(name: String) -> Arc<str> {
+    if name.contains('\0') {
+        CString::new(name.clone()).expect("thread name may not contain interior null bytes");
+    }
+    Arc::from(name)
 }
 
 impl fmt::Debug for Builder {

@@ -57,6 +57,11 @@ pub fn a_builder_names_its_thread() -> Vec<String> {
         .unwrap();
     seen.push(format!("{:?}", handle.thread().name()));
     seen.push(format!("{:?}", handle.join().unwrap()));
+    seen.push(format!("{:?}", thread::current().name()));
+    let unnameable = std::panic::catch_unwind(|| {
+        let _ = thread::Builder::new().name("a\0b".into()).spawn(|| ());
+    });
+    seen.push(super::once::message(unnameable));
     let value = AtomicUsize::new(0);
     // SAFETY: the thread is joined before the value ends.
     let unchecked =
