@@ -301,7 +301,7 @@ fn an_object_that_is_not_there_any_more_when_it_is_repeated_is_told() {
     assert_eq!(found.kind(), FailureKind::NotDeterministic);
     let text = found.to_string();
     assert!(
-        text.contains("step 1 of main was \"load slots[0]\" at tests/failures.rs"),
+        text.contains("event 1, by main, was \"load slots[0]\" at tests/failures.rs"),
         "{text}"
     );
     assert!(text.contains("and is \"load slots[0]#2\" at"), "{text}");
@@ -725,4 +725,24 @@ fn a_value_that_differs_although_the_schedule_is_the_same_is_told_unless_it_is_a
     });
     assert!(lines.contains("it fails because"), "{lines}");
     assert!(json["again"].is_null(), "{lines}");
+}
+
+#[test]
+fn columns_are_in_line_however_many_events_there_are() {
+    let failure = Builder::new().explore(|| {
+        let x = AtomicUsize::new(0);
+        for n in 0..10_020 {
+            x.store(n, SeqCst);
+        }
+        panic!("at last");
+    });
+    let text = failure.expect_err("it panics").to_string();
+    let rows = text.lines().skip_while(|line| !line.ends_with(" where"));
+    let places = rows.filter_map(|line| line.find("tests/failures.rs:"));
+    let table: Vec<usize> = places.collect();
+    assert!(
+        table.len() > 2 && text.contains("\n   9999  ") && text.contains("\n  10020  "),
+        "{text}"
+    );
+    assert!(table.iter().all(|at| *at == table[0]), "{table:?}: {text}");
 }

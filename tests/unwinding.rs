@@ -479,3 +479,14 @@ fn that_a_lock_is_poisoned_is_told_as_that() {
         "nothing has the name of another: {text}"
     );
 }
+
+#[test]
+fn a_panic_that_says_nothing_is_told_as_one() {
+    let text = fails(FailureKind::Panic, || {
+        drop(thread::spawn(|| std::panic::resume_unwind(Box::new(5u8))));
+    });
+    let told = "panic: main.1 panicked (execution 1, after 1 event)\n  by `resume_unwind`";
+    assert!(text.contains(told), "{text}");
+    let text = fails(FailureKind::Panic, || panic!("broken"));
+    assert!(!text.contains("resume_unwind"), "{text}");
+}

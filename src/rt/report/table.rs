@@ -79,7 +79,9 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         }
     }
     let widths = self::widths(&lines, &threads, names);
-    let mut line = format!("\n  {:>4}  ", "#");
+    let last = rows_of(&lines).map(|row| row.position + 1).max();
+    let digits = last.unwrap_or(0).to_string().len().max(4);
+    let mut line = format!("\n  {:>digits$}  ", "#");
     for (&thread, width) in threads.iter().zip(&widths) {
         let _ = write!(line, "{:<width$}  ", names.thread(thread));
     }
@@ -96,7 +98,7 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             }
         };
         let mark = if marked(view, row.position) { '*' } else { ' ' };
-        let mut line = format!("  {:>4}{mark} ", row.position + 1);
+        let mut line = format!("  {:>digits$}{mark} ", row.position + 1);
         for (&thread, width) in threads.iter().zip(&widths) {
             let cell = if thread == row.thread { &row.cell } else { "" };
             let _ = write!(line, "{cell:<width$}  ");

@@ -90,6 +90,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
         let _ = writeln!(out, "  {line}");
     }
     table::write(&mut out, view, &names);
+    paths(&mut out, view, &names);
     let _ = write!(out, "schedule   {}", view.schedule);
     // This is the schedule that was given, so who reads it knows how to play it, and why not to.
     if let End::Stale { .. } = view.end {
@@ -115,6 +116,19 @@ pub(crate) fn render(view: &View<'_>) -> String {
         view.schedule
     );
     out
+}
+
+/// Which threads the schedule means, where they have names of their own.
+fn paths(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    let threads = (0..view.trace.threads() as u32).map(ThreadId);
+    let told = threads.filter_map(|thread| {
+        let (name, path) = (names.thread(thread), view.machine.names.path(thread));
+        (name != path).then(|| format!("{path} is {name}"))
+    });
+    let told: Vec<String> = told.collect();
+    if !told.is_empty() {
+        let _ = writeln!(out, "threads    {}", told.join(", "));
+    }
 }
 
 pub(super) fn place(site: Site) -> String {
@@ -180,6 +194,12 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 let _ = writeln!(out, "{text}\n");
             }
             let _ = writeln!(out, "panic: {} panicked {when}", names.thread(*thread));
+            if view.panic.is_none() {
+                let _ = writeln!(
+                    out,
+                    "  by `resume_unwind`, which says nothing and has no place"
+                );
+            }
         }
         End::Deadlock(stuck) => {
             // Who waits for the end of such a thread is not part of the knot.
@@ -379,12 +399,12 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
     let thread = names.thread(divergence.thread);
     let _ = writeln!(
         out,
-        "the test is not deterministic: with the same schedule, step {} of {thread} was {} before \
+        "the test is not deterministic: with the same schedule, event {}, by {thread}, {} before \
          and is {} now{}",
         divergence.position + 1,
         match divergence.expected {
-            Some(_) => side(&divergence.expected),
-            None => "enabled".to_owned(),
+            Some(_) => format!("was {}", side(&divergence.expected)),
+            None => "could happen".to_owned(),
         },
         side(&divergence.found),
         if divergence.outcome_differs {
@@ -398,7 +418,8 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
 
 /// What else than its schedule may decide on an execution.
 const CAUSES: &str = "  usual causes: time, randomness, addresses as values or as hash keys, a static that keeps its \
-     value, a primitive of std or of another crate that dpor does not see";
+     value, a primitive of std or of another crate that dpor does not see, an `Arc` of std's whose last owner \
+     drops what is modelled";
 
 /// That the schedule does not decide alone, if that was seen.
 fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
