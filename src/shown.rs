@@ -65,15 +65,6 @@ pub(crate) struct Looks {
     callers: bool,
 }
 
-impl Looks {
-    fn at(block: Block) -> Looks {
-        Looks {
-            block: Some(block),
-            callers: false,
-        }
-    }
-}
-
 /// A test's closure, to be run again.
 pub(crate) struct Body<'a> {
     pub(crate) settings: &'a Builder,
@@ -317,8 +308,11 @@ impl Body<'_> {
     /// What becomes of the block that a failure is about, from another run of the
     /// execution: to note that of every block all the time would cost more than the exploration.
     pub(crate) fn watched(&mut self, found: &Found) -> Option<Watched> {
-        let block = found.end.block()?;
-        let again = self.looked_at(found, Looks::at(block))?;
+        let looks = Looks {
+            block: Some(found.end.block()?),
+            callers: false,
+        };
+        let again = self.looked_at(found, looks)?;
         Some(again.watched)
     }
 
@@ -340,14 +334,9 @@ impl Body<'_> {
             block: found.end.block(),
             callers: callers && nowhere.any(|(operation, site)| stands_nowhere(&operation, site)),
         };
-        let again = match looks {
-            Looks {
-                block: None,
-                callers: false,
-            } => None,
-            _ => self.looked_at(found, looks),
-        };
-        let Some(again) = again else {
+        let is_looked_at = looks.block.is_some() || looks.callers;
+        let again = is_looked_at.then(|| self.looked_at(found, looks));
+        let Some(again) = again.flatten() else {
             return Default::default();
         };
         let place = |stack: Option<Backtrace>| places::of(&stack?);

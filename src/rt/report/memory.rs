@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use super::source::Sources;
-use super::text::{View, at, place};
+use super::text::{View, at, place, place_of};
 use super::words::Names;
 use crate::rt::trace::Event;
 use crate::rt::trace::happens_before::HappensBefore;
@@ -119,7 +119,7 @@ pub(super) fn data_race(
             "{}'s {} at {} is {:?}{}",
             names.thread(event.thread),
             names.announced(&event.operation),
-            place(event.site),
+            place_of(view, event),
             order(event).unwrap_or(Ordering::SeqCst),
             if fails { " where it fails" } else { "" }
         )
@@ -364,7 +364,7 @@ fn after(view: &View<'_>, names: &Names<'_>, thread: ThreadId, events: u32) -> S
         Some(event) => format!(
             "after \"{}\" ({})",
             names.happened(event),
-            place(event.site)
+            place_of(view, event)
         ),
         None => "at its beginning".to_owned(),
     }
