@@ -165,7 +165,9 @@ fn a_task_that_nobody_wakes_waits_where_it_was_spawned_and_its_owner_where_it_aw
     );
     // Only a build that knows its lines has something to look at.
     if cfg!(debug_assertions) {
-        let row = text.lines().find(|line| line.contains("task or: 0 -> 2"));
+        let row = text
+            .lines()
+            .find(|line| line.contains("await task: not done"));
         let row = row.unwrap_or_else(|| panic!("it is asked for in {text}"));
         assert!(
             at("task.await;")
@@ -174,6 +176,47 @@ fn a_task_that_nobody_wakes_waits_where_it_was_spawned_and_its_owner_where_it_aw
             "{text}"
         );
     }
+}
+
+#[test]
+fn tasks_are_awaited_and_finish_in_the_program_s_words() {
+    let failure = Builder::new().explore(|| {
+        block_on(async {
+            let hits = Arc::new(AtomicUsize::new(0));
+            let spawned = || {
+                let hits = hits.clone();
+                spawn(async move {
+                    let seen = hits.load(SeqCst);
+                    hits.store(seen + 1, SeqCst);
+                })
+            };
+            let tasks = [spawned(), spawned()];
+            for task in tasks {
+                task.await;
+            }
+            assert_eq!(hits.load(SeqCst), 2);
+        });
+    });
+    let failure = failure.expect_err("an update is lost");
+    let said = |of: &str| -> Vec<&str> {
+        let events = failure.events().iter();
+        let said = events.filter(|event| event.thread == of);
+        let said = said.map(|event| &*event.what);
+        said.filter(|what| what.contains("task")).collect()
+    };
+    assert_eq!(
+        said("main"),
+        [
+            "await task: not done",
+            "await task: done",
+            "await task#2: done"
+        ]
+    );
+    assert_eq!(
+        said("main.1"),
+        ["finish task: it is awaited", "wake main's task"]
+    );
+    assert_eq!(said("main.2"), ["finish task#2: nobody awaits it"]);
 }
 
 #[test]

@@ -13,14 +13,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::block_on_at;
-use crate::rt::{self, Answer, AtomicType, OpKind, Rmw, Target};
+use crate::rt::{self, Answer, AtomicType, OpKind, Rmw, TASK_AWAITED, TASK_DONE, Target};
 use crate::sync::Arc;
 use crate::thread;
 
-/// The task has come to its end, but for that of its thread.
-const DONE: usize = 1;
-/// Somebody is to be woken then.
-const AWAITED: usize = 2;
+/// [`TASK_DONE`].
+const DONE: usize = TASK_DONE as usize;
+/// [`TASK_AWAITED`].
+const AWAITED: usize = TASK_AWAITED as usize;
 
 /// What a task and who waits for it have in common.
 struct Shared {
@@ -39,7 +39,7 @@ impl Shared {
     fn add(&self, what: usize, site: &'static Location<'static>) -> Option<usize> {
         let target = Target::atomic(
             self.state.as_ptr().addr(),
-            AtomicType::Usize,
+            AtomicType::Task,
             self.state.load(SeqCst) as u64,
         );
         let kind = OpKind::Rmw {

@@ -21,7 +21,9 @@ pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
 use trace::operation::Operation;
-pub(crate) use trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
+pub(crate) use trace::operation::{
+    AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
+};
 
 /// What a thread is to do, in a block that others may have a share of.
 pub(crate) trait Work: Send + Sync {

@@ -4,6 +4,7 @@
 //! its first access, otherwise its kind, with a number if several are alike. An operation is worded
 //! twice: as announced, before it happens, and as it happened, with its values.
 
+mod tasks;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,6 +174,7 @@ impl<'a> Names<'a> {
     pub(super) fn value(&self, object: ObjectId, bits: u64) -> String {
         match self.machine.state(object).kind() {
             ObjectKind::Atomic(AtomicType::Bool | AtomicType::Poison) => (bits != 0).to_string(),
+            ObjectKind::Atomic(AtomicType::Task) => tasks::state(bits).to_owned(),
             ObjectKind::Atomic(AtomicType::Ptr) if bits == 0 => "null".to_owned(),
             ObjectKind::Atomic(AtomicType::Ptr) => {
                 match self.pointers.iter().position(|&known| known == bits) {
@@ -191,7 +193,8 @@ impl<'a> Names<'a> {
         match operation.kind {
             OpKind::Load { .. } => format!("load {}", self.object(object)),
             OpKind::Store { .. } => format!("store to {}", self.object(object)),
-            OpKind::Rmw { rmw, .. } => format!("{} on {}", rmw.name(), self.object(object)),
+            OpKind::Rmw { rmw, .. } => (self.announced_on_task(operation))
+                .unwrap_or_else(|| format!("{} on {}", rmw.name(), self.object(object))),
             OpKind::CompareExchange { .. } => {
                 format!("compare-exchange on {}", self.object(object))
             }
@@ -312,12 +315,13 @@ impl<'a> Names<'a> {
                 Some(before) => format!("{} := {} (was {})", name(), value(new), value(before)),
                 None => format!("{} := {}", name(), value(new)),
             },
-            OpKind::Rmw { rmw, .. } => match self.left(event) {
-                Some(new) => {
+            OpKind::Rmw { rmw, .. } => match (self.happened_on_task(event), self.left(event)) {
+                (Some(happened), _) => happened,
+                (None, Some(new)) => {
                     let (found, new) = (read(), value(new));
                     format!("{} {}: {found} -> {new}", name(), rmw.name())
                 }
-                None => self.announced(&event.operation),
+                (None, None) => self.announced(&event.operation),
             },
             OpKind::CompareExchange { expected, new, .. } => match event.outcome {
                 Outcome::Success(_) => {

@@ -29,12 +29,19 @@ pub(crate) enum ObjectKind {
     Channel,
 }
 
+/// In an atomic of type `Task`: the task has come to its end, but for that of its thread.
+pub(crate) const TASK_DONE: u64 = 1;
+/// In an atomic of type `Task`: somebody is to be woken then.
+pub(crate) const TASK_AWAITED: u64 = 2;
+
 /// The type of an atomic: its width and how its bits are read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AtomicType {
     Bool,
     /// Whether a lock is poisoned, like `Bool`.
     Poison,
+    /// Whether a task is done and whether it is awaited ([`TASK_DONE`], [`TASK_AWAITED`]), like `Usize`.
+    Task,
     Ptr,
     I8,
     I16,
@@ -56,7 +63,9 @@ impl AtomicType {
             AtomicType::I16 | AtomicType::U16 => 16,
             AtomicType::I32 | AtomicType::U32 => 32,
             AtomicType::I64 | AtomicType::U64 => 64,
-            AtomicType::Ptr | AtomicType::Isize | AtomicType::Usize => usize::BITS,
+            AtomicType::Task | AtomicType::Ptr | AtomicType::Isize | AtomicType::Usize => {
+                usize::BITS
+            }
         }
     }
 
@@ -70,6 +79,7 @@ impl AtomicType {
             | AtomicType::Isize => true,
             AtomicType::Bool
             | AtomicType::Poison
+            | AtomicType::Task
             | AtomicType::Ptr
             | AtomicType::U8
             | AtomicType::U16
@@ -102,6 +112,7 @@ impl AtomicType {
         match self {
             AtomicType::Bool => "AtomicBool",
             AtomicType::Poison => "Poison",
+            AtomicType::Task => "Task",
             AtomicType::Ptr => "AtomicPtr",
             AtomicType::I8 => "AtomicI8",
             AtomicType::I16 => "AtomicI16",
