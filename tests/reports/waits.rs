@@ -22,6 +22,8 @@ pub const ALL: &[Named] = &[
     ("notified_for_something_else", notified_for_something_else),
     ("notified_for_the_first_only", notified_for_the_first_only),
     ("another_was_woken", another_was_woken),
+    ("unparked_too_early", unparked_too_early),
+    ("nobody_notifies", nobody_notifies),
 ];
 
 /// The thread that could end the loop has seen too early that it is not there yet.
@@ -241,5 +243,32 @@ fn another_was_woken() -> Failure {
         for other in others {
             other.join().unwrap();
         }
+    })
+}
+
+/// The thread is unparked before there is what it waits for, and not again.
+fn unparked_too_early() -> Failure {
+    fails(|| {
+        let ready = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&ready);
+        let other = thread::spawn(move || {
+            while !theirs.load(Acquire) {
+                thread::park();
+            }
+        });
+        other.thread().unpark();
+        ready.store(true, Release);
+        other.join().unwrap();
+    })
+}
+
+/// What is waited for comes without a word.
+fn nobody_notifies() -> Failure {
+    fails(|| {
+        let items = Items::new(0);
+        let theirs = Arc::clone(&items);
+        let other = thread::spawn(move || theirs.take());
+        *items.count.lock().unwrap() += 1;
+        other.join().unwrap();
     })
 }

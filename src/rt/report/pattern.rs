@@ -12,13 +12,16 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
-use crate::rt::trace::verdict::{DataRace, Effect, End, Lost};
+use crate::rt::trace::verdict::{Blocked, DataRace, Effect, End, Lost};
 
 /// One sentence with the name of the mistake.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
     let told = Told { view, names };
     match view.end {
-        End::Deadlock(_) => told.lost_wake_up().or_else(|| told.woke_another()),
+        End::Deadlock(stuck) => told
+            .lost_wake_up()
+            .or_else(|| told.woke_another(stuck))
+            .or_else(|| told.nobody_wakes(stuck)),
         End::DataRace(race) => told.told_too_early(race),
         End::Panicked { .. } => told
             .back_again()
@@ -95,27 +98,15 @@ impl Told<'_> {
     }
 
     /// The last notification woke one of several that waited. Whether it was the wrong one only the program knows.
-    fn woke_another(&self) -> Option<String> {
+    fn woke_another(&self, stuck: &[Blocked]) -> Option<String> {
         let events = self.events();
-        let End::Deadlock(stuck) = self.view.end else {
-            return None;
-        };
         stuck.iter().find_map(|it| {
-            if !matches!(it.operation.kind, OpKind::Awake { .. }) {
+            let (waiter, object) = (it.thread, it.operation.object);
+            let waited = self.began_to_wait(it)?;
+            let notified = self.last_on(object, notifies)?;
+            if notified < waited {
                 return None;
             }
-            let (waiter, object) = (it.thread, it.operation.object);
-            let on_it = |at: &usize| events[*at].operation.object == object;
-            let waited = (0..events.len()).filter(on_it).rfind(|&at| {
-                events[at].thread == waiter
-                    && matches!(events[at].operation.kind, OpKind::Enqueue { .. })
-            })?;
-            let notified = (waited..events.len()).filter(on_it).rfind(|&at| {
-                matches!(
-                    events[at].operation.kind,
-                    OpKind::NotifyOne | OpKind::NotifyAll
-                )
-            })?;
             // It would have woken this one, had it woken all or found nobody else.
             let woken = u32::try_from(events[notified].outcome.value()?).ok()?;
             Some(format!(
@@ -128,6 +119,76 @@ impl Told<'_> {
                 waited + 1,
             ))
         })
+    }
+
+    /// Somebody waits for ever, and what was done to wake it, if anything was, came before it waited, or an earlier wait has used it
+    /// up. Whether that came too early or another is missing only the program knows.
+    fn nobody_wakes(&self, stuck: &[Blocked]) -> Option<String> {
+        let events = self.events();
+        stuck.iter().find_map(|it| {
+            let object = it.operation.object;
+            let waiter = self.names.thread(it.thread);
+            if let Some(waited) = self.began_to_wait(it) {
+                let last = match self.last_on(object, notifies) {
+                    Some(after) if after > waited => return None,
+                    Some(notified) => format!(
+                        "; the last notification was {}'s (event {})",
+                        self.who(notified),
+                        notified + 1
+                    ),
+                    None => String::new(),
+                };
+                return Some(format!(
+                    "nobody notified {} after {waiter} waited (event {}){last}",
+                    self.object(object),
+                    waited + 1,
+                ));
+            }
+            if !matches!(it.operation.kind, OpKind::Park) {
+                return None;
+            }
+            let woken = self.last_on(object, |kind| matches!(kind, OpKind::Unpark))?;
+            let used = (woken..events.len()).find(|&at| {
+                let event = &events[at];
+                let parks = matches!(
+                    event.operation.kind,
+                    OpKind::Park | OpKind::ParkTimeout { .. }
+                );
+                event.operation.object == object && parks && event.outcome.succeeded()
+            })?;
+            let again = match events[used].thread == it.thread {
+                true => format!(" before {waiter} waited again"),
+                false => String::new(),
+            };
+            Some(format!(
+                "the last \"{}\", by {} (event {}), was used up by {}'s \"{}\" (event {}){again}",
+                self.names.announced(&events[woken].operation),
+                self.who(woken),
+                woken + 1,
+                self.who(used),
+                self.names.happened(&events[used]),
+                used + 1,
+            ))
+        })
+    }
+
+    /// Since when a thread waits for a condition variable, if it does.
+    fn began_to_wait(&self, stuck: &Blocked) -> Option<usize> {
+        if !matches!(stuck.operation.kind, OpKind::Awake { .. }) {
+            return None;
+        }
+        let mut events = self.events().iter();
+        events.rposition(|event| {
+            event.thread == stuck.thread
+                && event.operation.object == stuck.operation.object
+                && matches!(event.operation.kind, OpKind::Enqueue { .. })
+        })
+    }
+
+    /// The last event on an object with an operation of some kinds.
+    fn last_on(&self, object: ObjectId, of: impl Fn(&OpKind) -> bool) -> Option<usize> {
+        let mut events = self.events().iter();
+        events.rposition(|event| event.operation.object == object && of(&event.operation.kind))
     }
 
     /// The reader was told that the data is there before it was written, or it was written again while the
@@ -285,6 +346,10 @@ impl Told<'_> {
             acts + 1
         ))
     }
+}
+
+fn notifies(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::NotifyOne | OpKind::NotifyAll)
 }
 
 /// Whether the event shows its thread once more what the object holds. What comes of a sum is seldom looked at.
