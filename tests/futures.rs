@@ -217,6 +217,14 @@ fn tasks_are_awaited_and_finish_in_the_program_s_words() {
         ["finish task: it is awaited", "wake main's task"]
     );
     assert_eq!(said("main.2"), ["finish task#2: nobody awaits it"]);
+    // Nobody calls what comes at the end of a task, which stands where that was spawned.
+    let at = |what: &str| {
+        let mut events = failure.events().iter();
+        let event = events.find(|event| event.what == what);
+        event.expect("it was said").place
+    };
+    assert_eq!(at("wake main's task"), at("finish task: it is awaited"));
+    assert_eq!(at("wake main's task").file(), file!());
 }
 
 #[test]

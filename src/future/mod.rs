@@ -25,12 +25,14 @@ struct Signal(Notify);
 impl Wake for Signal {
     #[track_caller]
     fn wake(self: Arc<Self>) {
-        self.0.notify();
+        self.wake_by_ref();
     }
 
     #[track_caller]
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.notify();
+        // Mostly the caller is the table of functions of a waker, which is std's.
+        let site = task::finishes_at().unwrap_or_else(Location::caller);
+        self.0.notify_at(site);
     }
 }
 

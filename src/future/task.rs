@@ -4,6 +4,7 @@
 //! and that is what the exploration decides anyway. Who waits for a task asks one question, whether it is done, so that as
 //! little is explored as for a thread that is joined.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::panic::{Location, resume_unwind};
@@ -13,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::block_on_at;
-use crate::rt::{self, Answer, AtomicType, OpKind, Rmw, TASK_AWAITED, TASK_DONE, Target};
+use crate::rt::{self, Answer, AtomicType, OpKind, Rmw, TASK_AWAITED, TASK_DONE, Target, ThreadId};
 use crate::sync::Arc;
 use crate::thread;
 
@@ -88,9 +89,30 @@ impl Shared {
             }
         };
         if let Some(waker) = waker {
+            /// Forgets it, also if the thread unwinds.
+            struct Forget;
+            impl Drop for Forget {
+                fn drop(&mut self) {
+                    FINISHES.set(None);
+                }
+            }
+            FINISHES.set(Some((rt::current(), site)));
+            let _forget = Forget;
             waker.wake();
         }
     }
+}
+
+thread_local! {
+    /// The modelled thread that wakes who awaits its task, which nobody calls, and where that task was spawned.
+    static FINISHES: Cell<Option<(Option<ThreadId>, &'static Location<'static>)>> = const { Cell::new(None) };
+}
+
+/// Where the task was spawned that the current thread finishes, if it wakes somebody because of that. A waker of the program's
+/// may do other things first, and let other threads go on; so it may be forgotten.
+pub(super) fn finishes_at() -> Option<&'static Location<'static>> {
+    let (thread, site) = FINISHES.get()?;
+    (thread == rt::current()).then_some(site)
 }
 
 /// Finishes a task when it is dropped, also by a panic.

@@ -36,7 +36,12 @@ impl Notify {
     /// Leaves a notification. One that is there already is enough.
     #[track_caller]
     pub fn notify(&self) {
-        let answer = rt::perform(self.target(), OpKind::Unpark);
+        self.notify_at(Location::caller());
+    }
+
+    /// [`Notify::notify`] at this place in the program.
+    pub(crate) fn notify_at(&self, site: &'static Location<'static>) {
+        let answer = rt::perform_at(self.target(), OpKind::Unpark, site);
         if let Answer::Outside = answer {
             let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             self.available.store(true, SeqCst);
