@@ -403,6 +403,9 @@ impl Builder {
                 above(|| eprintln!("{}", passed.report().cut_short(&site)));
             }
         }
+        if let Some(line) = watch.hintless(&passed.driver) {
+            above(|| eprintln!("{line}"));
+        }
         Ok(passed)
     }
 }

@@ -24,7 +24,7 @@ use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{Again, End, Pruned};
-use crate::summary::{Bound, Limit};
+use crate::summary::{Bound, Limit, named_at};
 
 impl Builder {
     /// A driver for this explorer.
@@ -223,6 +223,26 @@ impl<'a> Watch<'a> {
             format!(
                 "dpor: the model at {site} did nothing that can be seen: is the crate built \
                  with `--cfg dpor`, and are its imports swapped?"
+            )
+        })
+    }
+
+    /// Where loops have made its executions long that have no hint, if there are any.
+    pub(crate) fn hintless(&self, driver: &Driver) -> Option<String> {
+        let machine = &driver.machine;
+        let place = |&site: &Site| {
+            let object = named_at(site);
+            object.map_or_else(|| site.to_string(), |object| format!("{object} at {site}"))
+        };
+        let places: Vec<String> = machine.hintless().iter().map(place).collect();
+        (!places.is_empty()).then(|| {
+            format!(
+                "dpor: in the model at {} a loop without a hint went round {} times before it was taken for waiting: it reads \
+                 {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
+                 shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
+                self.site,
+                machine.limits.unhinted_spin_bound,
+                places.join(", and another one ")
             )
         })
     }

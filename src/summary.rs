@@ -45,7 +45,12 @@ pub struct Report {
     pub hotspots: Vec<Hotspot>,
     /// How long it took.
     pub elapsed: Duration,
+    /// A hint, and how often at most a thread has come there in one execution with something changed.
+    rounds: Option<(Site, usize)>,
 }
+
+/// From how many rounds on a loop may have no end.
+const MANY_ROUNDS: usize = 20;
 
 /// An exploration without a failure.
 pub(crate) struct Passed {
@@ -124,6 +129,7 @@ impl Passed {
             estimate: driver.estimate(),
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
             elapsed: *elapsed,
+            rounds: driver.machine.most_rounds(),
         }
     }
 }
@@ -156,6 +162,15 @@ impl Report {
             text.push_str(&format!(
                 "\ndpor: most executions are due to races: {places}; fewer of them, or an \
                  exploration without them (`dpor::stop_exploring`), would shrink the test"
+            ));
+        }
+        if let (Verdict::Stopped(_), Some((hint, times))) = (self.verdict, self.rounds)
+            && times >= MANY_ROUNDS
+        {
+            text.push_str(&format!(
+                "\ndpor: in one execution a thread came {times} times to the hint at {hint} with something changed, as in a \
+                 loop that puts back what it takes: where two threads do so there are executions without end, which \
+                 `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out"
             ));
         }
         text
@@ -206,10 +221,15 @@ pub struct Hotspot {
 impl Hotspot {
     /// What the program calls the object at this place, if its source is where it was compiled.
     pub fn object(&self) -> Option<String> {
-        match foreign(self.site.file()) {
-            Some(_) => None,
-            None => Sources::default().receiver(self.site),
-        }
+        named_at(self.site)
+    }
+}
+
+/// What the program calls the object of the operation at this place, if its source is where it was compiled.
+pub(crate) fn named_at(site: Site) -> Option<String> {
+    match foreign(site.file()) {
+        Some(_) => None,
+        None => Sources::default().receiver(site),
     }
 }
 

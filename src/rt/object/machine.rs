@@ -79,6 +79,11 @@ pub(crate) struct Machine {
     ends_are_seen: bool,
     /// Whether a thread went no further because of how many rounds it had made, in this execution or an earlier one.
     leaves_rounds_out: bool,
+    /// A hint, and how often at most a thread has come there in one execution with something changed, in this one or an
+    /// earlier one.
+    most_rounds: Option<(Site, usize)>,
+    /// Where threads have waited in loops without a hint, in this execution or an earlier one.
+    hintless: Vec<Site>,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
@@ -172,6 +177,8 @@ impl Machine {
             unbegun: 0,
             ends_are_seen: false,
             leaves_rounds_out: false,
+            most_rounds: None,
+            hintless: Vec::new(),
             first_spawn: None,
             seen: Vec::new(),
         }

@@ -42,7 +42,7 @@ pub(crate) struct SpinLog {
     changed: bool,
     site: Option<Site>,
     idle: u32,
-    /// By hint how often the thread has come there with something changed, where that is counted.
+    /// By hint how often the thread has come there with something changed.
     rounds: Vec<(Site, usize)>,
     cycle: Cycle,
     round: Round,
@@ -180,7 +180,6 @@ impl SpinLog {
 
     /// The thread has come to a hint at `site`. Gives how often it has come there, each time having changed something
     /// since its last hint.
-    #[cold]
     pub(crate) fn count_round(&mut self, site: Site) -> usize {
         if !self.changed {
             return 0;

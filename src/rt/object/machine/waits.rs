@@ -16,8 +16,12 @@ impl Machine {
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         let bound = self.limits.spin_bound;
         let entry = &mut self.threads[thread.index()];
+        let rounds = entry.spin.count_round(site);
+        if rounds > self.most_rounds.map_or(0, |(_, most)| most) {
+            self.most_rounds = Some((site, rounds));
+        }
         if let Some(most) = self.limits.max_rounds
-            && entry.spin.count_round(site) > most
+            && rounds > most
         {
             self.leaves_rounds_out = true;
             return Some(Operation {
@@ -54,6 +58,16 @@ impl Machine {
         }
     }
 
+    /// A hint, and how often at most a thread has come there in one execution with something changed.
+    pub(crate) fn most_rounds(&self) -> Option<(Site, usize)> {
+        self.most_rounds
+    }
+
+    /// Where threads have waited in loops without a hint, at most three places.
+    pub(crate) fn hintless(&self) -> &[Site] {
+        &self.hintless
+    }
+
     /// The wait that the thread has to announce before this operation, if it has done nothing but
     /// come back to it for long enough.
     #[inline(always)]
@@ -69,6 +83,7 @@ impl Machine {
                 let entry = &mut self.threads[thread.index()];
                 let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
                 entry.unhinted = true;
+                note_hintless(&mut self.hintless, site);
                 Some(wait((&mut self.sets, &mut self.seen), seen, false))
             }
             ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
@@ -196,5 +211,13 @@ fn wait(
             seen: start,
             timed,
         },
+    }
+}
+
+/// Notes that a loop without a hint waits there.
+#[cold]
+fn note_hintless(known: &mut Vec<Site>, site: Site) {
+    if known.len() < 3 && !known.contains(&site) {
+        known.push(site);
     }
 }
