@@ -650,7 +650,7 @@ fn a_failure_that_does_not_come_again_from_its_schedule_is_not_put_down_to_it() 
     });
     let expected = "the schedule does not decide alone: run again from the same one, the test passes, and so may";
     assert!(lines.contains(expected), "{lines}");
-    assert!(lines.contains("a static that keeps its value"), "{lines}");
+    assert!(lines.contains("that keeps its value"), "{lines}");
     assert!(!lines.contains("it fails because"), "{lines}");
     assert_eq!(
         (&json["again"], &json["pair"]),
