@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use dpor::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, RwLock, mpsc};
 use dpor::{Algorithm, Builder, FailureKind, Verdict, hint, thread};
 
 /// Explores `f` completely with each algorithm that can tell, and without a preemption bound; gives the number of
@@ -480,4 +480,90 @@ fn that_a_spinning_thread_goes_on_is_not_said_to_be_why_it_fails() {
     assert!(!text.contains("it fails because"), "{text}");
     let spins = "main's \"spin until x changes\" (event 9) fails: one with the second before the first passes";
     assert!(text.contains(spins), "{text}");
+}
+
+/// How many executions there are of a thread that polls and one that does something meanwhile.
+fn polled_beside<T: Send + Sync + 'static>(
+    make: fn() -> T,
+    poll: fn(&T) -> bool,
+    act: fn(&T),
+) -> u64 {
+    count(move || {
+        let shared = Arc::new(make());
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            while !poll(&theirs) {
+                thread::yield_now();
+            }
+        });
+        act(&shared);
+        other.join().unwrap();
+    })
+}
+
+#[test]
+fn who_polls_an_initialisation_does_not_see_who_is_at_it() {
+    // It is done before the first look, the second, the third, or the thread waits for it.
+    assert_eq!(
+        polled_beside(Once::new, Once::is_completed, |once| once.call_once(|| ())),
+        4
+    );
+    let is_set = |lock: &OnceLock<u8>| lock.get().is_some();
+    assert_eq!(
+        polled_beside(OnceLock::new, is_set, |lock| lock.set(1).unwrap()),
+        4
+    );
+    // One that fails before is nothing to it either.
+    let fails_once = |lock: &OnceLock<u8>| {
+        let fails = || lock.get_or_init(|| panic!("on purpose"));
+        assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
+        lock.set(1).unwrap();
+    };
+    let executions = polled_beside(OnceLock::new, is_set, fails_once);
+    assert!(executions >= 4, "{executions}");
+}
+
+#[test]
+fn who_upgrades_again_and_again_waits_until_there_is_nothing_left() {
+    for clones in [false, true] {
+        let executions = count(move || {
+            let value = Arc::new(());
+            let weak = Arc::downgrade(&value);
+            let other = thread::spawn(move || {
+                while let Some(value) = weak.upgrade() {
+                    drop(value);
+                    hint::spin_loop();
+                }
+            });
+            // How many references there are it does not see.
+            if clones {
+                drop(value.clone());
+            }
+            drop(value);
+            other.join().unwrap();
+        });
+        assert_eq!(executions, if clones { 10 } else { 4 });
+    }
+}
+
+#[test]
+fn whether_a_timed_wait_goes_on_hangs_on_what_the_thread_has_seen() {
+    // Between two waits there is something that has nothing to do with the channel, and commutes with its use.
+    for waits in 1..=6 {
+        let executions = count(move || {
+            let (tell, told) = mpsc::channel::<()>();
+            let rounds = Arc::new(AtomicUsize::new(0));
+            let theirs = rounds.clone();
+            let other = thread::spawn(move || {
+                for _ in 0..waits {
+                    let _ = told.recv_timeout(Duration::from_millis(1));
+                    theirs.fetch_add(1, SeqCst);
+                }
+            });
+            rounds.load(SeqCst);
+            drop(tell);
+            other.join().unwrap();
+        });
+        assert_eq!(executions, if waits == 1 { 3 } else { 6 });
+    }
 }

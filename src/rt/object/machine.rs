@@ -97,6 +97,39 @@ struct Object {
     made: (ObjectKind, u64),
 }
 
+/// The waits of a thread that have timed out in a row.
+#[derive(Clone, Debug, Default)]
+struct Timeouts {
+    /// Where they are, and how many.
+    site: Option<Site>,
+    times: u32,
+    /// What the last one has seen of each object that it waited for.
+    seen: Vec<(ObjectId, u64)>,
+}
+
+impl Timeouts {
+    fn reset(&mut self) {
+        self.site = None;
+        self.times = 0;
+        self.seen.clear();
+    }
+
+    /// Another one, at this place. What it has seen is kept, because what the object shows when the thread comes back to it may
+    /// hang on events that commute with all that the thread has done.
+    #[cold]
+    fn count(&mut self, site: Site, object: ObjectId, seen: u64) {
+        if self.site != Some(site) {
+            self.reset();
+        }
+        self.site = Some(site);
+        self.times += 1;
+        match self.seen.iter_mut().find(|(known, _)| *known == object) {
+            Some(known) => known.1 = seen,
+            None => self.seen.push((object, seen)),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Thread {
     /// What it announced last, and whether that is still to happen.
@@ -113,8 +146,7 @@ struct Thread {
     /// Whether its last wait was in a loop without a hint.
     unhinted: bool,
     let_go_in_a_row: u32,
-    /// How often in a row a wait at this place has timed out.
-    timeouts: (Option<Site>, u32),
+    timeouts: Timeouts,
     /// How many of its waits were such that may end for no reason.
     wakeups: u32,
     /// Whether a thread has joined it.
@@ -151,7 +183,7 @@ impl Thread {
             released: None,
             unhinted: false,
             let_go_in_a_row: 0,
-            timeouts: (None, 0),
+            timeouts: Timeouts::default(),
             wakeups: 0,
             joined: false,
         }
@@ -221,7 +253,7 @@ impl Machine {
         entry.children = 0;
         entry.released = None;
         entry.let_go_in_a_row = 0;
-        entry.timeouts = (None, 0);
+        entry.timeouts.reset();
         entry.wakeups = 0;
         entry.joined = false;
         entry.spin.reset();

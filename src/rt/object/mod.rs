@@ -45,6 +45,9 @@ pub(crate) enum State {
 /// In what [`State::awaited_by`] says of a condition variable, which is followed by the thread.
 const AWAITED_BY: u64 = 1 << 63;
 
+/// What an upgrade sees that succeeds: not how many references there are, which others make at the same time.
+const ALIVE: u64 = u64::MAX;
+
 impl State {
     /// The state of a new object. `value` is what an atomic holds, what a count starts from, the size
     /// of a barrier's group, how far an initialisation has come, a channel's capacity; the other kinds
@@ -246,10 +249,15 @@ impl State {
         }
     }
 
-    /// What a thread sees that polls the object: a spinning thread waits until this changes.
+    /// What a thread sees that polls the object: a spinning thread waits until this changes. Nothing makes it another that commutes
+    /// with the look: in the same trace the thread would wait or not.
     #[inline]
     pub(crate) fn polled(&self) -> u64 {
         match *self {
+            // A look tells whether it is done, and nothing of who is at it.
+            State::Once(once) => (once == once::Once::Done) as u64,
+            // Where no reference is left there never is one again, and an upgrade fails however many weak ones there are.
+            State::Count { count, .. } if count % count::WEAK == 0 => 0,
             State::Mutex(mutex) => (mutex.version as u64) << 2 | mutex.holder.is_some() as u64,
             State::RwLock(lock) => {
                 let written = lock.writer.is_some() as u64;
@@ -262,8 +270,16 @@ impl State {
             | State::Token { .. }
             | State::Condvar(_)
             | State::Barrier(_)
-            | State::Once(_)
             | State::Channel(_) => self.visible(),
+        }
+    }
+
+    /// [`State::polled`] for a thread that does this.
+    #[inline]
+    pub(crate) fn polled_by(&self, kind: &OpKind) -> u64 {
+        match (self, kind) {
+            (State::Count { count, .. }, OpKind::Upgrade) if count % count::WEAK > 0 => ALIVE,
+            _ => self.polled(),
         }
     }
 
@@ -296,6 +312,7 @@ impl State {
             State::Condvar(condvar) if polled & AWAITED_BY != 0 => {
                 condvar.notified.contains(&ThreadId(polled as u32))
             }
+            State::Count { count, .. } if polled == ALIVE => count % count::WEAK == 0,
             _ => now != polled,
         }
     }

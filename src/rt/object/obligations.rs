@@ -13,6 +13,7 @@ use super::condvar::Condvar;
 use super::mutex::Mutex;
 use super::once::Once;
 use super::rwlock::RwLock;
+use super::spin::{Meaning, meaning};
 use crate::rt::trace::dependency::{Label, Nature, ReadSets, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Rmw};
@@ -401,6 +402,46 @@ fn operations_that_commute_may_be_swapped_and_enabling_is_order() {
         commuting >= 100 && enabling >= 2,
         "{commuting} commuting, {enabling} enabling"
     );
+}
+
+#[test]
+fn what_a_thread_sees_is_no_other_after_what_commutes_with_its_look() {
+    let sets = ReadSets::default();
+    let mut looks = 0;
+    for kind in kinds() {
+        for state in &kind.states {
+            for &p in kind.operations.iter().filter(|p| (kind.owns)(state, P, p)) {
+                for &q in kind.operations.iter().filter(|q| (kind.owns)(state, Q, q)) {
+                    // What it means to its thread, its label, and the state then.
+                    let step = |state: &State, thread, kind: OpKind| {
+                        let mut after = state.clone();
+                        let operation = Operation {
+                            object: ObjectId(0),
+                            kind,
+                        };
+                        state.enabled(thread, &kind).then(|| {
+                            let outcome = after.apply(thread, &kind, 0);
+                            let shown = (state.polled_by(&kind), after.polled());
+                            let label = after.label(&operation, outcome);
+                            (meaning(&kind, outcome, shown), label, after)
+                        })
+                    };
+                    let (Some((first, p_label, _)), Some((_, q_label, after_q))) =
+                        (step(state, P, p), step(state, Q, q))
+                    else {
+                        continue;
+                    };
+                    if commutes(&sets, p_label, q_label)
+                        && let Some((second, ..)) = step(&after_q, P, p)
+                    {
+                        assert_eq!(first, second, "{p:?} before and after {q:?} in {state:?}");
+                        looks += matches!(first, Meaning::Look(_)) as u32;
+                    }
+                }
+            }
+        }
+    }
+    assert!(looks >= 30, "{looks}");
 }
 
 #[test]

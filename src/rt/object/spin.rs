@@ -31,6 +31,7 @@ mod cycle;
 
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::operation::{OpKind, Outcome};
 
 use cycle::Cycle;
 
@@ -305,5 +306,75 @@ impl SpinLog {
         self.reads.clear();
         self.changed = false;
         self.site = Some(site);
+    }
+}
+
+/// What an operation on anything but an atomic means for whether its thread only looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Meaning {
+    Nothing,
+    Change,
+    /// It has seen this ([`State::polled_by`](super::State::polled_by)).
+    Look(u64),
+}
+
+/// What an operation means that came out like this where the object showed something before, and shows something now.
+#[inline]
+pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)) -> Meaning {
+    let looks = only_looks(kind) && outcome.succeeded();
+    if is_silent(kind, outcome) {
+        Meaning::Nothing
+    } else if kind.counts() {
+        // A loop that clones an `Arc` and drops it again is as idle as one that does not. An upgrade shows that there still
+        // are references, or that there are none.
+        match now == before && outcome != Outcome::Done || matches!(kind, OpKind::Upgrade) {
+            true => Meaning::Look(before),
+            false => Meaning::Nothing,
+        }
+    } else if !looks && now != before || changes(kind, outcome) {
+        Meaning::Change
+    } else if outcome != Outcome::Done || looks {
+        // A lock that was taken was free.
+        Meaning::Look(if looks { before & !3 } else { before })
+    } else {
+        Meaning::Nothing
+    }
+}
+
+/// Whether the operation is a change, whatever the object shows of it. A dropped sender is one even if it is not the last:
+/// which one is the last depends on the order. That an initialisation begins or fails is not shown.
+fn changes(kind: &OpKind, outcome: Outcome) -> bool {
+    match kind {
+        OpKind::DropSender | OpKind::EndOnce { .. } => true,
+        OpKind::CallOnce { .. } => outcome.succeeded(),
+        _ => false,
+    }
+}
+
+/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock only
+/// to look at what it protects is no progress.
+fn only_looks(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Lock
+            | OpKind::TryLock
+            | OpKind::Unlock { changed: false }
+            | OpKind::ReadLock
+            | OpKind::TryRead
+            | OpKind::UnlockRead
+            | OpKind::WriteLock
+            | OpKind::TryWrite
+            | OpKind::UnlockWrite { changed: false }
+    )
+}
+
+/// Whether the operation counts neither as a change nor as a look. It commutes with others that change
+/// what it would have seen, so what it saw must not decide when a loop waits.
+fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
+    match kind {
+        OpKind::Taken { .. } | OpKind::Unpark => true,
+        OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
+        OpKind::Awake { .. } => !outcome.succeeded(),
+        _ => false,
     }
 }

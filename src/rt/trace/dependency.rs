@@ -344,7 +344,6 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::Notify
         | Class::Awake
         | Class::Arrive
-        | Class::OnceBegin
         | Class::OnceEnd
         | Class::Sent
         | Class::HandOver
@@ -353,6 +352,7 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::DropSender
         | Class::DropReceiver => true,
         Class::Read
+        | Class::OnceBegin
         | Class::AcquireFailed
         | Class::CountRead
         | Class::TooLate

@@ -3,6 +3,7 @@
 //! Atomics and reference counts are nearly all there is, so they have ways of their own; what comes of
 //! an operation on them is the same on each way.
 
+use crate::rt::object::spin::{Meaning, meaning};
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, atomic, count};
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
@@ -42,19 +43,13 @@ impl Thread {
         let before = state.pack();
         let shown = state.polled();
         let outcome = state.apply(step.thread, kind, step.alternative);
-        let looks = only_looks(kind) && outcome.succeeded();
-        // A dropped sender is a change even if it is not the last one: which one is the last
-        // depends on the order.
-        let changed = !looks && state.polled() != shown || matches!(kind, OpKind::DropSender);
-        if is_silent(kind, outcome) {
-            // Neither a change nor a look.
-        } else if changed {
-            self.spin.change();
-            self.let_go_in_a_row = 0;
-        } else if outcome != Outcome::Done || looks {
-            // A lock that was taken was free.
-            let seen = if looks { shown & !3 } else { shown };
-            self.spin.read(operation.object, seen);
+        match meaning(kind, outcome, (shown, state.polled())) {
+            Meaning::Nothing => {}
+            Meaning::Change => {
+                self.spin.change();
+                self.let_go_in_a_row = 0;
+            }
+            Meaning::Look(seen) => self.spin.read(operation.object, seen),
         }
         Executed {
             alternatives,
@@ -330,7 +325,7 @@ impl Machine {
         let label = |class| Label::of(operation.object, class);
         if asks(&operation.kind) {
             self.ends_are_seen |= matches!(operation.kind, OpKind::IsFinished);
-            let shown = self.state(operation.object).polled();
+            let shown = self.state(operation.object).polled_by(&operation.kind);
             let bound = self.limits.unhinted_spin_bound;
             let log = &mut self.threads[thread.index()].spin;
             log.come_back(site, operation.object, shown, bound);
@@ -362,11 +357,12 @@ impl Machine {
                     unmet(operation.object)
                 };
                 let before = object.state.pack();
-                let shown = object.state.polled();
+                let shown = object.state.polled_by(kind);
                 let outcome = object.state.apply(thread, kind, step.alternative);
-                if object.state.polled() == shown && outcome != Outcome::Done {
+                let now = object.state.polled();
+                if let Meaning::Look(seen) = meaning(kind, outcome, (shown, now)) {
                     let log = &mut self.threads[thread.index()].spin;
-                    log.read(operation.object, shown);
+                    log.read(operation.object, seen);
                 }
                 Executed::plainly(outcome, object.state.label(operation, outcome), before)
             }
@@ -474,42 +470,16 @@ impl Machine {
                 let entry = &mut self.threads[thread.index()];
                 executed = entry.use_object(&mut object.state, step, operation);
                 if is_timed(kind) {
-                    entry.timeouts = match entry.timeouts {
-                        _ if executed.outcome.succeeded() => (None, 0),
-                        (Some(before), times) if before == site => (Some(site), times + 1),
-                        _ => (Some(site), 1),
-                    };
+                    match executed.outcome.succeeded() {
+                        true => entry.timeouts.reset(),
+                        false => {
+                            let seen = object.state.awaited_by(thread);
+                            entry.timeouts.count(site, operation.object, seen);
+                        }
+                    }
                 }
             }
         }
         executed
-    }
-}
-
-/// Whether the operation belongs to a critical section in which nothing is changed. Taking a lock only
-/// to look at what it protects is no progress.
-fn only_looks(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Lock
-            | OpKind::TryLock
-            | OpKind::Unlock { changed: false }
-            | OpKind::ReadLock
-            | OpKind::TryRead
-            | OpKind::UnlockRead
-            | OpKind::WriteLock
-            | OpKind::TryWrite
-            | OpKind::UnlockWrite { changed: false }
-    )
-}
-
-/// Whether the operation counts neither as a change nor as a look. It commutes with others that change
-/// what it would have seen, so what it saw must not decide when a loop waits.
-fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
-    match kind {
-        OpKind::Taken { .. } => true,
-        OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
-        OpKind::Awake { .. } => !outcome.succeeded(),
-        _ => false,
     }
 }

@@ -37,7 +37,7 @@ impl Machine {
     /// Whether the thread may be in a loop with a hint, or with a wait that has timed out.
     pub(crate) fn may_loop(&self, thread: ThreadId) -> bool {
         let entry = &self.threads[thread.index()];
-        entry.spin.has_come_to_a_hint() || entry.timeouts.0.is_some()
+        entry.spin.has_come_to_a_hint() || entry.timeouts.site.is_some()
     }
 
     /// The bound on the rounds, if executions were left out because of it.
@@ -100,11 +100,12 @@ impl Machine {
         site: Site,
     ) -> Option<Operation> {
         let entry = &mut self.threads[thread.index()];
-        if entry.timeouts.0 != Some(site) || entry.timeouts.1 < self.limits.timeout_bound {
+        if entry.timeouts.site != Some(site) || entry.timeouts.times < self.limits.timeout_bound {
             return None;
         }
+        let mut seen = entry.timeouts.seen.iter();
+        let seen = [*seen.find(|(known, _)| *known == object)?];
         entry.unhinted = false;
-        let seen = [(object, self.state(object).awaited_by(thread))];
         Some(wait((&mut self.sets, &mut self.seen), &seen, true))
     }
 
@@ -178,6 +179,7 @@ pub(super) fn asks(kind: &OpKind) -> bool {
             | OpKind::TryRead
             | OpKind::TryWrite
             | OpKind::ReadCount { .. }
+            | OpKind::Upgrade
             | OpKind::IsFinished
             | OpKind::CheckOnce
             | OpKind::TrySend
