@@ -1,12 +1,13 @@
 //! What other checkers are known to get wrong, by symptom.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc as StdArc;
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::{AtomicUsize, Ordering};
-use dpor::sync::{Barrier, Condvar, LazyLock, Mutex, Once, RwLock, mpsc};
+use dpor::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Once, RwLock, mpsc};
 use dpor::{Builder, FailureKind, thread};
 
 /// The outcomes of `f` in all executions.
@@ -344,4 +345,37 @@ fn a_lock_is_seen_before_and_after_it_is_poisoned() {
     let all = [(false, false), (false, true), (true, false), (true, true)];
     assert_eq!(*seen.lock().unwrap(), BTreeSet::from(all));
     assert_eq!(report.executions, 4);
+}
+
+#[test]
+fn who_unwinds_without_a_hook_is_known_while_others_run() {
+    /// Does something, and something else that may come later than what another thread does.
+    struct Late(Arc<AtomicUsize>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let (seen, executions) = outcomes(|| {
+        let counter = Arc::new(AtomicUsize::new(0));
+        let late = Late(counter.clone());
+        let other = thread::spawn(move || {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                let _late = late;
+                resume_unwind(Box::new(()));
+            }));
+            assert!(caught.is_err());
+        });
+        // The one that unwinds is not this one.
+        let mine = Mutex::new(());
+        drop(mine.lock());
+        counter.fetch_add(1, SeqCst);
+        drop(mine.lock());
+        let panics = thread::panicking();
+        other.join().unwrap();
+        (mine.is_poisoned(), panics)
+    });
+    assert_eq!(executions, 3);
+    assert_eq!(seen, BTreeSet::from([(false, false)]));
 }

@@ -18,7 +18,17 @@ use super::coroutine::suspend;
 
 impl Runtime {
     pub(super) fn is_unwinding(&self) -> bool {
+        self.notice_a_silent_panic();
         self.unwinding.is(self.current.get())
+    }
+
+    /// No hook is called for `resume_unwind`. But if nobody has begun to unwind and the OS thread counts a panic, it is the current
+    /// thread's, which notes it here before another one goes on.
+    #[inline]
+    fn notice_a_silent_panic(&self) {
+        if std::thread::panicking() && self.unwinding.is_calm() && !self.stopping.get() {
+            self.unwinding.begin(self.current.get());
+        }
     }
 
     /// Nobody says when the test itself catches a panic; but once the OS thread counts none, nobody unwinds.
@@ -200,6 +210,7 @@ impl Runtime {
     /// Lets another thread go on, and returns when the announced operation of this one has happened.
     #[inline(always)]
     pub(super) fn wait_for_turn(&self, site: Site) -> Option<Outcome> {
+        self.notice_a_silent_panic();
         suspend();
         if self.stopping.get() {
             return self.stop();
