@@ -348,6 +348,41 @@ fn a_lock_is_seen_before_and_after_it_is_poisoned() {
 }
 
 #[test]
+fn a_lock_is_seen_before_and_after_it_is_poisoned_where_the_test_catches_the_panic() {
+    for silent in [false, true] {
+        let panics_with = move |lock: &Mutex<()>| {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                let _guard = lock.lock();
+                if silent {
+                    resume_unwind(Box::new("no hook is called"));
+                }
+                panic!("while the lock is held");
+            }));
+            assert!(caught.is_err());
+        };
+        let (seen, executions) = outcomes(move || {
+            let lock = Arc::new(Mutex::new(()));
+            let theirs = lock.clone();
+            let other = thread::spawn(move || panics_with(&theirs));
+            let early = lock.is_poisoned();
+            other.join().unwrap();
+            (early, lock.is_poisoned())
+        });
+        assert_eq!(seen, BTreeSet::from([(false, true), (true, true)]));
+        assert_eq!(executions, 2);
+        let (seen, _) = outcomes(move || {
+            let lock = Arc::new(Mutex::new(()));
+            let theirs = lock.clone();
+            let other = thread::spawn(move || theirs.clear_poison());
+            panics_with(&lock);
+            other.join().unwrap();
+            lock.is_poisoned()
+        });
+        assert_eq!(seen, BTreeSet::from([false, true]));
+    }
+}
+
+#[test]
 fn who_unwinds_without_a_hook_is_known_while_others_run() {
     /// Does something, and something else that may come later than what another thread does.
     struct Late(Arc<AtomicUsize>);
