@@ -364,15 +364,39 @@ fn unparks_itself(flag: &AtomicBool) {
     }
 }
 
+/// The same with the hint behind.
+fn unparks_itself_and_spins(flag: &AtomicBool) {
+    while !flag.load(SeqCst) {
+        thread::current().unpark();
+        thread::park();
+        hint::spin_loop();
+    }
+}
+
+/// The same for one that takes something else in each round and puts it back.
+fn unparks_itself_and_puts_back(flag: &AtomicBool) {
+    let taken = AtomicBool::new(false);
+    while !flag.load(SeqCst) {
+        taken.store(true, SeqCst);
+        thread::current().unpark();
+        thread::park();
+        taken.store(false, SeqCst);
+        hint::spin_loop();
+    }
+}
+
 #[test]
 fn who_wakes_itself_to_look_again_waits_for_a_change() {
     type Waits = fn(&AtomicBool);
-    let waits: [(Waits, u64); 3] = [
+    let waits: [(Waits, u64); 5] = [
         // As a thread that spins: the flag is set before the first, second, third look, or while it waits.
         (wakes_itself, 4),
         (unparks_itself, 4),
+        (unparks_itself_and_spins, 4),
         // The first round has changed something.
         (wakes_itself_registered, 5),
+        // There is something to compare with from the second round on.
+        (unparks_itself_and_puts_back, 6),
     ];
     for (wait, executions) in waits {
         let report = Builder::new().check(ask_again(true, wait));

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use dpor::sync::atomic::AtomicUsize;
+use dpor::cell::UnsafeCell;
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, RwLock, mpsc};
 use dpor::{Algorithm, Builder, FailureKind, Verdict, hint, thread};
 
@@ -565,5 +566,122 @@ fn whether_a_timed_wait_goes_on_hangs_on_what_the_thread_has_seen() {
             other.join().unwrap();
         });
         assert_eq!(executions, if waits == 1 { 3 } else { 6 });
+    }
+}
+
+#[test]
+fn who_unparks_in_each_round_does_it_again_when_the_token_was_taken() {
+    for (parks, executions) in [(1, 16), (2, 22), (3, 24), (4, 24), (9, 24)] {
+        let seen = std::sync::Arc::new(std::sync::Mutex::new(BTreeSet::new()));
+        let noted = seen.clone();
+        let counted = count(move || {
+            let done = Arc::new(AtomicUsize::new(0));
+            let theirs = done.clone();
+            let parked = thread::spawn(move || {
+                for _ in 0..parks {
+                    thread::park();
+                }
+                theirs.store(1, SeqCst);
+            });
+            let theirs = done.clone();
+            let unparks = thread::spawn(move || {
+                while theirs.load(SeqCst) == 0 {
+                    parked.thread().unpark();
+                    thread::yield_now();
+                }
+            });
+            noted.lock().unwrap().insert(done.load(SeqCst));
+            unparks.join().unwrap();
+        });
+        assert_eq!(*seen.lock().unwrap(), BTreeSet::from([0, 1]), "{parks}");
+        assert_eq!(counted, executions, "{parks}");
+    }
+}
+
+/// A number behind a lock of the test's own.
+struct Locked {
+    taken: AtomicBool,
+    number: UnsafeCell<usize>,
+}
+
+// SAFETY: the number is only used by who has the lock.
+unsafe impl Sync for Locked {}
+
+impl Locked {
+    fn new() -> Locked {
+        Locked {
+            taken: AtomicBool::new(false),
+            number: UnsafeCell::new(0),
+        }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut usize) -> R) -> R {
+        while self.taken.swap(true, SeqCst) {
+            thread::yield_now();
+        }
+        // SAFETY: the lock is taken.
+        let result = self.number.with_mut(|number| f(unsafe { &mut *number }));
+        self.taken.store(false, SeqCst);
+        result
+    }
+}
+
+#[test]
+fn who_changes_what_is_behind_a_lock_of_its_own_in_each_round_goes_on() {
+    for rounds in [1, 9, 30] {
+        let seen = std::sync::Arc::new(std::sync::Mutex::new(BTreeSet::new()));
+        let noted = seen.clone();
+        let counted = count(move || {
+            let shared = Arc::new((Locked::new(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let counts = thread::spawn(move || {
+                while theirs.0.with(|number| {
+                    *number += 1;
+                    *number < rounds
+                }) {
+                    thread::yield_now();
+                }
+                theirs.1.store(1, SeqCst);
+            });
+            noted.lock().unwrap().insert(shared.1.load(SeqCst));
+            counts.join().unwrap();
+        });
+        assert_eq!(*seen.lock().unwrap(), BTreeSet::from([0, 1]), "{rounds}");
+        assert_eq!(counted, 2, "{rounds}");
+    }
+}
+
+#[test]
+fn who_takes_and_puts_back_for_ever_is_in_a_livelock_and_who_stops_is_not() {
+    let looks = |times: usize| {
+        Builder::new().explore(move || {
+            let lock = Locked::new();
+            for _ in 0..times {
+                if lock.with(|number| *number > 0) {
+                    break;
+                }
+                thread::yield_now();
+            }
+        })
+    };
+    assert!(looks(500).expect("it ends").complete);
+    let failure = looks(usize::MAX).expect_err("nobody sets the number");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    // What it leaves behind somewhere else is progress, up to the next round or to where it waits otherwise.
+    for change in [false, true] {
+        let may_fail = Builder::new().explore(move || {
+            let (lock, changes) = (Locked::new(), AtomicUsize::new(0));
+            let look = |_| {
+                lock.with(|number| assert_eq!(*number, 0));
+                thread::yield_now();
+            };
+            (0..950).for_each(look);
+            changes.fetch_add(change as usize, SeqCst);
+            (0..950).for_each(look);
+            changes.fetch_add(change as usize, SeqCst);
+            (0..90).for_each(|_| thread::park_timeout(Duration::from_millis(1)));
+        });
+        let livelock = may_fail.err().map(|failure| failure.kind());
+        assert_eq!(livelock, (!change).then_some(FailureKind::Livelock));
     }
 }

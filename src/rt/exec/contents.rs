@@ -77,28 +77,42 @@ pub(crate) unsafe fn of_all(start: usize, size: usize) -> Option<u64> {
         if runtime.stopping.get() || !inner.driver.machine.may_loop(me) {
             return None;
         }
-        let recording = runtime.heap.record(false);
-        let is_on_a_stack = |address: usize| {
-            let mut stacks = inner.stacks.iter().flatten();
-            stacks.any(|&(bottom, top)| (bottom..top).contains(&address))
-        };
         // SAFETY: the caller says so.
-        let mixed = unsafe { follow(&runtime.heap, is_on_a_stack, (start, size)) };
-        runtime.heap.record(recording);
-        mixed
+        unsafe { of_reach(&runtime.heap, &inner.stacks, (start, size)) }
     })?
 }
 
-/// [`of_all`] with the blocks of this heap.
+/// [`of_all`] with the blocks of this heap, and where the stacks of threads are.
+///
+/// # Safety
+///
+/// The memory can be read.
+pub(super) unsafe fn of_reach(
+    heap: &Heap,
+    stacks: &[Option<(usize, usize)>],
+    memory: (usize, usize),
+) -> Option<u64> {
+    let recording = heap.record(false);
+    // SAFETY: the caller says so.
+    let mixed = unsafe { follow(heap, stacks, memory) };
+    heap.record(recording);
+    mixed
+}
+
+/// [`of_reach`] while nothing is recorded.
 ///
 /// # Safety
 ///
 /// The memory can be read.
 unsafe fn follow(
     heap: &Heap,
-    is_on_a_stack: impl Fn(usize) -> bool,
+    stacks: &[Option<(usize, usize)>],
     memory: (usize, usize),
 ) -> Option<u64> {
+    let is_on_a_stack = |address: usize| {
+        let mut stacks = stacks.iter().flatten();
+        stacks.any(|&(bottom, top)| (bottom..top).contains(&address))
+    };
     let mut found = [memory; 1 + BLOCKS_MAX];
     let (mut count, mut at) = (1, 0);
     let (mut mixed, mut bytes) = (0, 0);

@@ -3,6 +3,7 @@
 //! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
 //! access, and how the execution ends if one of them objects.
 
+use super::contents;
 use super::context::{Inner, Runtime};
 use super::heap::{self, Fault};
 use super::unseen::Unseen;
@@ -253,7 +254,10 @@ impl Runtime {
                 after: inner.driver.machine.events_of(thread),
             };
             match inner.races.begin(cell, object, region, access) {
-                Ok(()) => return Some(()),
+                Ok(()) => {
+                    inner.note_contents(&self.heap, access, cell);
+                    return Some(());
+                }
                 Err(race) => inner.explained(race),
             }
         };
@@ -262,6 +266,19 @@ impl Runtime {
 }
 
 impl Inner {
+    /// What is in memory that a thread is about to write to belongs to what it sees in a loop that changes things and changes them
+    /// back. Where it leads to much, or to the stack of a thread, nothing is known of it.
+    #[inline]
+    fn note_contents(&mut self, heap: &heap::Heap, access: Access, (start, size): (usize, usize)) {
+        if access.effect == Effect::Write
+            && let Some(log) = self.driver.machine.follows(access.thread)
+        {
+            // SAFETY: it can be read: it is that of a cell or a shim to which there is a reference.
+            let contents = unsafe { contents::of_reach(heap, &self.stacks, (start, size)) };
+            log.touch_memory(contents.unwrap_or(0));
+        }
+    }
+
     /// Forgets what was on the stack of a thread whose code has returned. Gives how the execution ends if another thread
     /// is about to use something of it, or has used it and nothing orders that before.
     #[inline]

@@ -34,6 +34,9 @@ pub(crate) struct Limits {
     /// The same of a thread in a loop without a hint, where each time stands for many repetitions. A loop that looks
     /// at three objects is told before the limit of events.
     pub(crate) unhinted_livelock_bound: u32,
+    /// The same of a thread that changes something in each round and undoes it. There may be an end to its rounds that nobody
+    /// sees: such a loop has more to do than to wait.
+    pub(crate) undoing_livelock_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub(crate) spurious_failures: bool,
     /// How many waits of a thread may end for no reason.
@@ -52,6 +55,7 @@ impl Default for Limits {
             timeout_bound: 2,
             livelock_bound: 100,
             unhinted_livelock_bound: 30,
+            undoing_livelock_bound: 1000,
             spurious_failures: false,
             spurious_wakeups: 0,
             catches_panics: false,
@@ -130,6 +134,17 @@ impl Timeouts {
     }
 }
 
+/// What a thread waits in for a change; of those that it has been let go in, that which has the most rounds before it is in a
+/// livelock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Loop {
+    Unhinted,
+    /// It only looks, and has a hint or a timeout.
+    Looking,
+    /// It undoes what it does.
+    Undoing,
+}
+
 #[derive(Clone, Debug)]
 struct Thread {
     /// What it announced last, and whether that is still to happen.
@@ -143,8 +158,8 @@ struct Thread {
     /// The token that it has made available last, unless it has parked since then.
     unparked: Option<ObjectId>,
     released: Option<u32>,
-    /// Whether its last wait was in a loop without a hint.
-    unhinted: bool,
+    /// What it has waited in last.
+    loops: Loop,
     let_go_in_a_row: u32,
     timeouts: Timeouts,
     /// How many of its waits were such that may end for no reason.
@@ -181,7 +196,7 @@ impl Thread {
             spin: SpinLog::default(),
             unparked: None,
             released: None,
-            unhinted: false,
+            loops: Loop::Looking,
             let_go_in_a_row: 0,
             timeouts: Timeouts::default(),
             wakeups: 0,

@@ -11,7 +11,8 @@
 //!
 //! A loop with a hint may also take something and put it back, like one that tries a lock of its own making and finds nothing
 //! behind it. Its iteration is idle if everything that it has seen and changed is as it was before, and was so in the
-//! iteration before. That is looked at from the second hint on that such a loop comes to.
+//! iteration before, and cells that it writes to held the same. That is looked at from the second hint on that such a
+//! loop comes to.
 //!
 //! A loop may have several hints, or look at something else in each round: then it is a cycle of rounds that is repeated
 //! ([`cycle`]).
@@ -31,6 +32,7 @@ mod cycle;
 
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::mix::{STEP, mix};
 use crate::rt::trace::operation::{OpKind, Outcome};
 
 use cycle::Cycle;
@@ -49,6 +51,8 @@ pub(crate) struct SpinLog {
     round: Round,
     /// Whether that is kept: an iteration has changed something, and has come back to its hint.
     follows: bool,
+    /// Whether something was changed since then that may be undone before the next hint.
+    open: bool,
     /// A loop without a hint: the read it comes back to, and how often it found the same.
     unhinted: Option<(Site, ObjectId, u64)>,
     repeats: u32,
@@ -64,6 +68,9 @@ struct Round {
     found: Vec<u64>,
     /// What the iteration before has left.
     before: Vec<(ObjectId, u64)>,
+    /// What was in the plain memory that it was about to write to, and in the iteration before.
+    memory: u64,
+    memory_before: u64,
     /// Whether something was done that is not undone, or too much.
     lasting: bool,
 }
@@ -73,6 +80,8 @@ impl Round {
         self.left.clear();
         self.found.clear();
         self.before.clear();
+        self.memory = 0;
+        self.memory_before = 0;
         self.lasting = false;
     }
 
@@ -89,6 +98,13 @@ impl Round {
         }
     }
 
+    fn untouch(&mut self, object: ObjectId) {
+        if let Some(at) = self.left.iter().position(|&(o, _)| o == object) {
+            self.left.remove(at);
+            self.found.remove(at);
+        }
+    }
+
     fn has_room(&self) -> bool {
         self.left.len() < self.left.capacity() && self.found.len() < self.found.capacity()
     }
@@ -100,9 +116,11 @@ impl Round {
             .iter()
             .map(|&(_, left)| left)
             .eq(self.found.iter().copied());
-        let again = undone && !self.lasting && !self.left.is_empty() && self.left == self.before;
+        let alike = self.left == self.before && self.memory == self.memory_before;
+        let again = undone && !self.lasting && !self.left.is_empty() && alike;
         std::mem::swap(&mut self.left, &mut self.before);
         self.left.clear();
+        self.memory_before = std::mem::take(&mut self.memory);
         self.found.clear();
         self.lasting = false;
         again
@@ -124,6 +142,7 @@ impl SpinLog {
         self.cycle.reset();
         self.round.reset();
         self.follows = false;
+        self.open = false;
         self.unhinted = None;
         self.repeats = 0;
         self.others = 0;
@@ -156,13 +175,28 @@ impl SpinLog {
         }
     }
 
-    /// Notes that the thread has found one value in `object`, and left another.
+    /// What the thread has seen of `object` since its last hint does not count.
+    pub(crate) fn unread(&mut self, object: ObjectId) {
+        self.reads.retain(|&(seen, _)| seen != object);
+        self.round.untouch(object);
+    }
+
+    /// Notes that the thread has found one value in `object`, and left another. Says whether that is progress: if not, then
+    /// [`SpinLog::has_left_a_change`] says it later.
     #[inline(always)]
-    pub(crate) fn write(&mut self, object: ObjectId, found: u64, left: u64) {
+    pub(crate) fn write(&mut self, object: ObjectId, found: u64, left: u64) -> bool {
         if self.follows {
             self.round.touch(object, found, left);
+            self.open = true;
         }
         self.forget();
+        !self.follows
+    }
+
+    /// Whether the thread has made changes since it was asked last that did not count as progress, because they may have been
+    /// undone before the next hint.
+    pub(crate) fn has_left_a_change(&mut self) -> bool {
+        std::mem::take(&mut self.open)
     }
 
     /// Notes that the thread has changed something that it cannot be seen to put back.
@@ -170,6 +204,18 @@ impl SpinLog {
     pub(crate) fn change(&mut self) {
         self.round.lasting = self.follows;
         self.forget();
+    }
+
+    /// Whether it matters what is in the plain memory that the thread is about to write to.
+    #[inline]
+    pub(crate) fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// Notes what is in plain memory that the thread is about to write to. What it leaves there is found by its
+    /// next iteration.
+    pub(crate) fn touch_memory(&mut self, contents: u64) {
+        self.round.memory = mix(self.round.memory.wrapping_add(STEP) ^ contents);
     }
 
     #[inline]
@@ -324,6 +370,9 @@ pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)
     let looks = only_looks(kind) && outcome.succeeded();
     if is_silent(kind, outcome) {
         Meaning::Nothing
+    } else if matches!(kind, OpKind::Unpark) {
+        // Which of several unparks has made the token available is nothing to see, but it is there now.
+        Meaning::Look(now)
     } else if kind.counts() {
         // A loop that clones an `Arc` and drops it again is as idle as one that does not. An upgrade shows that there still
         // are references, or that there are none.
@@ -372,7 +421,7 @@ fn only_looks(kind: &OpKind) -> bool {
 /// what it would have seen, so what it saw must not decide when a loop waits.
 fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
-        OpKind::Taken { .. } | OpKind::Unpark => true,
+        OpKind::Taken { .. } => true,
         OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
         OpKind::Awake { .. } => !outcome.succeeded(),
         _ => false,

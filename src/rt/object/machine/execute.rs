@@ -28,8 +28,9 @@ impl Thread {
     #[inline(always)]
     fn saw(&mut self, object: ObjectId, before: u64, after: u64, outcome: Outcome) {
         if after != before {
-            self.spin.write(object, before, after);
-            self.let_go_in_a_row = 0;
+            if self.spin.write(object, before, after) {
+                self.let_go_in_a_row = 0;
+            }
         } else if is_look(before, after, outcome) {
             self.spin.read(object, before);
         }
@@ -337,16 +338,17 @@ impl Machine {
                 let before = *available;
                 let (after, outcome) = token_apply(before, kind);
                 *available = after;
-                // An unpark is neither a change nor a look, because it commutes with others. Nor is a park after one
-                // of the thread's own, as of a task that wakes itself to be asked again.
+                // A loop that unparks in each round goes on when the token has been taken. A park after one of the
+                // thread's own, as of a task that wakes itself to be asked again, is neither a change nor a look.
                 let entry = &mut self.threads[thread.index()];
-                if matches!(kind, OpKind::Park) {
-                    if entry.unparked.take() != Some(operation.object) {
-                        entry.spin.change();
-                        entry.let_go_in_a_row = 0;
-                    }
-                } else {
+                if matches!(kind, OpKind::Unpark) {
                     entry.unparked = Some(operation.object);
+                    entry.spin.read(operation.object, after as u64);
+                } else if entry.unparked.take() == Some(operation.object) {
+                    entry.spin.unread(operation.object);
+                } else {
+                    entry.spin.change();
+                    entry.let_go_in_a_row = 0;
                 }
                 let class = classify(kind, outcome, Nature::Plain);
                 Executed::plainly(outcome, label(class), Some(before as u64))

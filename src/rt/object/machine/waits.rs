@@ -4,12 +4,27 @@
 //! change of what it has seen, at a hint or, later, where it comes back to the same place without one. Where nothing
 //! else can run those that wait are let go; if that is so again and again, they are in a livelock.
 
+use crate::rt::object::spin::SpinLog;
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::ReadSets;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation};
 
-use super::{Machine, Thread};
+use super::{Loop, Machine, Thread};
+
+impl Thread {
+    /// The thread is to wait for a change.
+    fn wait_in(&mut self, loops: Loop) {
+        // It has not come to a hint with all of it undone.
+        if self.spin.has_left_a_change() {
+            self.let_go_in_a_row = 0;
+        }
+        self.loops = match self.let_go_in_a_row {
+            0 => loops,
+            _ => loops.max(self.loops),
+        };
+    }
+}
 
 impl Machine {
     /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait, or that it goes no further.
@@ -29,15 +44,29 @@ impl Machine {
                 kind: OpKind::GiveUp { rounds: true },
             });
         }
-        let seen = entry.spin.hint(site, bound)?;
-        entry.unhinted = false;
-        Some(wait((&mut self.sets, &mut self.seen), seen, false))
+        let seen = entry.spin.hint(site, bound);
+        let wait = seen.map(|seen| wait((&mut self.sets, &mut self.seen), seen, false));
+        // Who is to wait here has undone what it has done.
+        match (entry.spin.has_left_a_change(), &wait) {
+            (true, Some(_)) => entry.wait_in(Loop::Undoing),
+            (false, Some(_)) => entry.wait_in(Loop::Looking),
+            (true, None) => entry.let_go_in_a_row = 0,
+            (false, None) => {}
+        }
+        wait
     }
 
     /// Whether the thread may be in a loop with a hint, or with a wait that has timed out.
     pub(crate) fn may_loop(&self, thread: ThreadId) -> bool {
         let entry = &self.threads[thread.index()];
         entry.spin.has_come_to_a_hint() || entry.timeouts.site.is_some()
+    }
+
+    /// What the thread knows of its rounds, if what is in plain memory that it is about to write to belongs to that.
+    #[inline]
+    pub(crate) fn follows(&mut self, thread: ThreadId) -> Option<&mut SpinLog> {
+        let log = &mut self.threads[thread.index()].spin;
+        log.follows().then_some(log)
     }
 
     /// The bound on the rounds, if executions were left out because of it.
@@ -82,9 +111,10 @@ impl Machine {
                 let bound = self.limits.unhinted_spin_bound;
                 let entry = &mut self.threads[thread.index()];
                 let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
-                entry.unhinted = true;
+                let wait = wait((&mut self.sets, &mut self.seen), seen, false);
+                entry.wait_in(Loop::Unhinted);
                 note_hintless(&mut self.hintless, site);
-                Some(wait((&mut self.sets, &mut self.seen), seen, false))
+                Some(wait)
             }
             ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
             _ => None,
@@ -105,7 +135,7 @@ impl Machine {
         }
         let mut seen = entry.timeouts.seen.iter();
         let seen = [*seen.find(|(known, _)| *known == object)?];
-        entry.unhinted = false;
+        entry.wait_in(Loop::Looking);
         Some(wait((&mut self.sets, &mut self.seen), &seen, true))
     }
 
@@ -151,9 +181,10 @@ impl Machine {
             matches!(next, Some(OpKind::Wait { .. }))
         });
         let in_vain = |entry: &Thread| {
-            let bound = match entry.unhinted {
-                true => self.limits.unhinted_livelock_bound,
-                false => self.limits.livelock_bound,
+            let bound = match entry.loops {
+                Loop::Looking => self.limits.livelock_bound,
+                Loop::Undoing => self.limits.undoing_livelock_bound,
+                Loop::Unhinted => self.limits.unhinted_livelock_bound,
             };
             entry.let_go_in_a_row >= bound
         };
