@@ -216,8 +216,8 @@ pub struct Builder {
     pub spin_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub spurious_failures: bool,
-    /// How many waits of a thread, in each execution, may end for no reason: for a condition variable, in `park` and
-    /// of a task. Which ones these are is explored, and that they do not.
+    /// How many waits of a thread, in each execution, may end for no reason: for a condition variable (a timed one before its
+    /// time), in `park` and of a task. Which ones these are is explored, and that they do not.
     pub spurious_wakeups: u32,
     /// How often in a row a wait at one place in the program may time out (`wait_timeout`,
     /// `park_timeout`, `recv_timeout`). After that it waits for a change, or until nothing else can

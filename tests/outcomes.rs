@@ -1,6 +1,6 @@
 //! Does every blocking type show exactly the outcomes it can have?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc as StdArc;
 use std::sync::Mutex as StdMutex;
@@ -292,6 +292,50 @@ fn spurious_wakeups_are_explored_on_request() {
     assert!(run(0).expect("an `if` is enough").complete);
     let failure = run(1).expect_err("an `if` is not enough");
     assert!(failure.to_string().contains("woke up too early"));
+}
+
+#[test]
+fn a_timed_wait_may_end_for_no_reason_before_its_time_on_request() {
+    let run = |wakeups| {
+        let seen = StdArc::new(StdMutex::new(BTreeSet::new()));
+        let noted = seen.clone();
+        let mut builder = Builder::new();
+        builder.spurious_wakeups = wakeups;
+        let report = builder.check(move || {
+            let pair = (Mutex::new(false), Condvar::new());
+            thread::scope(|s| {
+                s.spawn(|| {
+                    *pair.0.lock().unwrap() = true;
+                    pair.1.notify_one();
+                });
+                let flag = pair.0.lock().unwrap();
+                if !*flag {
+                    let (flag, result) =
+                        pair.1.wait_timeout(flag, Duration::from_millis(1)).unwrap();
+                    noted.lock().unwrap().insert((*flag, result.timed_out()));
+                }
+            });
+        });
+        (seen.lock().unwrap().clone(), report.executions)
+    };
+    let usual = BTreeSet::from([(true, false), (false, true), (true, true)]);
+    let (seen, executions) = run(0);
+    assert_eq!(seen, usual);
+    let (seen, more) = run(1);
+    assert_eq!(seen, &usual | &BTreeSet::from([(false, false)]));
+    // A wait that ends without a notification does so before the store or after it, and both times for two reasons.
+    assert_eq!((executions, more), (4, 6));
+    let text = waking_up(1, || {
+        let (lock, condvar) = (Mutex::new(()), Condvar::new());
+        let waited = condvar.wait_timeout(lock.lock().unwrap(), Duration::from_millis(1));
+        assert!(waited.unwrap().1.timed_out(), "woke up too early");
+    });
+    let text = text.expect_err("the time is not over").to_string();
+    assert!(text.contains("woke up too early"), "{text}");
+    assert!(
+        text.contains("its time is not over: it woke up for no reason"),
+        "{text}"
+    );
 }
 
 /// Explores `f` with so many waits of each thread that may end for no reason.

@@ -20,6 +20,7 @@ use exec::{contents, context};
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
+use trace::operation::Choice;
 use trace::operation::Operation;
 pub(crate) use trace::operation::{
     AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
@@ -252,7 +253,7 @@ pub(crate) fn fence(order: std::sync::atomic::Ordering) -> Answer {
 pub(crate) fn choose(options: u32) -> Answer {
     nowhere(OpKind::Choose {
         options,
-        wakes: false,
+        what: Choice::Value,
     })
 }
 
@@ -421,13 +422,20 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
 /// Whether the wait that the current thread begins may end for no reason. Both are explored, as long as the thread has
 /// had fewer such waits than are wanted: if each of them might end like that, none would ever show that nobody ends it.
 pub(crate) fn may_wake_up(site: trace::Site) -> bool {
+    choose_wakeup(Choice::MayWakeUp, site)
+}
+
+/// Whether the timed wait of the current thread that nobody has ended did not end because of the time, either; as
+/// [`may_wake_up`].
+pub(crate) fn has_woken_up(site: trace::Site) -> bool {
+    choose_wakeup(Choice::HasWokenUp, site)
+}
+
+fn choose_wakeup(what: Choice, site: trace::Site) -> bool {
     if !context::may_wake_up() {
         return false;
     }
-    let kind = OpKind::Choose {
-        options: 2,
-        wakes: true,
-    };
+    let kind = OpKind::Choose { options: 2, what };
     let answer = nowhere_at(kind, site);
     let may = matches!(answer, Answer::Done(Outcome::Value(1)));
     if may {

@@ -15,8 +15,8 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
 
 /// Drop-in replacement for `std::sync::Condvar`.
 ///
-/// Waits that end for no reason are explored if `Builder::spurious_wakeups` says how many a thread may
-/// have.
+/// Waits that end for no reason, timed ones also before their time, are explored if `Builder::spurious_wakeups` says
+/// how many a thread may have.
 #[derive(Default)]
 pub struct Condvar {
     /// Its address is the identity of the condition variable.
@@ -57,7 +57,7 @@ impl Condvar {
         }
     }
 
-    /// Waits; false if it ended without a notification. `real` waits on std's condition variable.
+    /// Waits; false if it ended without a notification, because the time was over if it is timed. `real` waits on std's condition variable.
     #[track_caller]
     fn wait_with<'a, T>(
         &self,
@@ -86,10 +86,13 @@ impl Condvar {
             }
             Answer::Done(_) => {
                 guard.unlock();
-                let timed = timed || spurious;
-                let answer = rt::perform(self.target(), OpKind::Awake { timed });
+                let may_end = timed || spurious;
+                let answer = rt::perform(self.target(), OpKind::Awake { timed: may_end });
+                let notified = matches!(answer, Answer::Done(outcome) if outcome.succeeded());
+                // Its time may not be over, although nobody has notified it.
+                let goes_on = timed && !notified && rt::has_woken_up(Location::caller());
                 guard.relock();
-                matches!(answer, Answer::Done(outcome) if outcome.succeeded())
+                notified || goes_on
             }
         };
         (guard, notified)

@@ -20,7 +20,9 @@ pub(crate) use search::{
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Rmw};
+use crate::rt::trace::operation::{
+    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Rmw,
+};
 
 /// A value an instruction uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -352,7 +354,7 @@ impl Code {
                 Ins::Choose { options, .. } => {
                     let kind = OpKind::Choose {
                         options,
-                        wakes: false,
+                        what: Choice::Value,
                     };
                     let object = ObjectId::NONE;
                     machine.announce(id, Operation { object, kind }, site());

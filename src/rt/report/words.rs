@@ -13,7 +13,7 @@ use super::source::Sources;
 use crate::rt::object::machine::Machine;
 use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
+use crate::rt::trace::operation::{AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome};
 use crate::rt::trace::verdict::{End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
@@ -250,8 +250,11 @@ impl<'a> Names<'a> {
             OpKind::AddSender => format!("clone a sender of {}", self.object(object)),
             OpKind::DropSender => format!("drop a sender of {}", self.object(object)),
             OpKind::DropReceiver => format!("drop the receiver of {}", self.object(object)),
-            OpKind::Choose { wakes: true, .. } => "choose how to wake up".to_owned(),
-            OpKind::Choose { options, .. } => format!("choose({options})"),
+            OpKind::Choose { options, what } => match what {
+                Choice::Value => format!("choose({options})"),
+                Choice::MayWakeUp => "choose how to wake up".to_owned(),
+                Choice::HasWokenUp => "choose why it woke up".to_owned(),
+            },
             OpKind::GiveUp { rounds: false } => "assume(false)".to_owned(),
             OpKind::GiveUp { rounds: true } => "another round".to_owned(),
             OpKind::Start => "start".to_owned(),
@@ -392,11 +395,15 @@ impl<'a> Names<'a> {
                 _ if found == 0 => format!("{}: empty", self.announced(&event.operation)),
                 _ => format!("{}: no sender", self.announced(&event.operation)),
             },
-            OpKind::Choose { wakes: true, .. } => match found {
-                0 => "wakes up for a reason only".to_owned(),
-                _ => "may wake up for no reason".to_owned(),
+            OpKind::Choose { options, what } => match (what, found) {
+                (Choice::Value, _) => format!("choose({options}) = {found}"),
+                (Choice::MayWakeUp, 0) => "wakes up for a reason only".to_owned(),
+                (Choice::MayWakeUp, _) => "may wake up for no reason".to_owned(),
+                (Choice::HasWokenUp, 0) => "its time is over".to_owned(),
+                (Choice::HasWokenUp, _) => {
+                    "its time is not over: it woke up for no reason".to_owned()
+                }
             },
-            OpKind::Choose { options, .. } => format!("choose({options}) = {found}"),
             OpKind::Wait { timed, .. } if event.outcome == Outcome::LetGo => match timed {
                 true => "another timeout: nothing else can run".to_owned(),
                 false => "spin: nothing else can run".to_owned(),

@@ -186,6 +186,17 @@ pub(crate) struct Operation {
     pub(crate) kind: OpKind,
 }
 
+/// What is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Choice {
+    /// A value that the test asks for.
+    Value,
+    /// Whether the wait that begins then may end for no reason (1).
+    MayWakeUp,
+    /// Whether the timed wait that has just ended without a notification did so for no reason (1), or because its time is over.
+    HasWokenUp,
+}
+
 /// The verb of an operation, with its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OpKind {
@@ -336,10 +347,10 @@ pub(crate) enum OpKind {
     DropReceiver,
 
     // Operations on nothing shared.
-    /// One of `options` values; or, of two, whether the wait that begins then may end for no reason (`wakes`).
+    /// One of `options`.
     Choose {
         options: u32,
-        wakes: bool,
+        what: Choice,
     },
     /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
     /// others run on, because a wakeup sequence must span a whole execution (EXPLORATION, trap 2).
