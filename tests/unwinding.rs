@@ -331,8 +331,47 @@ fn child_that_ends_the_process() {
             *queue.lock().expect("in the middle") += 1;
             worker.unwrap().join().unwrap();
         }),
+        Ok("stuck") => {
+            // Given up by `assume` while another thread has to wait for the lock.
+            Builder::new().check(|| check_when_dropped(|| true))
+        }
         _ => return,
     };
+}
+
+/// Explores two executions of which one is given up; in that one a thread is left stuck whose destructor asserts where `checks`.
+fn check_when_dropped(checks: fn() -> bool) {
+    let lock = Arc::new(Mutex::new(false));
+    let theirs = lock.clone();
+    let other = thread::spawn(move || {
+        let seen = std::cell::Cell::new(false);
+        let _checks = Finally(|| assert!(!checks() || seen.get(), "a second time"));
+        let guard = theirs.lock().unwrap();
+        seen.set(true);
+        drop(guard);
+    });
+    let guard = lock.lock().unwrap();
+    dpor::assume(dpor::any());
+    drop(guard);
+    other.join().unwrap();
+}
+
+#[test]
+fn a_thread_that_is_stuck_where_the_execution_ends_is_unwinding() {
+    let report = Builder::new().check(|| check_when_dropped(|| !thread::panicking()));
+    assert_eq!((report.executions, report.pruned), (2, 2));
+}
+
+#[test]
+fn a_destructor_that_panics_where_an_execution_was_given_up_is_told_why_it_runs() {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "child_that_ends_the_process"]);
+    let output = child.env("DPOR_TEST_ABORTS", "stuck").output().unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    let stuck = "  main.1 was stuck in an execution that is over, and is unwound; what a destructor checks, it checks unless \
+                 `thread::panicking()`\n";
+    assert!(said.contains(stuck), "{said}");
 }
 
 #[test]

@@ -89,8 +89,10 @@ pub fn sleep_ms(ms: u32) {
     sleep(Duration::from_millis(ms.into()));
 }
 
-/// Whether this thread is unwinding.
+/// Whether this thread is unwinding: from a panic, or because it is stuck in an execution that is over. A destructor that
+/// checks something asks this first; one that panics then ends the process.
 #[must_use]
 pub fn panicking() -> bool {
-    rt::panicking()
+    // Only its own panics poison a lock.
+    rt::panicking() || rt::ending() && std::thread::panicking()
 }

@@ -107,19 +107,27 @@ impl Runtime {
             "dpor: a destructor has panicked while its thread unwound, which ends the process. What was found is not lost:\n",
         );
         let inner = self.inner.try_borrow();
+        let who = |thread: ThreadId| match &inner {
+            Ok(inner) => match inner.name_of(thread) {
+                Some(name) => name.to_owned(),
+                None => inner.driver.machine.names.path(thread),
+            },
+            Err(_) => "a thread".to_owned(),
+        };
         for panic in self.panics.borrow().iter() {
-            let who = match &inner {
-                Ok(inner) => match inner.name_of(panic.thread) {
-                    Some(name) => name.to_owned(),
-                    None => inner.driver.machine.names.path(panic.thread),
-                },
-                Err(_) => "a thread".to_owned(),
-            };
+            let who = who(panic.thread);
             let place = panic.location.as_ref();
             let place = place.map_or_else(String::new, |(file, line, column)| {
                 format!(" at {file}:{line}:{column}")
             });
             text += &format!("  {who} panicked{place}: {}\n", panic.text);
+        }
+        if self.stopping.get() {
+            let stuck = who(self.current.get());
+            text += &format!(
+                "  {stuck} was stuck in an execution that is over, and is unwound; what a destructor checks, it checks unless \
+                 `thread::panicking()`\n"
+            );
         }
         if let Ok(inner) = inner {
             if let Some((end, ..)) = self.failed.get() {
