@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::nth::numbered;
 use crate::report_dir::stem;
 use crate::rt::trace::Site;
 
@@ -18,7 +19,7 @@ pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<Str
     let directory = target_directory(&program)?.join("dpor").join(name);
     let path = directory.join(format!("{}.schedule", stem(test, site)));
     std::fs::create_dir_all(&directory).ok()?;
-    std::fs::write(&path, format!("{schedule}\n")).ok()?;
+    std::fs::write(&path, format!("{}\n", numbered(schedule))).ok()?;
     Some(format!("in {0} (DPOR_REPLAY=@{0})", path.display()))
 }
 

@@ -1,164 +1,27 @@
 //! What happens when a test calls `model`?
 
-use std::fmt;
 use std::io::Write;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::config::Builder;
-use crate::kept;
+use crate::failure::{Failure, FailureKind, failure, kind_of, malformed, place};
 use crate::progress::above;
 use crate::report_dir::ReportDir;
-use crate::rerun;
 use crate::rt::exec::heap::MustFree;
-use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
+use crate::rt::exec::run::{Explored, Settings, explore, stacks};
 use crate::rt::exec::unseen::Unseen;
 use crate::rt::exec::{context, heap};
-use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
-use crate::rt::report::execution::Execution;
-use crate::rt::report::record::Record;
-use crate::rt::report::{dot, html, json, log, text};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{End, Panic, Wrong};
 use crate::rt::{self, Answer, Outcome};
 use crate::search::{Watch, fresh_seed};
-use crate::shown::{Body, Shown, leads_to};
+use crate::shown::Body;
 use crate::summary::{Passed, Report, Verdict};
-
-/// What kind of failure was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FailureKind {
-    /// A thread panicked.
-    Panic,
-    /// Threads wait for each other.
-    Deadlock,
-    /// Threads spin on values that nobody will change.
-    Livelock,
-    /// Two threads access the same plain memory, at least one of them writes, and nothing orders the
-    /// two.
-    DataRace,
-    /// A [`Track`](crate::alloc::Track) was not dropped, or a heap block of the model not freed, when
-    /// every thread had finished; see [`Builder::check_leaks`].
-    Leak,
-    /// A shim or a cell was used whose block had been freed, or whose thread had ended.
-    UseAfterFree,
-    /// A block was freed twice, or with another layout than its own, or not from its beginning.
-    WrongFree,
-    /// An execution has more events, or more threads, than a limit allows.
-    Limit,
-    /// A thread used more stack than it has.
-    StackOverflow,
-    /// A thread that is none of the model's used what is: one of `std::thread`, say, where [`thread`](crate::thread) was
-    /// meant. Nothing can be said of such a test.
-    Outside,
-    /// The closure did something else when it was run again with the same schedule.
-    NotDeterministic,
-    /// The schedule that was to be replayed is malformed or does not fit the program.
-    Schedule,
-}
-
-/// An execution that failed.
-pub struct Failure {
-    kind: FailureKind,
-    schedule: String,
-    text: String,
-    payload: Option<std::sync::Mutex<Box<dyn std::any::Any + Send>>>,
-    /// Where it failed; two failures of one kind at one place are the same.
-    place: String,
-    others: Vec<Failure>,
-    events: Vec<Event>,
-    /// What was recorded; nothing if the schedule to follow was malformed.
-    record: Option<Box<Record>>,
-}
-
-/// An event of a failed execution, as the report shows it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Event {
-    /// The thread's given name, or its path of births.
-    pub thread: String,
-    /// What it did, with the values.
-    pub what: String,
-    /// Where in the program. What std or a destructor calls has a place of theirs here; the report has what it
-    /// found on the stack.
-    pub place: &'static Location<'static>,
-}
-
-impl Failure {
-    /// The events of the execution, in their order.
-    pub fn events(&self) -> &[Event] {
-        &self.events
-    }
-
-    /// The execution as JSON: threads, objects, events with their values, clocks and links, races,
-    /// outcome. The format has a version and is described in `docs/REPORTS.md`.
-    pub fn json(&self) -> String {
-        json::render(&self.execution())
-    }
-
-    /// The execution as a graph in the language of Graphviz: program order, who reads from whom, what
-    /// else orders two threads, and what failed in red.
-    pub fn dot(&self) -> String {
-        dot::render(&self.execution())
-    }
-
-    /// The execution as a page for a browser, which needs no other file and no network: a lane per thread,
-    /// a slider that steps through the events, and what each object holds at that point.
-    pub fn html(&self) -> String {
-        html::render(&self.execution())
-    }
-
-    /// The execution as plain data, made anew each time.
-    fn execution(&self) -> Execution {
-        match &self.record {
-            Some(record) => Execution::of(&record.view()),
-            None => {
-                let sentence = self.text.lines().next().unwrap_or_default();
-                Execution::malformed(&self.schedule, sentence)
-            }
-        }
-    }
-
-    /// What kind of failure this is.
-    pub fn kind(&self) -> FailureKind {
-        self.kind
-    }
-
-    /// The failures that were found after this one, with [`Builder::max_failures`] above 1.
-    pub fn others(&self) -> &[Failure] {
-        &self.others
-    }
-
-    /// The schedule that leads to it, for [`replay`] or `DPOR_REPLAY`; the one that was given if it does not
-    /// fit.
-    pub fn schedule(&self) -> &str {
-        &self.schedule
-    }
-}
-
-/// The full report.
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)?;
-        for (i, other) in self.others.iter().enumerate() {
-            write!(f, "\n\nfailure {}: {}", i + 2, other.text)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for Failure {}
+use crate::{kept, nth, rerun};
 
 /// Explores every trace of `f`, with the settings of the environment.
 ///
@@ -294,14 +157,18 @@ impl Builder {
             panic!("{error}");
         }
         let seed = self.seed.unwrap_or_else(fresh_seed);
-        let given = self.replay.as_deref().map(given).transpose()?;
+        nth::begin();
+        let given = match &self.replay {
+            Some(text) => given(text)?,
+            None => None,
+        };
         let explorer: Box<dyn Explorer> = match &given {
             Some(schedule) => Box::new(Replay::new(schedule.clone())),
             None => self.explorer(seed),
         };
         let site = Location::caller();
         let mut driver = self.driver(explorer);
-        let mut watch = match Watch::new(self, &mut driver, site) {
+        let mut watch = match Watch::new(self, &mut driver, site, given.is_some()) {
             Ok(watch) => watch,
             Err(error) => panic!("{error}"),
         };
@@ -345,7 +212,7 @@ impl Builder {
                 driver.make_again();
                 continue;
             }
-            let shown = body.shown(&mut found, self.replay.is_some());
+            let shown = body.shown(&mut found, given.is_some());
             if shown.simpler.is_none() {
                 body.hear(&mut found);
             }
@@ -422,7 +289,7 @@ impl Builder {
             },
             watch: None,
             callers: self.trace.is_some(),
-            command: || rerun::command(std::thread::current().name()),
+            replay: rerun::replay,
             unseen: unseen.to_vec(),
         }
     }
@@ -442,137 +309,18 @@ fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
     }
 }
 
-/// The schedule that is to be followed.
-fn given(text: &str) -> Result<Schedule, Box<Failure>> {
-    let read = kept::read(text).and_then(|text| Schedule::parse(&text));
-    read.map_err(|error| malformed(text, &error))
-}
-
-fn malformed(text: &str, error: &str) -> Box<Failure> {
-    Box::new(Failure {
-        events: Vec::new(),
-        kind: FailureKind::Schedule,
-        schedule: text.to_owned(),
-        text: format!("the schedule to replay is malformed: {error}\n  schedule   {text}"),
-        payload: None,
-        place: String::new(),
-        others: Vec::new(),
-        record: None,
-    })
-}
-
-/// The failure that was found, maybe along a `given` schedule; how its execution ended; and what explores on.
-fn failure(found: Found, shown: Shown, given: Option<&Schedule>) -> (Failure, End, Driver) {
-    let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
-    let mut failure = told(
-        shown.simpler.as_deref().unwrap_or(&found),
-        executions,
-        &shown,
-        given,
-    );
-    // What is raised is what the report shows.
-    let payload = match shown.simpler {
-        Some(simpler) => simpler.payload,
-        None => found.payload,
-    };
-    failure.payload = payload.map(std::sync::Mutex::new);
-    (failure, found.end, found.driver)
-}
-
-/// The kind of failure that an execution ended with.
-fn kind_of(end: &End) -> FailureKind {
-    match end {
-        End::Panicked { .. } => FailureKind::Panic,
-        End::Deadlock(_) => FailureKind::Deadlock,
-        End::Livelock { .. } => FailureKind::Livelock,
-        End::TooManyEvents { .. } | End::TooManyThreads { .. } => FailureKind::Limit,
-        End::StackOverflow { .. } => FailureKind::StackOverflow,
-        End::NotDeterministic(_) => FailureKind::NotDeterministic,
-        End::Stale { .. } => FailureKind::Schedule,
-        End::DataRace(_) => FailureKind::DataRace,
-        End::Leaked(_) => FailureKind::Leak,
-        End::Outside(_) => FailureKind::Outside,
-        End::BadMemory(bad) => match bad.wrong {
-            Wrong::Operation(..) | Wrong::Access(..) => FailureKind::UseAfterFree,
-            Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. } => {
-                FailureKind::WrongFree
-            }
-        },
-        End::Complete | End::Pruned(_) => unreachable!("dpor bug: no failure"),
-    }
-}
-
-/// A failure in words, without its payload.
-fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>) -> Failure {
-    let kind = kind_of(&found.end);
-    let schedule = match (&found.end, given) {
-        // What was executed before something did not fit does not lead here again: it fits.
-        (End::Stale { .. }, Some(given)) => given.clone(),
-        _ => leads_to(found),
-    };
-    let message = found.message.as_ref();
-    let test = std::thread::current();
-    let record = Record {
-        trace: found.driver.trace.clone(),
-        machine: found.driver.machine.clone(),
-        given: found.names.clone(),
-        message: message.map(|message| message.text.clone()),
-        raised: message.and_then(|message| message.location.clone()),
-        earlier: found.earlier.clone(),
-        life: shown.life.clone(),
-        callers: shown.callers.clone(),
-        pair: shown.pair.clone(),
-        again: shown.again,
-        simplified: shown.simpler.is_some(),
-        log: found.log.clone(),
-        executions,
-        schedule: schedule.to_string(),
-        command: rerun::command(test.name()),
-        test: test.name().map(str::to_owned),
-        end: found.end.clone(),
-    };
-    let mut text = text::render(&record.view());
-    let said = log::render(&record.view());
-    if !said.is_empty() {
-        text = format!("{text}\n\n{}", said.trim_end());
-    }
-    let told = text::events(&record.view()).into_iter();
-    let events = told.map(|(thread, what, place)| Event {
-        thread,
-        what,
-        place,
+/// The schedule that is to be followed; `None` if this model is not the one that the text is for. What the program gives
+/// itself is for the model that it gives it to.
+fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
+    let by_program = !std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text);
+    let read = kept::read(text).and_then(|text| {
+        let (schedule, meant) = nth::unnumbered(&text)?;
+        // An error counts the bytes of the whole text.
+        let before = text.len() - schedule.len();
+        let schedule = Schedule::parse(&format!("{:before$}{schedule}", ""))?;
+        Ok((by_program || meant).then_some(schedule))
     });
-    Failure {
-        events: events.collect(),
-        kind,
-        text,
-        schedule: record.schedule.clone(),
-        payload: None,
-        place: place(&found.end, found.message.as_ref()),
-        others: Vec::new(),
-        record: Some(Box::new(record)),
-    }
-}
-
-/// Where an execution failed, to tell whether two failures are the same.
-pub(crate) fn place(end: &End, message: Option<&Panic>) -> String {
-    if let Some(Some((file, line, column))) = message.map(|message| &message.location) {
-        return format!("{file}:{line}:{column}");
-    }
-    let mut places: Vec<String> = match end {
-        End::Deadlock(stuck) | End::Livelock { stuck, .. } => stuck
-            .iter()
-            .map(|blocked| blocked.site.to_string())
-            .collect(),
-        End::DataRace(race) => vec![race.first.site.to_string(), race.second.site.to_string()],
-        End::BadMemory(bad) => match bad.wrong {
-            Wrong::Operation(_, site) | Wrong::Access(_, site) => vec![site.to_string()],
-            _ => vec![format!("{:?}", bad.memory)],
-        },
-        _ => Vec::new(),
-    };
-    places.sort();
-    places.join(", ")
+    read.map_err(|error| malformed(text, &error))
 }
 
 /// A value below `options`; every one of them is explored. Outside a model it is 0.

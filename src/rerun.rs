@@ -1,4 +1,4 @@
-//! Which command runs this program again, and in it one test?
+//! Which command plays a schedule: runs this program again, and in it one test?
 //!
 //! `cargo test NAME` runs every test of any program of the package that has `NAME` in its name, and a schedule is for
 //! one of them. Cargo says in the environment which package a program belongs to; which target of the package it is
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::LOOM;
 use crate::kept::{target_directory, unnumbered};
+use crate::nth::numbered;
 
 /// The variables that decide whether an execution fails.
 const DECIDE: [&str; 6] = [
@@ -22,8 +23,14 @@ const DECIDE: [&str; 6] = [
     "LOOM_MAX_BRANCHES",
 ];
 
+/// The command that plays this schedule in the model that began last on this OS thread, which has the name of its test.
+pub(crate) fn replay(schedule: &str) -> String {
+    let command = command(std::thread::current().name());
+    format!("DPOR_REPLAY=\"{}\" {command}", numbered(schedule))
+}
+
 /// The command for the test of this name; for all that the program does, if there is none.
-pub(crate) fn command(test: Option<&str>) -> String {
+fn command(test: Option<&str>) -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.trim().is_empty());
     let program = std::env::current_exe().unwrap_or_default();
     let manifest = variable("CARGO_MANIFEST_DIR").map(PathBuf::from);

@@ -6,6 +6,7 @@ use crate::checkpoint::Checkpoint;
 use crate::config::{Algorithm, Builder, Executions, Order};
 use crate::progress::{Progress, above};
 use crate::report_dir::ReportDir;
+use crate::rerun;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::explore::bound::Bounded;
@@ -154,17 +155,16 @@ pub(crate) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Takes up the exploration of the checkpoint file, if there is one. An error says why that
-    /// cannot be done.
+    /// cannot be done. `follows` says that it is one schedule that is followed instead.
     pub(crate) fn new(
         settings: &'a Builder,
         driver: &mut Driver,
         site: Site,
+        follows: bool,
     ) -> Result<Watch<'a>, String> {
         let start = Instant::now();
         let mut checkpoint = None;
-        if settings.replay.is_none()
-            && let Some(mut file) = Checkpoint::new(settings, site)?
-        {
+        if !follows && let Some(mut file) = Checkpoint::new(settings, site)? {
             file.resume(driver)?;
             checkpoint = Some(file);
         }
@@ -175,10 +175,7 @@ impl<'a> Watch<'a> {
             progress: Progress::new(settings.progress),
             checkpoint,
             // Who looks at each execution, or at a single one, wants to read what it says.
-            log: Log::new(
-                settings.targets()?,
-                settings.trace.is_some() || settings.replay.is_some(),
-            ),
+            log: Log::new(settings.targets()?, settings.trace.is_some() || follows),
             site,
             stopped: None,
             uses_cells: false,
@@ -265,6 +262,7 @@ impl<'a> Watch<'a> {
             return;
         }
         let test = std::thread::current();
+        let schedule = &driver.schedule().to_string();
         let called = callers.iter();
         let called = called.map(|call| ((call.thread, call.index), &call.stack));
         let view = View {
@@ -281,9 +279,9 @@ impl<'a> Watch<'a> {
             simplified: false,
             log: &self.log.lines(),
             executions: number,
-            schedule: &driver.schedule().to_string(),
+            schedule,
             test: test.name().map(str::to_owned),
-            command: "",
+            replay: &rerun::replay(schedule),
         };
         above(|| eprintln!("{}\n", passing::render(&view)));
         if let Some(directory) = &self.settings.report_dir {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::again::may_come_again;
 use crate::config::Builder;
-use crate::model::place;
+use crate::failure::place;
 use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;

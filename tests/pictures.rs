@@ -59,6 +59,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
         fields(&execution),
         [
             "again",
+            "command",
             "dpor",
             "events",
             "execution",

@@ -76,8 +76,8 @@ pub(crate) struct Runtime {
     pub(crate) pulse: Arc<Pulse>,
     /// What the panic hook kept of the last panic.
     pub(crate) message: Cell<Option<Panic>>,
-    /// What runs this test again.
-    pub(crate) command: fn() -> String,
+    /// The command that plays a schedule.
+    pub(crate) replay: fn(&str) -> String,
     /// All panics of this execution, the first one first, in case that one ends the process.
     pub(crate) panics: RefCell<Vec<Panic>>,
     /// How the execution has failed, if it has.

@@ -142,8 +142,7 @@ impl Runtime {
             };
             let (trace, names) = (&driver.trace, &driver.machine.names);
             let schedule = Schedule::leading_to(thread, trace, events, names);
-            let command = (self.command)();
-            text += &format!("  replay: DPOR_REPLAY=\"{schedule}\" {command}\n");
+            text += &format!("  replay: {}\n", (self.replay)(&schedule.to_string()));
         }
         // Not `eprint`: what a test prints like that is kept until the test has ended.
         let _ = std::io::stderr().write_all(text.as_bytes());

@@ -78,8 +78,8 @@ pub(crate) struct Settings {
     pub(crate) watch: Option<Block>,
     /// Whether it is of interest who has called the operations that stand nowhere in the program.
     pub(crate) callers: bool,
-    /// What runs this test again.
-    pub(crate) command: fn() -> String,
+    /// The command that plays a schedule.
+    pub(crate) replay: fn(&str) -> String,
     /// Frees that are known to be in order.
     pub(crate) unseen: Vec<Unseen>,
 }
@@ -128,7 +128,7 @@ pub(crate) fn explore(
         must_free,
         watch,
         callers,
-        command,
+        replay,
         unseen,
     } = settings;
     panics::install();
@@ -167,7 +167,7 @@ pub(crate) fn explore(
         callers: Callers::new(callers),
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
-        command,
+        replay,
         panics: RefCell::default(),
         failed: Cell::new(None),
         earlier: RefCell::default(),

@@ -48,6 +48,8 @@ pub(crate) struct Execution {
     pub(super) execution: u64,
     /// What leads here again.
     pub(super) schedule: String,
+    /// The command that plays it.
+    pub(super) command: Option<String>,
     pub(super) outcome: Outcome,
     pub(super) threads: Vec<Thread>,
     pub(super) objects: Vec<Object>,
@@ -185,6 +187,7 @@ impl Execution {
             test: None,
             execution: 0,
             schedule: schedule.to_owned(),
+            command: None,
             outcome: Outcome::malformed(sentence),
             threads: Vec::new(),
             objects: Vec::new(),
@@ -318,6 +321,7 @@ impl<'a> Gathering<'a> {
             test: view.test.clone(),
             execution: view.executions,
             schedule: view.schedule.to_owned(),
+            command: Some(view.replay.to_owned()),
             races: races.collect(),
             outcome: outcome::of(&mut self),
             threads: self.thread_list(),

@@ -41,8 +41,8 @@ pub(crate) struct Record {
     pub(crate) schedule: String,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<String>,
-    /// What runs the program again, and in it this test.
-    pub(crate) command: String,
+    /// The command that plays the schedule.
+    pub(crate) replay: String,
 }
 
 impl Record {
@@ -68,7 +68,7 @@ impl Record {
             executions: self.executions,
             schedule: &self.schedule,
             test: self.test.clone(),
-            command: &self.command,
+            replay: &self.replay,
         }
     }
 }

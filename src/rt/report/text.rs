@@ -52,8 +52,8 @@ pub(crate) struct View<'a> {
     pub(crate) schedule: &'a str,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<String>,
-    /// What runs the program again, and in it this test.
-    pub(crate) command: &'a str,
+    /// The command that plays the schedule.
+    pub(crate) replay: &'a str,
 }
 
 /// A panic's text, and its file, line and column.
@@ -96,11 +96,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     if let End::Stale { .. } = view.end {
         return out;
     }
-    let _ = writeln!(
-        out,
-        "\nreplay     DPOR_REPLAY=\"{}\" {}",
-        view.schedule, view.command
-    );
+    let _ = writeln!(out, "\nreplay     {}", view.replay);
     let name = view
         .test
         .as_deref()

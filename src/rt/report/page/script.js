@@ -396,7 +396,7 @@ const kind = `${$("kind").textContent}: `;
 $("sentence").textContent = outcome.sentence.startsWith(kind) ? outcome.sentence.slice(kind.length) : outcome.sentence;
 {
   const copy = element("button", { textContent: "copy" });
-  const replay = `DPOR_REPLAY="${data.schedule}"`;
+  const replay = data.command ?? data.schedule;
   const text = element("code", { textContent: replay, title: replay });
   copy.addEventListener("click", async () => {
     try {

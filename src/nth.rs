@@ -1,0 +1,85 @@
+//! Which of the models of its test is this, and is a schedule for it?
+//!
+//! A test may have several models, and a schedule of one of them says nothing of the others: those are explored as ever, because
+//! the test may go by what they find. Models are counted on each OS thread, of which the standard harness makes one for
+//! each test.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+thread_local! {
+    /// How many models have begun on this OS thread.
+    static BEGUN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What stands before the number of a model.
+const MODEL: &str = "model ";
+
+/// Counts a model that begins.
+pub(crate) fn begin() {
+    BEGUN.set(BEGUN.get() + 1);
+}
+
+/// A schedule of the model that began last, as `DPOR_REPLAY` takes it: `model 3: v1 main*2`, and the first one's without a number.
+pub(crate) fn numbered(schedule: &str) -> Cow<'_, str> {
+    match BEGUN.get() {
+        0 | 1 => Cow::Borrowed(schedule),
+        nth => Cow::Owned(format!("{MODEL}{nth}: {schedule}")),
+    }
+}
+
+/// The schedule in a text that may say which model it is for, and whether it is for the one that began last.
+pub(crate) fn unnumbered(text: &str) -> Result<(&str, bool), String> {
+    let begun = BEGUN.get().max(1);
+    let Some(rest) = text.trim_start().strip_prefix(MODEL) else {
+        return Ok((text, begun == 1));
+    };
+    let parted = rest
+        .split_once(':')
+        .map(|(nth, schedule)| (nth.trim(), schedule));
+    let read = |(nth, schedule): (&str, _)| {
+        let digits = nth.bytes().all(|byte| byte.is_ascii_digit());
+        let nth: u64 = digits.then_some(nth)?.parse().ok()?;
+        (nth > 0).then_some((schedule, nth == begun))
+    };
+    parted.and_then(read).ok_or_else(|| {
+        let found: String = rest.chars().take(10).collect();
+        format!("expected the number of a model of the test, from 1, and a colon behind `model`; there is `{found}`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_for_the_model_that_it_was_found_in() {
+        let said = |text| unnumbered(text).expect("well formed");
+        begin();
+        assert_eq!(numbered("v1 main"), "v1 main");
+        assert_eq!(said("v1 main"), ("v1 main", true));
+        assert_eq!(said("model 2: v1 main"), (" v1 main", false));
+        begin();
+        assert_eq!(numbered("v1 main"), "model 2: v1 main");
+        assert_eq!(said("model 2: v1 main"), (" v1 main", true));
+        assert_eq!(said("v1 main"), ("v1 main", false));
+    }
+
+    #[test]
+    fn what_is_no_number_of_a_model_is_refused() {
+        for text in [
+            "model : v1",
+            "model 0: v1",
+            "model +1: v1",
+            "model 3 v1 main",
+        ] {
+            let error = unnumbered(text).expect_err(text);
+            let rest: String = text["model ".len()..].chars().take(10).collect();
+            assert!(
+                error.starts_with("expected the number of a model"),
+                "{error}"
+            );
+            assert!(error.ends_with(&format!("there is `{rest}`")), "{error}");
+        }
+    }
+}
