@@ -68,7 +68,7 @@ impl Checkpoint {
         ];
         Ok(Some(Checkpoint {
             file: file.clone(),
-            interval: settings.checkpoint_interval.max(1) as u64,
+            interval: settings.checkpoint_interval as u64,
             identity,
             written: 0,
             told: false,
@@ -79,7 +79,9 @@ impl Checkpoint {
     pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<(), String> {
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return self.try_to_write();
+            }
             Err(error) => return Err(self.refusal(&format!("cannot be read: {error}"))),
         };
         let damaged = || self.refusal("is damaged");
@@ -104,6 +106,18 @@ impl Checkpoint {
         }
         self.written = driver.stats.begun();
         Ok(())
+    }
+
+    /// Whether a file can be written here, which is better known before the exploration than after it.
+    fn try_to_write(&self) -> Result<(), String> {
+        let beside = self.beside();
+        let tried = File::create(&beside).and_then(|_| fs::remove_file(&beside));
+        tried.map_err(|error| {
+            format!(
+                "the checkpoint {} (DPOR_CHECKPOINT_FILE) cannot be written: {error}",
+                self.file.display()
+            )
+        })
     }
 
     /// Writes the file if it is time to, or in any case if the exploration has been `stopped`.

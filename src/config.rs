@@ -1,16 +1,16 @@
 //! Which settings and limits exist, where do they come from, and in which unit?
 //!
 //! Every setting is a field of [`Builder`]; the environment sets its first value. A variable that
-//! does not parse is an error that names it, its value and what was expected.
+//! does not parse is an error that names it, its value and what was expected (`environment.rs`).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::filter::Targets;
 
+use crate::environment::{Environment, variable};
 use crate::rt::exec::coroutine::largest_stack;
 use crate::unknown;
 
@@ -130,27 +130,28 @@ pub enum Executions {
 #[non_exhaustive]
 pub struct Builder {
     /// The algorithm (`DPOR_ALGORITHM`: `optimal`, `source`, `classic`, `sleep_sets`, `naive`,
-    /// `bounded`, `random`, `pct`, `pos`).
+    /// `bounded`, `random`, `pct`, `pos`), [`Algorithm::Optimal`] by default.
     pub algorithm: Algorithm,
     /// Which planned execution comes next (`DPOR_ORDER`: `depth_first`, `bit_reversal`, `round_robin`,
-    /// `stride`, `conflict_first`), for [`Algorithm::Optimal`] only.
+    /// `stride`, `conflict_first`), for [`Algorithm::Optimal`] only; [`Order::DepthFirst`] by default.
     pub order: Order,
     /// The most threads that may be alive at once (`DPOR_MAX_THREADS`); `usize::MAX`, the default, is
     /// no limit.
     pub max_threads: usize,
-    /// The most events in one execution (`DPOR_MAX_BRANCHES`).
+    /// The most events in one execution (`DPOR_MAX_BRANCHES`), 100,000 by default.
     pub max_branches: usize,
     /// Stop after this many executions (`DPOR_MAX_PERMUTATIONS`); those of a checkpoint do not count.
+    /// `None`, the default, is no limit.
     pub max_permutations: Option<usize>,
-    /// Stop after this time, in seconds (`DPOR_MAX_DURATION`).
+    /// Stop after this time, in seconds (`DPOR_MAX_DURATION`); `None`, the default, is no limit.
     pub max_duration: Option<Duration>,
     /// Stop when what is planned needs more memory than this, in bytes (`DPOR_MAX_MEMORY`). The
-    /// memory of the test itself does not count.
+    /// memory of the test itself does not count. `None`, the default, is no limit.
     pub max_memory: Option<usize>,
     /// The most preemptions (`DPOR_MAX_PREEMPTIONS`): a switch away from a thread that could go on.
     /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
     /// whatever exhaustive algorithm is set; standard error says so where that is another one. One of the three bounds
-    /// at most can be set.
+    /// at most can be set; `None`, the default of each, is no bound.
     pub preemption_bound: Option<usize>,
     /// The most context switches (`DPOR_MAX_SWITCHES`): every switch from one thread to another counts, also
     /// away from a thread that is blocked or has ended; the start of a thread does not. Otherwise like
@@ -164,68 +165,70 @@ pub struct Builder {
     /// something since its last hint (`DPOR_MAX_ROUNDS`), at least once. One that would come there once more goes no
     /// further, as by [`assume`](crate::assume). For loops that get on in each round for as long as nobody else does
     /// something, which have infinitely many executions. With any of them left out the report is not complete
-    /// ([`Verdict::Rounds`](crate::Verdict::Rounds)).
+    /// ([`Verdict::Rounds`](crate::Verdict::Rounds)). `None`, the default, is no limit.
     pub max_rounds: Option<usize>,
     /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1), with a bar on a
-    /// terminal and a line every few seconds elsewhere; `None` to do so unless the test harness captures
+    /// terminal and a line every few seconds elsewhere; `None`, the default, to do so unless the test harness captures
     /// what tests print.
     pub progress: Option<bool>,
-    /// Whether standard error shows the schedule of each execution (`DPOR_LOG`: 0 or 1).
+    /// Whether standard error shows the schedule of each execution (`DPOR_LOG`: 0 or 1), not by default.
     pub log: bool,
     /// Which of the `tracing` events of the test standard error shows, in every execution, with the modelled
     /// thread and the number of the last event (`DPOR_LOG`): `debug`, or `my_crate=trace,other=warn`, as
     /// [`Targets`](https://docs.rs/tracing-subscriber/0.3/tracing_subscriber/filter/struct.Targets.html)
-    /// reads it. `None` for none, and all of them with the report of a failure. Where the test has a
+    /// reads it. `None`, the default, for none, and all of them with the report of a failure. Where the test has a
     /// `tracing` subscriber of its own, that one hears everything and this has no meaning.
     pub log_filter: Option<String>,
     /// For users of loom (`DPOR_LOCATION`: 0 or 1): places cost nothing here, so reports have them
     /// whatever this says.
     pub location: bool,
-    /// Whether nothing is explored before the test calls [`explore`](crate::explore).
+    /// Whether nothing is explored before the test calls [`explore`](crate::explore), not by default.
     pub expect_explicit_explore: bool,
     /// Where an unfinished exploration is kept (`DPOR_CHECKPOINT_FILE`): if the file exists it is
     /// taken up, and once everything is explored the file is removed. For one test at a time, and
-    /// [`Algorithm::Optimal`] only. Which turn an [`Order`] is at is not kept: it begins anew.
+    /// [`Algorithm::Optimal`] only. Which turn an [`Order`] is at is not kept: it begins anew. `None`, the default,
+    /// to keep nothing.
     pub checkpoint_file: Option<PathBuf>,
-    /// After how many executions the file is written again (`DPOR_CHECKPOINT_INTERVAL`). It is also
-    /// written when a limit stops the exploration.
+    /// After how many executions, at least one, the file is written again (`DPOR_CHECKPOINT_INTERVAL`), 20,000 by
+    /// default. It is also written when a limit stops the exploration.
     pub checkpoint_interval: usize,
     /// How many failures to collect before the exploration ends, at least one
-    /// (`DPOR_MAX_FAILURES`). Two failures of one kind at one place in the program count once. An
+    /// (`DPOR_MAX_FAILURES`); one by default. Two failures of one kind at one place in the program count once. An
     /// execution that fails is not continued, so what its threads would have done afterwards is
     /// not raced with: with more than one failure the search is not exhaustive.
     pub max_failures: usize,
     /// The directory that a failure is written to for programs and for the eye
     /// (`DPOR_REPORT_DIR`), as `<test>.json`, `<test>.dot` and `<test>.html`: a relative one is in the
     /// directory that the test runs in, and files of the same names are replaced. The report says
-    /// where they are.
+    /// where they are. `None`, the default, to write nothing.
     pub report_dir: Option<PathBuf>,
     /// Which executions are shown although they did not fail (`DPOR_TRACE`: `all`, or a number): on
     /// standard error with the table of a report, and in [`Builder::report_dir`] if that is set, as
-    /// `<test>-execution-<number>`.
+    /// `<test>-execution-<number>`. `None`, the default, for none.
     pub trace: Option<Executions>,
-    /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`), at least one.
+    /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`), at least one; 1000 by
+    /// default.
     pub iterations: u64,
-    /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None` for
-    /// another seed each time. The seed is told in the report and with a failure.
+    /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None`, the default,
+    /// for another seed each time. The seed is told in the report and with a failure.
     pub seed: Option<u64>,
     /// How many ordering constraints the bugs need that [`Algorithm::Pct`] looks for
-    /// (`DPOR_PCT_DEPTH`), at least one.
+    /// (`DPOR_PCT_DEPTH`), at least one; 3 by default.
     pub pct_depth: usize,
-    /// How many idle iterations of a spin loop are free before its hint waits for a change.
+    /// How many idle iterations of a spin loop are free before its hint waits for a change; 1 by default.
     pub spin_bound: u32,
-    /// Whether a weak compare-exchange may fail for no reason.
+    /// Whether a weak compare-exchange may fail for no reason, not by default.
     pub spurious_failures: bool,
     /// How many waits of a thread, in each execution, may end for no reason: for a condition variable (a timed one before its
-    /// time), in `park` and of a task. Which ones these are is explored, and that they do not.
+    /// time), in `park` and of a task. Which ones these are is explored, and that they do not; 0 by default.
     pub spurious_wakeups: u32,
     /// How often in a row a wait at one place in the program may time out (`wait_timeout`,
-    /// `park_timeout`, `recv_timeout`). After that it waits for a change, or until nothing else can
+    /// `park_timeout`, `recv_timeout`), 2 by default. After that it waits for a change, or until nothing else can
     /// run, so that a loop around it comes to an end.
     pub timeout_bound: u32,
     /// Whether the panic of a spawned thread is only its own end, as in std: `join` returns it, and
-    /// locks are poisoned. Otherwise it fails the test at once. A panic of the closure itself always
-    /// does.
+    /// locks are poisoned. Otherwise it fails the test at once, which is the default. A panic of the
+    /// closure itself always does.
     pub catch_panics: bool,
     /// Whether heap blocks of the model that are still allocated at the end of an execution are a
     /// failure (`DPOR_CHECK_LEAKS`: 0 or 1): blocks in which a shim or a cell was used, and those that an
@@ -238,18 +241,19 @@ pub struct Builder {
     /// of the wakers of [`block_on`](crate::future::block_on) are a failure there as a `Track` is.
     pub check_leaks: bool,
     /// How many more executions may be run after a failure to find a simpler one that fails in the same
-    /// place, with the same words if not the same numbers (`DPOR_SIMPLIFY`). It is shown and raised. If none is
+    /// place, with the same words if not the same numbers (`DPOR_SIMPLIFY`), 200 by default. It is shown and raised. If none is
     /// found that has few preemptions, as many again may be run with a switch less each. With 0 the execution
     /// that failed is shown as it was, no pair of operations is tried the other way round, and nobody knows whether
     /// the failure comes again from its schedule.
     pub simplify: u64,
-    /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`), at most a GiB, and no more than the
+    /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`), 262,144 by default, at most a GiB, and no more than the
     /// system allows. A thread may ask for more with its own [`Builder`](crate::thread::Builder::stack_size).
     pub stack_size: usize,
     /// After how long a step that does not come back is told on standard error
-    /// (`DPOR_PATIENCE`, in seconds; 0 for never).
+    /// (`DPOR_PATIENCE`, in seconds; 0 for never); 10 s by default.
     pub patience: Option<Duration>,
-    /// The schedule of one execution to run instead of exploring (`DPOR_REPLAY`).
+    /// The schedule of one execution to run instead of exploring (`DPOR_REPLAY`); `None`, the default, to explore. What
+    /// the variable says is for one of a test's models (`model 3: v1 ..`), the first one if it does not say which.
     pub replay: Option<String>,
 }
 
@@ -316,11 +320,11 @@ impl Builder {
             delay_bound: env.size("DPOR_MAX_DELAYS", "delays")?,
             max_rounds: env.size("DPOR_MAX_ROUNDS", "rounds")?,
             max_failures: env.size("DPOR_MAX_FAILURES", "failures")?.unwrap_or(1),
-            checkpoint_file: env.path(either("DPOR_CHECKPOINT_FILE"), "file")?,
+            checkpoint_file: env.path(either("DPOR_CHECKPOINT_FILE"))?,
             checkpoint_interval: env
                 .size(either("DPOR_CHECKPOINT_INTERVAL"), "executions")?
                 .unwrap_or(20_000),
-            report_dir: env.path("DPOR_REPORT_DIR", "directory")?,
+            report_dir: env.path("DPOR_REPORT_DIR")?,
             trace: env.executions("DPOR_TRACE")?,
             progress: env.switch("DPOR_PROGRESS")?,
             log: log == Some(Ok(true)),
@@ -366,6 +370,19 @@ impl Builder {
         if self.max_rounds == Some(0) {
             return Err("max_rounds = 0 (DPOR_MAX_ROUNDS): a loop has at least 1 round".to_owned());
         }
+        if self.max_failures == 0 {
+            return Err(
+                "max_failures = 0 (DPOR_MAX_FAILURES): an exploration ends with at least 1 failure, or with none"
+                    .to_owned(),
+            );
+        }
+        if self.checkpoint_interval == 0 {
+            return Err(
+                "checkpoint_interval = 0 (DPOR_CHECKPOINT_INTERVAL): there is at least 1 execution between two \
+                 writes of the file"
+                    .to_owned(),
+            );
+        }
         if self.iterations == 0 {
             return Err(
                 "iterations = 0 (DPOR_ITERATIONS): an algorithm that samples draws at least 1 execution"
@@ -387,137 +404,6 @@ impl Builder {
             )
         });
         filter.map(Some)
-    }
-}
-
-/// The value of a variable, or what is wrong with it.
-fn variable(name: &str) -> Result<Option<String>, String> {
-    match std::env::var(name) {
-        Ok(text) => Ok(Some(text)),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(text)) => Err(format!(
-            "{name}=`{}`: expected text in UTF-8",
-            text.to_string_lossy()
-        )),
-    }
-}
-
-/// The variables that loom has, too.
-const OF_LOOM: [(&str, &str); 8] = [
-    ("DPOR_MAX_BRANCHES", "LOOM_MAX_BRANCHES"),
-    ("DPOR_MAX_PERMUTATIONS", "LOOM_MAX_PERMUTATIONS"),
-    ("DPOR_MAX_DURATION", "LOOM_MAX_DURATION"),
-    ("DPOR_MAX_PREEMPTIONS", "LOOM_MAX_PREEMPTIONS"),
-    ("DPOR_CHECKPOINT_FILE", "LOOM_CHECKPOINT_FILE"),
-    ("DPOR_CHECKPOINT_INTERVAL", "LOOM_CHECKPOINT_INTERVAL"),
-    ("DPOR_LOG", "LOOM_LOG"),
-    ("DPOR_LOCATION", "LOOM_LOCATION"),
-];
-
-/// Where variables are looked up.
-struct Environment<'a> {
-    get: &'a dyn Fn(&str) -> Result<Option<String>, String>,
-}
-
-impl Environment<'_> {
-    fn text(&self, name: &str) -> Result<Option<String>, String> {
-        (self.get)(name)
-    }
-
-    /// The name of the variable that is set: loom's where its users' scripts set it, and ours is not set.
-    fn either(&self, name: &'static str) -> &'static str {
-        let is_set = |name| !matches!(self.text(name), Ok(None));
-        let of_loom = OF_LOOM.iter().find(|(ours, _)| LOOM && *ours == name);
-        match of_loom {
-            Some(&(_, theirs)) if !is_set(name) && is_set(theirs) => theirs,
-            _ => name,
-        }
-    }
-
-    fn parse<T: std::str::FromStr>(
-        &self,
-        name: &str,
-        what: impl Display,
-    ) -> Result<Option<T>, String> {
-        match self.text(name)? {
-            None => Ok(None),
-            Some(text) => match text.trim().parse() {
-                Ok(value) => Ok(Some(value)),
-                Err(_) => Err(format!("{name}=`{text}`: expected {what}")),
-            },
-        }
-    }
-
-    fn number(&self, name: &str, unit: &str) -> Result<Option<u64>, String> {
-        self.parse(name, format_args!("a number of {unit}"))
-    }
-
-    fn size(&self, name: &str, unit: &str) -> Result<Option<usize>, String> {
-        self.parse(name, format_args!("a number of {unit}"))
-    }
-
-    fn switch(&self, name: &str) -> Result<Option<bool>, String> {
-        match self.text(name)? {
-            None => Ok(None),
-            Some(text) => match text.trim() {
-                "0" => Ok(Some(false)),
-                "1" => Ok(Some(true)),
-                _ => Err(format!("{name}=`{text}`: expected 0 or 1")),
-            },
-        }
-    }
-
-    /// Whether schedules are wanted, or which of the test's own log.
-    fn log(&self, name: &str) -> Result<Option<Result<bool, String>>, String> {
-        Ok(match self.text(name)? {
-            None => None,
-            Some(text) => Some(match text.trim() {
-                "0" => Ok(false),
-                "1" => Ok(true),
-                filter => match filter.parse::<Targets>() {
-                    Ok(_) => Err(filter.to_owned()),
-                    Err(_) => {
-                        return Err(format!(
-                            "{name}=`{text}`: expected 0, 1, or what to show of the test's log, such as \
-                             `debug` or `my_crate=trace,other=warn`"
-                        ));
-                    }
-                },
-            }),
-        })
-    }
-
-    fn path(&self, name: &str, what: &str) -> Result<Option<PathBuf>, String> {
-        match self.text(name)? {
-            Some(text) if text.trim().is_empty() => {
-                Err(format!("{name}=`{text}`: expected the path of a {what}"))
-            }
-            text => Ok(text.map(PathBuf::from)),
-        }
-    }
-
-    fn executions(&self, name: &str) -> Result<Option<Executions>, String> {
-        let Some(text) = self.text(name)? else {
-            return Ok(None);
-        };
-        match (text.trim(), text.trim().parse()) {
-            ("all", _) => Ok(Some(Executions::All)),
-            (_, Ok(number)) if number > 0 => Ok(Some(Executions::Only(number))),
-            _ => Err(format!(
-                "{name}=`{text}`: expected `all`, or the number of an execution, from 1"
-            )),
-        }
-    }
-
-    fn one_of<T: Copy + Default>(&self, name: &str, known: &[(&str, T)]) -> Result<T, String> {
-        let Some(text) = self.text(name)? else {
-            return Ok(T::default());
-        };
-        let found = known.iter().find(|(known, _)| *known == text.trim());
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            format!("{name}=`{text}`: expected one of {}", names.join(", "))
-        })
     }
 }
 
@@ -563,7 +449,7 @@ mod tests {
             ),
             ("DPOR_MAX_DELAYS", "few", "expected a number of delays"),
             ("DPOR_MAX_ROUNDS", "-1", "expected a number of rounds"),
-            ("DPOR_ITERATIONS", "", "expected a number of executions"),
+            ("DPOR_ITERATIONS", "-", "expected a number of executions"),
             (
                 "DPOR_CHECKPOINT_INTERVAL",
                 "often",
@@ -579,8 +465,6 @@ mod tests {
             ),
             ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
             ("DPOR_LOCATION", "on", "expected 0 or 1"),
-            ("DPOR_REPORT_DIR", "", "expected the path of a directory"),
-            ("DPOR_CHECKPOINT_FILE", " ", "expected the path of a file"),
             (
                 "DPOR_TRACE",
                 "0",
@@ -621,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_parses_sets_its_field() {
+    fn a_variable_that_parses_sets_its_field_and_an_empty_one_sets_nothing() {
         let seed = with("DPOR_SEED", " 17 ").map(|b| b.seed);
         assert_eq!(seed, Ok(Some(17)));
         for (name, algorithm) in ALGORITHMS {
@@ -632,6 +516,10 @@ mod tests {
         for (name, order) in ORDERS {
             assert_eq!(with("DPOR_ORDER", name).map(|b| b.order), Ok(order));
             assert_eq!(order.name(), name);
+        }
+        for name in Builder::variables() {
+            let (empty, none) = (with(&name, " "), with("", ""));
+            assert_eq!(format!("{empty:?}"), format!("{none:?}"), "{name}");
         }
         let memory = with("DPOR_MAX_MEMORY", "1000").map(|b| b.max_memory);
         assert_eq!(memory, Ok(Some(1000)));

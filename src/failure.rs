@@ -145,12 +145,13 @@ impl fmt::Debug for Failure {
 
 impl std::error::Error for Failure {}
 
-pub(crate) fn malformed(text: &str, error: &str) -> Box<Failure> {
+/// The failure of a schedule of which this can be said.
+pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
     Box::new(Failure {
         events: Vec::new(),
         kind: FailureKind::Schedule,
         schedule: text.to_owned(),
-        text: format!("the schedule to replay is malformed: {error}\n  schedule   {text}"),
+        text: format!("the schedule to replay {what}\n  schedule   {text}"),
         payload: None,
         place: String::new(),
         others: Vec::new(),

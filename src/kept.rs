@@ -43,9 +43,7 @@ pub(crate) fn read(text: &str) -> Result<String, String> {
         None => Ok(text.to_owned()),
         Some(path) => match std::fs::read_to_string(path) {
             Ok(schedule) => Ok(schedule.trim().to_owned()),
-            Err(error) => Err(format!(
-                "the file `{path}` that DPOR_REPLAY names cannot be read: {error}"
-            )),
+            Err(error) => Err(format!("the file `{path}` (DPOR_REPLAY): {error}")),
         },
     }
 }
@@ -67,8 +65,6 @@ mod tests {
         assert_eq!(read(path), Ok("v1 main*2".to_owned()));
         assert_eq!(read("v1 main"), Ok("v1 main".to_owned()));
         let error = read("@no/such/file").expect_err("there is no such file");
-        assert!(
-            error.starts_with("the file `no/such/file` that DPOR_REPLAY names cannot be read: ")
-        );
+        assert!(error.starts_with("the file `no/such/file` (DPOR_REPLAY): "));
     }
 }

@@ -58,6 +58,7 @@ pub mod bench;
 pub mod cell;
 mod checkpoint;
 mod config;
+mod environment;
 mod failure;
 pub mod future;
 pub mod hint;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::config::Builder;
-use crate::failure::{Failure, FailureKind, failure, kind_of, malformed, place};
+use crate::failure::{Failure, FailureKind, failure, kind_of, place, unfit};
 use crate::progress::above;
 use crate::report_dir::ReportDir;
 use crate::rt::exec::heap::MustFree;
@@ -257,9 +257,9 @@ impl Builder {
             Verdict::Replayed => {
                 let line = passed.followed(&given.unwrap_or_default(), &site);
                 // Who plays a schedule by hand waits for an answer; what a test prints that passes is not shown.
-                match std::env::var_os("DPOR_REPLAY") {
-                    Some(_) => above(|| drop(std::io::stderr().write_all(line.as_bytes()))),
-                    None => above(|| eprint!("{line}")),
+                match std::env::var("DPOR_REPLAY").is_ok_and(|text| !text.trim().is_empty()) {
+                    true => above(|| drop(std::io::stderr().write_all(line.as_bytes()))),
+                    false => above(|| eprint!("{line}")),
                 }
             }
             verdict => {
@@ -270,7 +270,11 @@ impl Builder {
                 above(|| eprintln!("{}", passed.report().cut_short(&site)));
             }
         }
-        if let Some(line) = watch.hintless(&passed.driver) {
+        let remarks = [
+            watch.hintless(&passed.driver),
+            watch.unshown(&passed.driver),
+        ];
+        for line in remarks.into_iter().flatten() {
             above(|| eprintln!("{line}"));
         }
         Ok(passed)
@@ -313,14 +317,19 @@ fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
 /// itself is for the model that it gives it to.
 fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     let by_program = !std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text);
-    let read = kept::read(text).and_then(|text| {
-        let (schedule, meant) = nth::unnumbered(&text)?;
+    let parse = |text: &str| {
+        let (schedule, meant) = nth::unnumbered(text)?;
         // An error counts the bytes of the whole text.
         let before = text.len() - schedule.len();
         let schedule = Schedule::parse(&format!("{:before$}{schedule}", ""))?;
         Ok((by_program || meant).then_some(schedule))
-    });
-    read.map_err(|error| malformed(text, &error))
+    };
+    match kept::read(text) {
+        Err(error) => Err(unfit(text, &format!("cannot be read: {error}"))),
+        Ok(read) => {
+            parse(&read).map_err(|error: String| unfit(text, &format!("is malformed: {error}")))
+        }
+    }
 }
 
 /// A value below `options`; every one of them is explored. Outside a model it is 0.

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{Algorithm, Builder, Executions, Order};
+use crate::plural::counted;
 use crate::progress::{Progress, above};
 use crate::report_dir::ReportDir;
 use crate::rerun;
@@ -26,6 +27,7 @@ use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{Again, End, Pruned};
 use crate::summary::{Bound, Limit, named_at};
+use crate::unknown;
 
 impl Builder {
     /// A driver for this explorer.
@@ -86,6 +88,9 @@ impl Builder {
              bound (DPOR_MAX_PREEMPTIONS, DPOR_MAX_SWITCHES, DPOR_MAX_DELAYS)",
             self.order.name()
         );
+        if !sampling {
+            unknown::tell_of_samplers(self.algorithm.name());
+        }
         if let Some(bound) = bound {
             assert!(
                 !sampling,
@@ -240,6 +245,21 @@ impl<'a> Watch<'a> {
                 self.site,
                 machine.limits.unhinted_spin_bound,
                 places.join(", and another one ")
+            )
+        })
+    }
+
+    /// Which execution was to be shown and has not been run, if there is one.
+    pub(crate) fn unshown(&self, driver: &Driver) -> Option<String> {
+        let Some(Executions::Only(wanted)) = self.settings.trace else {
+            return None;
+        };
+        let run = driver.stats.complete + driver.stats.assumed;
+        (run < wanted).then(|| {
+            format!(
+                "dpor: there is no execution {wanted} of the model at {} to be shown (DPOR_TRACE): it has had {}",
+                self.site,
+                counted(run, "execution")
             )
         })
     }

@@ -1,7 +1,7 @@
 //! Which variables of the environment seem to be meant for this crate, but say nothing to it?
 //!
-//! A misspelt `DPOR_MAX_BRANCH=3` would change nothing, and the test would pass or fail as if it had. It is
-//! told once in a process, on standard error itself: what a test prints is shown only if it fails.
+//! A misspelt `DPOR_MAX_BRANCH=3` would change nothing, and the test would pass or fail as if it had; so would `DPOR_SEED=3`
+//! where nothing is drawn. It is told once in a process, on standard error itself: what a test prints is shown only if it fails.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -33,6 +33,26 @@ pub(crate) fn tell(settings: impl FnOnce() -> BTreeSet<String>) {
         let ours = names.filter(|name| name.starts_with(PREFIX));
         let lines = warnings(ours.collect(), settings);
         // Standard error may be closed, and that is no reason to fail.
+        let _ = std::io::stderr().write_all(lines.as_bytes());
+    });
+}
+
+/// Those that only an algorithm that samples goes by.
+const OF_SAMPLERS: [&str; 3] = ["DPOR_ITERATIONS", "DPOR_PCT_DEPTH", "DPOR_SEED"];
+
+/// Tells, the first time that it is called, which variables are set although this algorithm, which draws nothing by chance,
+/// does not go by them.
+pub(crate) fn tell_of_samplers(algorithm: &str) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        let is_set = |name: &&str| std::env::var(name).is_ok_and(|it| !it.trim().is_empty());
+        let line = |name| {
+            format!(
+                "dpor: the variable `{name}` does nothing here: the algorithm `{algorithm}` draws nothing by chance, as \
+                 `random`, `pct` and `pos` do (DPOR_ALGORITHM)\n"
+            )
+        };
+        let lines: String = OF_SAMPLERS.into_iter().filter(is_set).map(line).collect();
         let _ = std::io::stderr().write_all(lines.as_bytes());
     });
 }

@@ -121,6 +121,19 @@ fn refusal(run: impl FnOnce() -> Report) -> String {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_explored() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no such directory/x");
+    let seen = Arc::new(Mutex::new(Seen::new()));
+    let told = refusal(|| part(&file, 5, &seen));
+    let expected = format!(
+        "the checkpoint {} (DPOR_CHECKPOINT_FILE) cannot be written: ",
+        file.display()
+    );
+    assert!(told.starts_with(&expected), "{told}");
+    assert!(seen.lock().unwrap().is_empty());
+}
+
+#[test]
 fn every_damage_is_noticed() {
     let file = Scratch::new("damage");
     let seen = Arc::new(Mutex::new(Seen::new()));

@@ -388,6 +388,15 @@ fn a_value_that_a_setting_cannot_have_is_refused_with_its_variable() {
          never change"
     );
     assert_eq!(
+        refused(|builder| builder.max_failures = 0),
+        "max_failures = 0 (DPOR_MAX_FAILURES): an exploration ends with at least 1 failure, or with none"
+    );
+    assert_eq!(
+        refused(|builder| builder.checkpoint_interval = 0),
+        "checkpoint_interval = 0 (DPOR_CHECKPOINT_INTERVAL): there is at least 1 execution between two writes \
+         of the file"
+    );
+    assert_eq!(
         refused(|builder| builder.iterations = 0),
         "iterations = 0 (DPOR_ITERATIONS): an algorithm that samples draws at least 1 execution"
     );
@@ -618,6 +627,16 @@ fn an_unknown_variable_is_told_once_in_a_process_whatever_the_harness_keeps_to_i
         "dpor: the variable `DPOR_MAX_BRANCH` of the environment is unknown, and does nothing; is \
          `DPOR_MAX_BRANCHES` meant?\n"
     );
+}
+
+#[test]
+fn a_variable_that_has_no_meaning_where_nothing_is_drawn_is_told() {
+    let seed = ("DPOR_SEED", "7");
+    let told = "the variable `DPOR_SEED` does nothing here: the algorithm `optimal`";
+    let text = printed("child_that_explores", &[seed]);
+    assert_eq!(text.matches(told).count(), 1, "{text}");
+    let text = printed("child_that_explores", &[seed, ("DPOR_ALGORITHM", "pct")]);
+    assert!(!text.contains("DPOR_SEED` does nothing"), "{text}");
 }
 
 /// Not a test of its own: what [`a_log_has_the_schedule_of_each_execution`] runs.

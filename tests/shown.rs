@@ -78,6 +78,13 @@ fn one_execution_can_be_chosen_and_is_the_one_of_that_number() {
     assert_eq!(heads.len(), 1, "{third}");
     assert!(heads[0].starts_with("dpor: execution 3 ("), "{third}");
     assert!(every.contains(heads[0]), "{every}");
+    let none = shown("passing", &[("DPOR_TRACE", "5")]);
+    let told = "dpor: there is no execution 5 of the model at tests/shown.rs:";
+    assert!(none.contains(told), "{none}");
+    assert!(
+        none.contains("(DPOR_TRACE): it has had 4 executions"),
+        "{none}"
+    );
 }
 
 /// Not a test of its own: it passes.

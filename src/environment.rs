@@ -1,0 +1,143 @@
+//! What do the variables of the environment say, and what is wrong with one that says nothing?
+//!
+//! A variable that is empty is one that is not set. One that does not parse is an error that names it, its value and what was
+//! expected.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use tracing_subscriber::filter::Targets;
+
+use crate::config::{Executions, LOOM};
+
+/// The value of a variable, or what is wrong with it.
+pub(crate) fn variable(name: &str) -> Result<Option<String>, String> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(text)) => Err(format!(
+            "{name}=`{}`: expected text in UTF-8",
+            text.to_string_lossy()
+        )),
+    }
+}
+
+/// The variables that loom has, too.
+const OF_LOOM: [(&str, &str); 8] = [
+    ("DPOR_MAX_BRANCHES", "LOOM_MAX_BRANCHES"),
+    ("DPOR_MAX_PERMUTATIONS", "LOOM_MAX_PERMUTATIONS"),
+    ("DPOR_MAX_DURATION", "LOOM_MAX_DURATION"),
+    ("DPOR_MAX_PREEMPTIONS", "LOOM_MAX_PREEMPTIONS"),
+    ("DPOR_CHECKPOINT_FILE", "LOOM_CHECKPOINT_FILE"),
+    ("DPOR_CHECKPOINT_INTERVAL", "LOOM_CHECKPOINT_INTERVAL"),
+    ("DPOR_LOG", "LOOM_LOG"),
+    ("DPOR_LOCATION", "LOOM_LOCATION"),
+];
+
+/// Where variables are looked up.
+pub(crate) struct Environment<'a> {
+    pub(crate) get: &'a dyn Fn(&str) -> Result<Option<String>, String>,
+}
+
+impl Environment<'_> {
+    /// What it is set to. Scripts set a variable to nothing where they mean that it is not set.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, String> {
+        let text = (self.get)(name)?;
+        Ok(text.filter(|text| !text.trim().is_empty()))
+    }
+
+    /// The name of the variable that is set: loom's where its users' scripts set it, and ours is not set.
+    pub(crate) fn either(&self, name: &'static str) -> &'static str {
+        let is_set = |name| !matches!(self.text(name), Ok(None));
+        let of_loom = OF_LOOM.iter().find(|(ours, _)| LOOM && *ours == name);
+        match of_loom {
+            Some(&(_, theirs)) if !is_set(name) && is_set(theirs) => theirs,
+            _ => name,
+        }
+    }
+
+    pub(crate) fn parse<T: std::str::FromStr>(
+        &self,
+        name: &str,
+        what: impl Display,
+    ) -> Result<Option<T>, String> {
+        match self.text(name)? {
+            None => Ok(None),
+            Some(text) => match text.trim().parse() {
+                Ok(value) => Ok(Some(value)),
+                Err(_) => Err(format!("{name}=`{text}`: expected {what}")),
+            },
+        }
+    }
+
+    pub(crate) fn number(&self, name: &str, unit: &str) -> Result<Option<u64>, String> {
+        self.parse(name, format_args!("a number of {unit}"))
+    }
+
+    pub(crate) fn size(&self, name: &str, unit: &str) -> Result<Option<usize>, String> {
+        self.parse(name, format_args!("a number of {unit}"))
+    }
+
+    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, String> {
+        match self.text(name)? {
+            None => Ok(None),
+            Some(text) => match text.trim() {
+                "0" => Ok(Some(false)),
+                "1" => Ok(Some(true)),
+                _ => Err(format!("{name}=`{text}`: expected 0 or 1")),
+            },
+        }
+    }
+
+    /// Whether schedules are wanted, or which of the test's own log.
+    pub(crate) fn log(&self, name: &str) -> Result<Option<Result<bool, String>>, String> {
+        Ok(match self.text(name)? {
+            None => None,
+            Some(text) => Some(match text.trim() {
+                "0" => Ok(false),
+                "1" => Ok(true),
+                filter => match filter.parse::<Targets>() {
+                    Ok(_) => Err(filter.to_owned()),
+                    Err(_) => {
+                        return Err(format!(
+                            "{name}=`{text}`: expected 0, 1, or what to show of the test's log, such as \
+                             `debug` or `my_crate=trace,other=warn`"
+                        ));
+                    }
+                },
+            }),
+        })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> Result<Option<PathBuf>, String> {
+        Ok(self.text(name)?.map(PathBuf::from))
+    }
+
+    pub(crate) fn executions(&self, name: &str) -> Result<Option<Executions>, String> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match (text.trim(), text.trim().parse()) {
+            ("all", _) => Ok(Some(Executions::All)),
+            (_, Ok(number)) if number > 0 => Ok(Some(Executions::Only(number))),
+            _ => Err(format!(
+                "{name}=`{text}`: expected `all`, or the number of an execution, from 1"
+            )),
+        }
+    }
+
+    pub(crate) fn one_of<T: Copy + Default>(
+        &self,
+        name: &str,
+        known: &[(&str, T)],
+    ) -> Result<T, String> {
+        let Some(text) = self.text(name)? else {
+            return Ok(T::default());
+        };
+        let found = known.iter().find(|(known, _)| *known == text.trim());
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            format!("{name}=`{text}`: expected one of {}", names.join(", "))
+        })
+    }
+}
