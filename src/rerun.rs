@@ -23,6 +23,12 @@ const DECIDE: [&str; 6] = [
     "LOOM_MAX_BRANCHES",
 ];
 
+/// How cargo is told to run the tests in the documentation.
+const DOC: &str = "--doc";
+
+/// The file name of the programs that rustdoc makes of them.
+const OF_RUSTDOC: &str = "rust_out";
+
 /// The command that plays this schedule in the model that began last on this OS thread, which has the name of its test.
 pub(crate) fn replay(schedule: &str) -> String {
     let command = command(std::thread::current().name());
@@ -42,6 +48,7 @@ fn command(test: Option<&str>) -> String {
         member: manifest.is_some_and(|it| !it.join("Cargo.lock").is_file()),
         package: variable("CARGO_PKG_NAME"),
         flags: variable("RUSTFLAGS"),
+        doc_flags: variable("RUSTDOCFLAGS"),
         settings: (DECIDE.into_iter())
             .filter(|name| LOOM || !name.starts_with("LOOM_"))
             .filter_map(|name| Some((name, variable(name)?)))
@@ -72,6 +79,8 @@ struct Run {
     directory: Option<PathBuf>,
     /// The flags of the compiler that were in the environment.
     flags: Option<String>,
+    /// Those of rustdoc.
+    doc_flags: Option<String>,
     /// The variables that decide whether it fails, with their values.
     settings: Vec<(&'static str, String)>,
 }
@@ -90,7 +99,13 @@ impl Run {
         if let Some(flags) = &self.flags {
             command += &format!("RUSTFLAGS={} ", in_quotes(flags));
         }
-        let Some((verb, target, profile)) = self.target(package) else {
+        let target = self.target(package);
+        if let Some(flags) = &self.doc_flags
+            && matches!(&target, Some((_, target, _)) if target == &[DOC])
+        {
+            command += &format!("RUSTDOCFLAGS={} ", in_quotes(flags));
+        }
+        let Some((verb, target, profile)) = target else {
             let words = ["cargo", "test"].into_iter().chain(self.test.as_deref());
             return command + &line(words);
         };
@@ -136,9 +151,13 @@ impl Run {
     /// What cargo is to do, with which target of which profile; `None` if the program does not lie where cargo puts
     /// it.
     fn target(&self, package: &str) -> Option<(&'static str, Vec<String>, &str)> {
+        let stem = self.program.file_stem()?.to_str()?;
+        // The tests in the documentation lie wherever rustdoc has put them.
+        if stem == OF_RUSTDOC {
+            return Some(("test", vec![DOC.to_owned()], "debug"));
+        }
         let within = self.program.strip_prefix(self.directory.as_ref()?).ok()?;
         let parts = parts(within)?;
-        let stem = self.program.file_stem()?.to_str()?;
         let target = |kind: &str, name: &str| vec![kind.to_owned(), name.to_owned()];
         match (unnumbered(stem), &parts[..]) {
             // Only what is there to be run has no number in its name.
@@ -322,6 +341,25 @@ mod tests {
             "DPOR_MAX_BRANCHES=50 DPOR_CHECK_LEAKS=0 RUSTFLAGS=\"--cfg dpor\" \
              cargo test --test races -- --exact a::b"
         );
+    }
+
+    #[test]
+    fn a_test_in_the_documentation_is_one() {
+        let with = |run: &mut Run| {
+            run.program = "/elsewhere/rustdoctest1/rust_out".into();
+            run.test = Some("src/lib.rs - one (line 2)".to_owned());
+            run.flags = Some("--cfg dpor".to_owned());
+            run.doc_flags = run.flags.clone();
+        };
+        let own = |told: String| told.replace("\"--cfg dpor\"", "_");
+        assert_eq!(
+            own(command("", "", with)),
+            "RUSTFLAGS=_ RUSTDOCFLAGS=_ cargo test --doc -- --exact \"src/lib.rs - one (line 2)\""
+        );
+        let lib = format!("debug/deps/some_queue-{NUMBER}");
+        let library = |run: &mut Run| run.doc_flags = Some("--cfg dpor".to_owned());
+        let told = command(&lib, "src/lib.rs", library);
+        assert_eq!(told, "cargo test --lib -- --exact a::b");
     }
 
     #[test]

@@ -45,12 +45,9 @@ pub struct Report {
     pub hotspots: Vec<Hotspot>,
     /// How long it took.
     pub elapsed: Duration,
-    /// A hint, and how often at most a thread has come there in one execution with something changed.
+    /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
 }
-
-/// From how many rounds on a loop may have no end.
-const MANY_ROUNDS: usize = 20;
 
 /// An exploration without a failure.
 pub(crate) struct Passed {
@@ -129,7 +126,7 @@ impl Passed {
             estimate: driver.estimate(),
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
             elapsed: *elapsed,
-            rounds: driver.machine.most_rounds(),
+            rounds: driver.machine.many_rounds(),
         }
     }
 }
@@ -164,13 +161,11 @@ impl Report {
                  exploration without them (`dpor::stop_exploring`), would shrink the test"
             ));
         }
-        if let (Verdict::Stopped(_), Some((hint, times))) = (self.verdict, self.rounds)
-            && times >= MANY_ROUNDS
-        {
+        if let (Verdict::Stopped(_), Some((hint, times))) = (self.verdict, self.rounds) {
             text.push_str(&format!(
                 "\ndpor: in one execution a thread came {times} times to the hint at {hint} with something changed, as in a \
                  loop that puts back what it takes: where two threads do so there are executions without end, which \
-                 `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out"
+                 `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out, and so does a bound (DPOR_MAX_PREEMPTIONS=2)"
             ));
         }
         text

@@ -218,6 +218,8 @@ fn a_loop_without_a_hint_is_a_livelock_too() {
             while !flags.iter().any(|flag| flag.load(SeqCst)) {}
         });
         assert_eq!(found.kind(), FailureKind::Livelock, "{flags}: {found}");
+        let rounds = "nothing has changed for 30000 rounds in a row";
+        assert!(found.to_string().contains(rounds), "{flags}: {found}");
     }
     // One that gives up is none.
     let report = Builder::new().check(|| {
@@ -263,6 +265,36 @@ fn too_many_events_name_the_limit_its_value_and_how_to_raise_it() {
     assert!(
         text.contains("`Builder::max_branches` (DPOR_MAX_BRANCHES)"),
         "{text}"
+    );
+}
+
+#[test]
+fn too_many_events_of_a_loop_with_a_hint_are_not_put_down_to_a_missing_one() {
+    let advice = |hints: bool| {
+        let mut builder = Builder::new();
+        builder.max_branches = 200;
+        let found = builder.explore(move || {
+            let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+            while !stop.load(SeqCst) {
+                rounds.fetch_add(1, SeqCst);
+                if hints {
+                    dpor::hint::spin_loop();
+                }
+            }
+        });
+        found.expect_err("it has no end").to_string()
+    };
+    let missing = "or give a loop that waits here a `dpor::hint::spin_loop()`";
+    let counts = "times to the hint at tests/failures.rs:";
+    let (with, without) = (advice(true), advice(false));
+    assert!(with.contains(counts) && !with.contains(missing), "{with}");
+    assert!(
+        without.contains(missing) && !without.contains(counts),
+        "{without}"
+    );
+    assert!(
+        with.contains("DPOR_MAX_ROUNDS") && with.contains("DPOR_MAX_BRANCHES"),
+        "{with}"
     );
 }
 

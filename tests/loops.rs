@@ -213,7 +213,7 @@ fn a_loop_that_gets_on_in_each_round_has_as_many_rounds_as_the_bound_says() {
     assert_eq!(failure.kind(), FailureKind::Limit);
     let text = failure.to_string();
     assert!(
-        text.contains("`Builder::max_rounds` (DPOR_MAX_ROUNDS)"),
+        text.contains("`Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say)"),
         "{text}"
     );
 

@@ -21,6 +21,9 @@ use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{self, Again, Blocked, Divergence, End, Pair};
 use crate::rt::trace::{Event, Site, Trace, foreign};
 
+/// The most bytes of a path that is told whole.
+const PATH_MAX: usize = 40;
+
 /// The most panics before the failure that are told.
 const EARLIER_SHOWN_MAX: usize = 4;
 
@@ -167,8 +170,11 @@ fn behind(place: String) -> String {
     }
 }
 
-/// The last two parts of a path.
+/// A path as it is told: whole, so that a terminal and an editor find it, or the last two parts of a long one.
 pub(super) fn short(file: &str) -> &str {
+    if file.len() <= PATH_MAX {
+        return file;
+    }
     let mut slashes = file.rmatch_indices('/').map(|(at, _)| at);
     match slashes.nth(1) {
         Some(at) => &file[at + 1..],
@@ -224,17 +230,30 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         }
         End::TooManyEvents { limit } => {
             let last = view.trace.events().last();
-            let place =
-                last.map_or_else(String::new, |e| format!(", the last at {}", place(e.site)));
+            let last = last.map_or_else(String::new, |event| {
+                format!(", the last {}", behind(place_of(view, event)))
+            });
             let _ = writeln!(
                 out,
-                "too many events: an execution has more than {limit}{place} {when}\n  raise \
-                 `Builder::max_branches` (DPOR_MAX_BRANCHES), or give the loop a \
-                 `dpor::hint::spin_loop()`\n  \
-                 (which waits where a round leaves all atomics as they were; a loop that gets on in each round \
-                 needs a last one,\n  or `Builder::max_rounds` (DPOR_MAX_ROUNDS), which leaves out executions in which it has \
-                 more of them)"
+                "too many events: an execution has more than {limit}{last} {when}"
             );
+            // A loop with a hint has no use for another one.
+            let _ = match view.machine.many_rounds() {
+                Some((hint, times)) => writeln!(
+                    out,
+                    "  a thread has come {times} times to the hint {}, each time with something changed, and so it did not wait \
+                     there:\n  give the loop a last round, or set `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say), which leaves \
+                     out executions in which it has more,\n  or raise `Builder::max_branches` (DPOR_MAX_BRANCHES)",
+                    at(hint)
+                ),
+                _ => writeln!(
+                    out,
+                    "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES), or give a loop that waits here a \
+                     `dpor::hint::spin_loop()`\n  (which waits where a round leaves all atomics as they were; a loop that gets \
+                     on in each round needs a last one,\n  or a hint and `Builder::max_rounds` (DPOR_MAX_ROUNDS), which leaves \
+                     out executions in which it has more of them)"
+                ),
+            };
         }
         End::TooManyThreads { limit } => {
             let _ = writeln!(

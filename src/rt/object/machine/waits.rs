@@ -12,6 +12,9 @@ use crate::rt::trace::operation::{OpKind, Operation};
 
 use super::{Loop, Machine, Thread};
 
+/// From how many rounds on a loop may have no end.
+const MANY_ROUNDS: usize = 20;
+
 impl Thread {
     /// The thread is to wait for a change.
     fn wait_in(&mut self, loops: Loop) {
@@ -87,9 +90,10 @@ impl Machine {
         }
     }
 
-    /// A hint, and how often at most a thread has come there in one execution with something changed.
-    pub(crate) fn most_rounds(&self) -> Option<(Site, usize)> {
-        self.most_rounds
+    /// A hint, and how often at most a thread has come there in one execution with something changed, if that is so often
+    /// that the loop may have no end.
+    pub(crate) fn many_rounds(&self) -> Option<(Site, usize)> {
+        self.most_rounds.filter(|(_, times)| *times >= MANY_ROUNDS)
     }
 
     /// Where threads have waited in loops without a hint, at most three places.
@@ -172,7 +176,7 @@ impl Machine {
         any
     }
 
-    /// Where nothing can run: how often in a row those that wait for a change have all been let go without seeing or making
+    /// Where nothing can run: how many rounds in a row those that wait for a change have all made without seeing or making
     /// one, if that is so often that there will be none.
     pub(crate) fn livelock(&self) -> Option<u32> {
         let live = self.live.iter().map(|thread| &self.threads[thread.index()]);
@@ -188,7 +192,12 @@ impl Machine {
             };
             entry.let_go_in_a_row >= bound
         };
-        let rounds = waiting.clone().map(|entry| entry.let_go_in_a_row).min();
+        // A loop without a hint goes round many times before it waits again.
+        let rounds = |entry: &Thread| match entry.loops {
+            Loop::Unhinted => entry.let_go_in_a_row * self.limits.unhinted_spin_bound,
+            Loop::Looking | Loop::Undoing => entry.let_go_in_a_row,
+        };
+        let rounds = waiting.clone().map(rounds).min();
         rounds.filter(|_| waiting.clone().all(in_vain))
     }
 }
