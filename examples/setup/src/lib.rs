@@ -1,14 +1,11 @@
-//! A one-shot event, built on std's atomics and threads, or on dpor's under `--cfg dpor`.
+//! A one-shot event and a slot for one value, built on std's atomics and threads, or on dpor's under `--cfg dpor`.
 //!
 //! `cargo test` runs the ordinary tests; `RUSTFLAGS="--cfg dpor" cargo test` explores every schedule.
 
-mod sync {
-    #[cfg(dpor)]
-    pub use dpor::{hint::spin_loop, sync::atomic};
-    #[cfg(not(dpor))]
-    pub use std::{hint::spin_loop, sync::atomic};
-}
+mod slot;
+mod sync;
 
+pub use slot::Slot;
 use sync::atomic::{AtomicBool, Ordering};
 
 /// Something that happens once.
