@@ -784,6 +784,65 @@ fn a_report_names_both_accesses_and_the_orderings_that_are_too_weak() {
     assert_eq!(again.expect_err("again").kind(), FailureKind::DataRace);
 }
 
+/// The lines of the report of a race with an access of main's that lasts.
+fn lasting(use_it: fn(&Plain, &AtomicUsize, &mut dyn FnMut())) -> Vec<String> {
+    let text = race(move || {
+        let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            if theirs.1.load(Acquire) == 1 {
+                theirs.0.set(1);
+            }
+        });
+        let mut other = Some(other);
+        let mut join = || other.take().map_or((), |other| other.join().unwrap());
+        use_it(&shared.0, &shared.1, &mut join);
+        join();
+    });
+    text.expect("a race").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_report_says_up_to_when_an_access_has_lasted_and_its_table_has_where() {
+    let lines = lasting(|plain, told, _| plain.0.with(|_| told.store(1, Release)));
+    let text = lines.join("\n");
+    assert!(
+        lines[1].ends_with(", after its event 2 until after its event 3"),
+        "{text}"
+    );
+    let row = |what: &str| {
+        let row = |line: &String| line.trim_start().starts_with("-") && line.contains(what);
+        lines.iter().position(row)
+    };
+    let event = |number: &str| {
+        let mut lines = lines.iter();
+        lines.position(|line| line.trim_start().replacen('*', " ", 1).starts_with(number))
+    };
+    let in_order = [
+        event("2  spawn"),
+        row("read plain.0 begins"),
+        event("3  told := 1"),
+        row("(read plain.0 ends)"),
+        row("write"),
+    ];
+    assert!(in_order.iter().all(Option::is_some), "{text}");
+    assert!(in_order.is_sorted(), "{text}");
+
+    let lines = lasting(|plain, told, join| {
+        plain.0.with(|_| {
+            told.store(1, Release);
+            join();
+        });
+    });
+    let text = lines.join("\n");
+    assert!(
+        lines[1].ends_with(", after its event 2, and goes on"),
+        "{text}"
+    );
+    assert!(text.contains("read plain.0 begins"), "{text}");
+    assert!(!text.contains("ends)"), "{text}");
+}
+
 #[test]
 fn a_compare_exchange_that_fails_is_told_by_the_ordering_that_it_fails_with() {
     let fails = |x: &AtomicUsize| x.compare_exchange(0, 2, AcqRel, Relaxed) == Err(1);

@@ -28,7 +28,7 @@ use super::trace::Event;
 use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
 use super::trace::operation::OpKind;
-use super::trace::verdict::{Access, Block, DataRace, Effect, Weak};
+use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, Weak};
 use clock::Clock;
 use sync::Knowledge;
 pub(crate) use sync::{acquires, releases};
@@ -129,6 +129,7 @@ impl Detector {
                 return Err(Box::new(DataRace {
                     first: making.access,
                     second: access,
+                    lasts: Lasts::Until(making.time),
                     weak: None,
                     block: Some(block),
                     written: None,
@@ -305,6 +306,10 @@ impl Cell {
             Some(earlier) => Err(Box::new(DataRace {
                 first: earlier.access,
                 second: *access,
+                lasts: match self.is_open(&earlier.access) {
+                    true => Lasts::OnAndOn,
+                    false => Lasts::Until(earlier.time),
+                },
                 weak: None,
                 block: match earlier.access.effect {
                     Effect::Make => self.block,
@@ -313,6 +318,13 @@ impl Cell {
                 written: self.written_by(earlier.access.thread),
             })),
         }
+    }
+
+    /// Whether this access has not ended.
+    fn is_open(&self, access: &Access) -> bool {
+        let key = |it: &Access| (it.thread, it.site, it.after);
+        let mut open = self.open.iter();
+        open.any(|other| key(&other.access) == key(access))
     }
 
     /// After how many of its events this thread wrote it for the first time.

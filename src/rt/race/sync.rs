@@ -18,7 +18,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome};
-use crate::rt::trace::verdict::{Access, Block, DataRace, Effect};
+use crate::rt::trace::verdict::{Access, Block, DataRace, Effect, Lasts};
 
 /// What every thread knows.
 #[derive(Debug, Default)]
@@ -306,6 +306,7 @@ impl Knowledge {
             Some(earlier) => Err(Box::new(DataRace {
                 first: earlier.access,
                 second: *access,
+                lasts: Lasts::Until(earlier.time),
                 weak: None,
                 block,
                 written: None,

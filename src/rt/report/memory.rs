@@ -14,7 +14,7 @@ use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::verdict::{
-    Access, BadMemory, Block, DataRace, Effect, Gone, Leaked, Outside, Weak, Wrong,
+    Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Outside, Weak, Wrong,
 };
 
 /// Two accesses that nothing orders.
@@ -71,10 +71,21 @@ pub(super) fn data_race(
                 let last = access.after.checked_sub(1).map(|n| (access.thread, n));
                 let since = last.and_then(|(thread, n)| position(view, thread, n));
                 let since = match since {
-                    Some(at) => format!(", after its event {}", at + 1),
-                    None => ", at its beginning".to_owned(),
+                    Some(at) => format!("after its event {}", at + 1),
+                    None => "at its beginning".to_owned(),
                 };
-                format!("{}{since}", at(access.site))
+                let lasts = match race.lasts {
+                    _ if !std::ptr::eq(access, first) => String::new(),
+                    Lasts::OnAndOn => ", and goes on".to_owned(),
+                    Lasts::Until(events) => {
+                        let last = events.checked_sub(1).filter(|_| events > access.after);
+                        let until = last.and_then(|last| position(view, access.thread, last));
+                        until.map_or_else(String::new, |at| {
+                            format!(" until after its event {}", at + 1)
+                        })
+                    }
+                };
+                format!("{}, {since}{lasts}", at(access.site))
             }
             _ => at(access.site),
         };

@@ -17,4 +17,5 @@ pub(crate) mod source;
 mod stops;
 mod table;
 pub(crate) mod text;
+mod unnumbered;
 pub(crate) mod words;

@@ -9,6 +9,7 @@ use super::text::View;
 use crate::rt::object::State;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::verdict::End;
 
 /// Why a thread has stopped.
 #[derive(Clone, Copy)]
@@ -58,7 +59,11 @@ fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, in
         None => view.machine.pending(thread).map(|it| it.operation),
     };
     let Some(next) = next else {
-        return Stop::AfterThePanic;
+        return match view.end {
+            End::Panicked { .. } => Stop::AfterThePanic,
+            // Where the execution ended it was between two events.
+            _ => Stop::Preempted,
+        };
     };
     let can_happen = match next.kind {
         // It spins, whatever may have changed while it was not running.

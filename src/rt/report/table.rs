@@ -11,6 +11,7 @@ use std::mem::discriminant;
 use super::fold::{self, Rounds};
 use super::stops::{Stop, stops};
 use super::text::{View, place_of};
+use super::unnumbered;
 use super::words::Names;
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
@@ -31,8 +32,8 @@ const WIDTH: usize = 160;
 const COLUMN_MIN: usize = 24;
 
 struct Row {
-    /// The position of the event, from 0.
-    position: usize,
+    /// The position of the event, from 0; `None` if it is none.
+    position: Option<usize>,
     thread: ThreadId,
     cell: String,
     place: String,
@@ -73,14 +74,14 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     for line in &mut lines {
         // What the failure hangs on is what everybody reads.
         if let Line::Row(row) = line
-            && !marked(view, row.position)
+            && !marked(view, row)
         {
             row.cell = cut(&row.cell, most);
         }
     }
     let widths = self::widths(&lines, &threads, names);
-    let last = rows_of(&lines).map(|row| row.position + 1).max();
-    let digits = last.unwrap_or(0).to_string().len().max(4);
+    let last = rows_of(&lines).filter_map(|row| row.position).max();
+    let digits = last.map_or(0, |last| last + 1).to_string().len().max(4);
     let mut line = format!("\n  {:>digits$}  ", "#");
     for (&thread, width) in threads.iter().zip(&widths) {
         let _ = write!(line, "{:<width$}  ", names.thread(thread));
@@ -97,8 +98,11 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 continue;
             }
         };
-        let mark = if marked(view, row.position) { '*' } else { ' ' };
-        let mut line = format!("  {:>digits$}{mark} ", row.position + 1);
+        let mark = if marked(view, row) { '*' } else { ' ' };
+        let number = row
+            .position
+            .map_or("-".to_owned(), |at| (at + 1).to_string());
+        let mut line = format!("  {number:>digits$}{mark} ");
         for (&thread, width) in threads.iter().zip(&widths) {
             let cell = if thread == row.thread { &row.cell } else { "" };
             let _ = write!(line, "{cell:<width$}  ");
@@ -136,17 +140,17 @@ fn endless(end: &End) -> bool {
 fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
     let equal = |a: usize, b: usize| {
         let (a, b) = (&rows[a], &rows[b]);
-        (a.thread, &a.cell, &a.place) == (b.thread, &b.cell, &b.place) && !marked(view, b.position)
+        (a.thread, &a.cell, &a.place) == (b.thread, &b.cell, &b.place) && !marked(view, b)
     };
     // A loop that counts something says something else in each round, until there are too many events.
     let counts = matches!(view.end, End::TooManyEvents { .. });
     let alike = |a: usize, b: usize| {
         let (a, b) = (&rows[a], &rows[b]);
         let did = |row: &Row| {
-            let operation = view.trace.at(row.position as u32).operation;
-            (discriminant(&operation.kind), operation.object)
+            let operation = view.trace.at(row.position? as u32).operation;
+            Some((discriminant(&operation.kind), operation.object))
         };
-        (a.thread, &a.place, did(a)) == (b.thread, &b.place, did(b)) && !marked(view, b.position)
+        (a.thread, &a.place, did(a)) == (b.thread, &b.place, did(b)) && !marked(view, b)
     };
     let found = fold::rounds(rows.len(), |a, b| match counts {
         true => alike(a, b),
@@ -193,10 +197,11 @@ fn shorten(lines: &mut Vec<Line>, both_ends: bool) {
     lines.splice(first..first + many, [note]);
 }
 
-/// Whether the event is one of the two that the failure hangs on.
-fn marked(view: &View<'_>, position: usize) -> bool {
+/// Whether the row is one of the two events that the failure hangs on.
+fn marked(view: &View<'_>, row: &Row) -> bool {
     view.pair.is_some_and(|pair| {
-        pair.first as usize == position || matches!(pair.second, Ok(at) if at as usize == position)
+        let is = |position: u32| row.position == Some(position as usize);
+        is(pair.first) || matches!(pair.second, Ok(at) if is(at))
     })
 }
 
@@ -204,43 +209,55 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
     let events = view.trace.events();
     let sources = sources(view);
     let stops = stops(view);
+    let mut unnumbered = unnumbered::rows(view, names);
     let mut stopped: HashMap<ThreadId, Stop> = HashMap::new();
     let mut rows: Vec<Row> = Vec::new();
-    for (position, event) in events.iter().enumerate() {
+    let switch = |rows: &[Row], thread, stopped: &HashMap<ThreadId, Stop>| match rows.last() {
+        Some(last) if last.thread != thread => {
+            let stop = stopped.get(&last.thread).copied();
+            stop.map_or_else(String::new, |stop| reason(names, last.thread, stop))
+        }
+        _ => String::new(),
+    };
+    for position in 0..=events.len() {
         if let Some(before) = position.checked_sub(1)
             && let Some(&stop) = stops.get(&before)
         {
             stopped.insert(events[before].thread, stop);
         }
+        for row in unnumbered.remove(&position).unwrap_or_default() {
+            rows.push(Row {
+                position: None,
+                switch: switch(&rows, row.thread, &stopped),
+                thread: row.thread,
+                cell: row.words,
+                place: row.place,
+                times: 1,
+            });
+        }
+        let (Some(event), Some(source)) = (events.get(position), sources.get(position)) else {
+            break;
+        };
         if matches!(event.operation.kind, OpKind::Exit) {
             continue;
         }
-        let cell = names.happened_after(event, sources[position].map(|from| from + 1));
-        let switch = match rows.last() {
-            Some(last) if last.thread != event.thread => {
-                let stop = stopped.get(&last.thread).copied();
-                stop.map_or_else(String::new, |stop| reason(names, last.thread, stop))
-            }
-            _ => String::new(),
+        let cell = names.happened_after(event, source.map(|from| from + 1));
+        let row = Row {
+            position: Some(position),
+            switch: switch(&rows, event.thread, &stopped),
+            thread: event.thread,
+            cell,
+            place: place_of(view, event),
+            times: 1,
         };
-        let place = place_of(view, event);
         if let Some(last) = rows.last_mut()
-            && last.thread == event.thread
-            && last.cell == cell
-            && last.place == place
-            && !marked(view, position)
+            && (last.thread, &last.cell, &last.place) == (row.thread, &row.cell, &row.place)
+            && !marked(view, &row)
         {
             last.times += 1;
             continue;
         }
-        rows.push(Row {
-            position,
-            thread: event.thread,
-            cell,
-            place,
-            switch,
-            times: 1,
-        });
+        rows.push(row);
     }
     for row in &mut rows {
         if row.times > 1 {

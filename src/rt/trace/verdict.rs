@@ -166,11 +166,22 @@ impl Access {
 pub(crate) struct DataRace {
     pub(crate) first: Access,
     pub(crate) second: Access,
+    /// Up to when the first one has lasted.
+    pub(crate) lasts: Lasts,
     pub(crate) weak: Option<Weak>,
     /// What is freed, if the second access does that; what was made, if the first one did that.
     pub(crate) block: Option<Block>,
     /// After how many of its events the first thread wrote plain memory there for the first time.
     pub(crate) written: Option<u32>,
+}
+
+/// Up to when an access to memory has lasted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lasts {
+    /// Until its thread had performed so many events.
+    Until(u32),
+    /// It goes on.
+    OnAndOn,
 }
 
 /// A heap block, by what is the same in each execution with the same history.

@@ -1,0 +1,168 @@
+//! Which rows of the table are no events?
+//!
+//! An access to plain memory costs no step of the exploration, and neither does a free, so they have no numbers. But the two that
+//! a failure is about belong where they happened: behind the last event of their thread before them.
+
+use std::collections::BTreeMap;
+
+use super::source::Sources;
+use super::text::{View, place};
+use super::words::Names;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
+
+/// What a thread has done that is no event.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Unnumbered {
+    pub(super) thread: ThreadId,
+    pub(super) words: String,
+    /// Empty if nobody knows.
+    pub(super) place: String,
+}
+
+/// What was done, by how many events of the execution come before it.
+pub(super) type Rows = BTreeMap<usize, Vec<Unnumbered>>;
+
+/// What the failure is about.
+pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
+    let mut rows = Rows::new();
+    match view.end {
+        End::DataRace(race) => of_race(&mut rows, view, race),
+        End::BadMemory(bad) => of_bad_memory(&mut rows, view, names, bad),
+        _ => {}
+    }
+    rows
+}
+
+fn of_race(rows: &mut Rows, view: &View<'_>, race: &DataRace) {
+    let DataRace {
+        first,
+        second,
+        lasts,
+        ..
+    } = race;
+    if let Some(row) = of_access(view, first) {
+        let until = match lasts {
+            Lasts::Until(events) if *events > first.after => Some(*events),
+            _ => None,
+        };
+        let ends = until.map(|events| {
+            let words = format!("({} ends)", row.words);
+            (
+                events,
+                Unnumbered {
+                    words,
+                    ..row.clone()
+                },
+            )
+        });
+        let begins = match (until, lasts) {
+            (Some(_), _) | (None, Lasts::OnAndOn) => Unnumbered {
+                words: format!("{} begins", row.words),
+                ..row
+            },
+            _ => row,
+        };
+        put(rows, behind(view, first.thread, first.after), begins);
+        if let Some((events, ends)) = ends {
+            put(rows, behind(view, first.thread, events), ends);
+        }
+    }
+    if let Some(row) = of_access(view, second) {
+        put(rows, view.trace.len(), row);
+    }
+}
+
+/// An access that is no event, and whose place in the execution is known.
+fn of_access(view: &View<'_>, access: &Access) -> Option<Unnumbered> {
+    let (words, place) = match access.effect {
+        Effect::Read => (on("read", access), place(access.site)),
+        Effect::Write => (on("write", access), place(access.site)),
+        Effect::Free => (
+            "free".to_owned(),
+            view.life.freed.clone().unwrap_or_default(),
+        ),
+        // Its own event would be the next one.
+        Effect::End => ("end".to_owned(), String::new()),
+        Effect::AtomicRead | Effect::AtomicWrite | Effect::Make => return None,
+    };
+    Some(Unnumbered {
+        thread: access.thread,
+        words,
+        place,
+    })
+}
+
+/// What is done to the cell that is called like this there.
+fn on(verb: &str, access: &Access) -> String {
+    let cell = Sources::default().receiver(access.site);
+    cell.map_or_else(|| verb.to_owned(), |cell| format!("{verb} {cell}"))
+}
+
+fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadMemory) {
+    let known = |place: &Option<String>| place.clone().unwrap_or_default();
+    match bad.memory {
+        Gone::Block(_, Some((thread, events))) => {
+            let free = Unnumbered {
+                thread,
+                words: "free".to_owned(),
+                place: known(&view.life.freed),
+            };
+            put(rows, behind(view, thread, events), free);
+        }
+        Gone::Block(_, None) => {}
+        Gone::Stack(owner) => {
+            let mut events = view.trace.events().iter();
+            let end = events.position(|it| it.thread == owner && it.operation.kind == OpKind::Exit);
+            let end = end.unwrap_or_else(|| view.trace.len());
+            let row = Unnumbered {
+                thread: owner,
+                words: "end".to_owned(),
+                place: String::new(),
+            };
+            put(rows, end, row);
+        }
+    }
+    let (words, place) = match bad.wrong {
+        Wrong::Operation(operation, site) => (names.announced(&operation), place(site)),
+        Wrong::Access(effect, site) => {
+            let access = Access {
+                thread: bad.thread,
+                effect,
+                site,
+                after: bad.after,
+            };
+            match of_access(view, &access) {
+                Some(row) => (row.words, row.place),
+                None => return,
+            }
+        }
+        Wrong::FreedTwice => ("free again".to_owned(), known(&view.life.again)),
+        Wrong::Layout { .. } | Wrong::Inside { .. } => {
+            let place = view.life.again.as_ref().or(view.life.freed.as_ref());
+            ("free".to_owned(), place.cloned().unwrap_or_default())
+        }
+    };
+    let row = Unnumbered {
+        thread: bad.thread,
+        words,
+        place,
+    };
+    put(rows, view.trace.len(), row);
+}
+
+fn put(rows: &mut Rows, before: usize, row: Unnumbered) {
+    rows.entry(before).or_default().push(row);
+}
+
+/// How many events of the execution come before what a thread did after so many of its own.
+fn behind(view: &View<'_>, thread: ThreadId, events: u32) -> usize {
+    let positions = view.trace.positions_of(thread);
+    match events.checked_sub(1) {
+        Some(last) => positions.get(last as usize).map(|&at| at as usize + 1),
+        // The code of a thread begins with its first step.
+        None => positions.first().map(|&at| at as usize),
+    }
+    .unwrap_or_else(|| view.trace.len())
+}
