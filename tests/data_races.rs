@@ -1129,6 +1129,10 @@ fn the_ordering_that_is_named_is_the_one_that_was_forgotten() {
     let link = text.lines().find(|line| line.contains("with at least"));
     let link = link.expect("a link");
     assert!(
+        link.contains("with at least AcqRel the two are ordered"),
+        "{link}"
+    );
+    assert!(
         link.contains("'s sub on count.0 at ") && !link.contains("'s add"),
         "{text}"
     );

@@ -135,9 +135,14 @@ pub(super) fn data_race(
             if fails { " where it fails" } else { "" }
         )
     };
+    // One line of the program that is both sides needs both.
+    let orderings = match writer.site == reader.site {
+        true => "AcqRel",
+        false => "Release and Acquire",
+    };
     let _ = writeln!(
         out,
-        "  {}, and {}: with at least Release and Acquire the two are ordered here",
+        "  {}, and {}: with at least {orderings} the two are ordered here",
         side(writer),
         side(reader)
     );
