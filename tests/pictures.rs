@@ -368,6 +368,50 @@ fn a_data_race_has_both_accesses_and_the_events_that_were_too_weak() {
     assert_eq!(race["second"]["after"], load["number"]);
     let weak = serde_json::json!({ "first": load["reads_from"], "second": load["number"] });
     assert_eq!(race["weak"], weak);
+    assert_eq!(
+        (&race["lasts_through"], &race["goes_on"]),
+        (&().into(), &false.into())
+    );
+}
+
+#[test]
+fn an_access_that_lasts_says_through_which_event_or_that_it_goes_on() {
+    let raced = |joins: bool| {
+        let execution = parsed(&failure(move || {
+            let slot = Arc::new(Slot {
+                data: UnsafeCell::new(0),
+                ready: AtomicBool::new(false),
+            });
+            let theirs = slot.clone();
+            let mut other = Some(thread::spawn(move || {
+                if theirs.ready.load(Relaxed) {
+                    // SAFETY: the model stops before an access that is not ordered with another one.
+                    theirs.data.with_mut(|data| unsafe { *data = 1 });
+                }
+            }));
+            slot.data.with(|_| {
+                slot.ready.store(true, Relaxed);
+                if joins && let Some(other) = other.take() {
+                    other.join().unwrap();
+                }
+            });
+            if let Some(other) = other {
+                other.join().unwrap();
+            }
+        }));
+        let race = execution["outcome"]["data_race"].clone();
+        (race, event(&execution, "ready := true")["number"].clone())
+    };
+    let (race, store) = raced(false);
+    assert_eq!(
+        (&race["lasts_through"], &race["goes_on"]),
+        (&store, &false.into())
+    );
+    let (race, _) = raced(true);
+    assert_eq!(
+        (&race["lasts_through"], &race["goes_on"]),
+        (&().into(), &true.into())
+    );
 }
 
 /// An atomic behind a pointer that its owner has given back.

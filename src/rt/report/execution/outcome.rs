@@ -9,7 +9,7 @@ use crate::rt::report::holders::holders;
 use crate::rt::report::memory;
 use crate::rt::trace::Site;
 use crate::rt::trace::operation::Operation;
-use crate::rt::trace::verdict::{Access, DataRace, Divergence, Effect, End, Pruned};
+use crate::rt::trace::verdict::{Access, DataRace, Divergence, Effect, End, Lasts, Pruned};
 
 /// How an execution ended.
 #[derive(Clone, Debug, Serialize)]
@@ -71,6 +71,10 @@ pub(crate) struct Unordered {
     pub(crate) name: Option<String>,
     pub(crate) first: Touch,
     pub(crate) second: Touch,
+    /// The last event of its thread that the first access has lasted through.
+    pub(crate) lasts_through: Option<usize>,
+    /// The first access has not ended.
+    pub(crate) goes_on: bool,
     /// The events that would order the two if their orderings were stronger: a write, and the read that
     /// saw it.
     pub(crate) weak: Option<super::Pair>,
@@ -287,6 +291,13 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         name,
         first,
         second,
+        lasts_through: match race.lasts {
+            Lasts::Until(events) if events > race.first.through() => {
+                number(race.first.thread, events - 1)
+            }
+            _ => None,
+        },
+        goes_on: race.lasts == Lasts::OnAndOn,
         weak: race.weak.and_then(|weak| {
             Some(super::Pair {
                 first: number(weak.writer.thread, weak.writer.index)?,
