@@ -685,3 +685,42 @@ fn who_takes_and_puts_back_for_ever_is_in_a_livelock_and_who_stops_is_not() {
         assert_eq!(livelock, (!change).then_some(FailureKind::Livelock));
     }
 }
+
+#[test]
+fn a_wait_that_was_let_go_is_not_shut_out_by_what_comes_later() {
+    // Where both spin they are let go together, and one of them writes what is there already before the other goes on.
+    for algorithm in [Algorithm::Optimal, Algorithm::Source, Algorithm::Bounded] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let report = builder.check(|| {
+            let shared = Arc::new([0; 3].map(AtomicUsize::new));
+            let theirs = shared.clone();
+            let told = thread::spawn(move || {
+                let [x, y, _] = &*theirs;
+                loop {
+                    y.store(2, SeqCst);
+                    if x.load(SeqCst) != 0 {
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            });
+            let theirs = shared.clone();
+            let tells = thread::spawn(move || {
+                let [x, y, z] = &*theirs;
+                y.swap(0, SeqCst);
+                z.store(1, SeqCst);
+                while y.load(SeqCst) != 2 {
+                    thread::yield_now();
+                }
+                x.store(1, SeqCst);
+            });
+            shared[2].load(SeqCst);
+            for other in [told, tells] {
+                other.join().expect("no thread panics");
+            }
+        });
+        assert!(report.complete);
+        assert_eq!(report.executions, 308, "{algorithm:?}");
+    }
+}

@@ -147,8 +147,12 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
     let trace = run.trace;
     for &position in trace.notable() {
         let event = trace.at(position);
-        // (b) Blocking.
-        shut_out(run, event.thread, event.operation, position, |first| {
+        // (b) Blocking. From the moment on when a wait was let go nothing has shut it out.
+        let since = match event.outcome {
+            Outcome::LetGo => event.quiet_at,
+            _ => position,
+        };
+        shut_out(run, event.thread, event.operation, since, |first| {
             found(first, &executed(run, position, 0));
         });
         // (c) Choices.

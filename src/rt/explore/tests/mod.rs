@@ -1,6 +1,6 @@
 //! Do the algorithms find every trace, and each how often?
 //!
-//! Random programs against brute force ([`random`]; those of [`counts`] and [`dense`] do much of one thing), and the
+//! Random programs against brute force ([`random`]; those of [`counts`], [`dense`] and [`let_go`] do much of one thing), and the
 //! figures that papers give for theirs ([`figures`]); the bounded search against every interleaving ([`bounds`]).
 
 mod blocking;
@@ -10,6 +10,7 @@ mod counts;
 mod dense;
 mod estimates;
 mod figures;
+mod let_go;
 mod linearisations;
 mod orders;
 mod random;
