@@ -31,10 +31,10 @@ use crate::rt::explore::replay::Replay;
 use crate::rt::explore::turns::{Turns, preemptions};
 use crate::rt::report::places::{self, Callers, Life};
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::Outcome;
+use crate::rt::trace::operation::{OpKind, Outcome};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Again, Block, End, Pair};
+use crate::rt::trace::verdict::{Again, Block, Blocked, End, Pair};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// The most preemptions of the executions that are searched for a simpler one.
@@ -387,13 +387,38 @@ pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
 pub(crate) fn leads_to(found: &Found) -> Schedule {
     let trace = &found.driver.trace;
     let mut length = trace.len();
-    if let End::Livelock { .. } = found.end {
+    if let End::Livelock { stuck, .. } = &found.end {
         // Once nothing but spinning is left, it goes on by itself.
-        let let_go = |event: &Event| event.outcome == Outcome::LetGo;
-        length = trace.events().iter().position(let_go).unwrap_or(length);
+        let spins = spins_from(trace, stuck).max(found.driver.planned());
+        length = spins.min(length);
     }
     let names = &found.driver.machine.names;
     Schedule::leading_to(found.end.thread(), trace, length, names)
+}
+
+/// After how many events of an execution that ended in a livelock nothing happened any more but the last rounds of those who
+/// spin, again and again, and the first of them was let go.
+fn spins_from(trace: &Trace, stuck: &[Blocked]) -> usize {
+    let events = trace.events();
+    let let_go = |event: &&Event| event.outcome == Outcome::LetGo;
+    let mut rounds: Vec<(ThreadId, Site)> = Vec::new();
+    let spin = |it: &&Blocked| matches!(it.operation.kind, OpKind::Wait { .. });
+    for Blocked { thread, .. } in stuck.iter().filter(spin) {
+        let mut theirs = trace.positions_of(*thread).iter().rev();
+        let mut waits = 0;
+        while waits < 2
+            && let Some(&position) = theirs.next()
+        {
+            let event = trace.at(position);
+            waits += u32::from(let_go(&event));
+            rounds.push((*thread, event.site));
+        }
+    }
+    let is_of_a_round = |event: &Event| rounds.contains(&(event.thread, event.site));
+    let last_other = events.iter().rposition(|event| !is_of_a_round(event));
+    let from = last_other.map_or(0, |last| last + 1);
+    let first = events[from..].iter().position(|event| let_go(&event));
+    from + first.unwrap_or(events.len() - from)
 }
 
 /// Whether two executions failed in the same way.

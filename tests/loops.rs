@@ -724,3 +724,48 @@ fn a_wait_that_was_let_go_is_not_shut_out_by_what_comes_later() {
         assert_eq!(report.executions, 308, "{algorithm:?}");
     }
 }
+
+#[test]
+fn a_livelock_comes_again_from_its_schedule_whatever_was_let_go_before() {
+    // Both give up their first loops, and then it depends on who goes on first.
+    let staged = || {
+        let shared = Arc::new([0; 3].map(AtomicUsize::new));
+        let tries = |flag: &AtomicUsize| {
+            for _ in 0..5 {
+                if flag.load(SeqCst) != 0 {
+                    break;
+                }
+                thread::yield_now();
+            }
+        };
+        let [ours, theirs] = [shared.clone(), shared];
+        let waits = thread::spawn(move || {
+            tries(&ours[0]);
+            if ours[1].load(SeqCst) == 0 {
+                while ours[2].load(SeqCst) == 0 {
+                    thread::yield_now();
+                }
+            }
+        });
+        let tells = thread::spawn(move || {
+            tries(&theirs[0]);
+            theirs[1].store(1, SeqCst);
+        });
+        waits.join().expect("no thread panics");
+        tells.join().expect("no thread panics");
+    };
+    for algorithm in [Algorithm::Optimal, Algorithm::Random] {
+        let mut builder = Builder::new();
+        (builder.algorithm, builder.seed) = (algorithm, Some(1));
+        let failure = builder.explore(staged).expect_err("it may spin");
+        assert_eq!(failure.kind(), FailureKind::Livelock);
+        let text = failure.to_string();
+        if algorithm == Algorithm::Optimal {
+            assert!(text.contains("(execution 2, "), "{text}");
+        }
+        assert!(!text.contains("does not decide alone"), "{text}");
+        builder.replay = Some(failure.schedule().to_owned());
+        let again = builder.explore(staged).expect_err("it spins again");
+        assert_eq!(again.kind(), FailureKind::Livelock, "{again}");
+    }
+}

@@ -281,6 +281,11 @@ impl Driver {
         self.again = true;
     }
 
+    /// How many events of the current execution were planned; behind them threads go on as they like.
+    pub(crate) fn planned(&self) -> usize {
+        self.plan.kept + self.plan.steps.len()
+    }
+
     /// Asks the explorer for the next execution; false if nothing is left to explore.
     fn plan_next(&mut self) -> bool {
         self.plan.kept = 0;
