@@ -215,7 +215,9 @@ pub struct Builder {
     /// How many ordering constraints the bugs need that [`Algorithm::Pct`] looks for
     /// (`DPOR_PCT_DEPTH`), at least one; 3 by default.
     pub pct_depth: usize,
-    /// How many idle iterations of a spin loop are free before its hint waits for a change; 1 by default.
+    /// How many idle iterations of a spin loop are free before its hint waits for a change (`DPOR_SPIN_BOUND`); 1 by default.
+    /// A loop that gives up by itself after more is explored in full only with as many
+    /// ([`Verdict::Waits`](crate::Verdict::Waits)).
     pub spin_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason, not by default.
     pub spurious_failures: bool,
@@ -336,7 +338,9 @@ impl Builder {
             pct_depth: env
                 .size("DPOR_PCT_DEPTH", "ordering constraints")?
                 .unwrap_or(3),
-            spin_bound: 1,
+            spin_bound: env
+                .parse("DPOR_SPIN_BOUND", "a number of rounds below 2^32")?
+                .unwrap_or(1),
             spurious_failures: false,
             spurious_wakeups: 0,
             timeout_bound: 2,

@@ -61,6 +61,7 @@ mod config;
 mod environment;
 mod failure;
 pub mod future;
+mod gives_up;
 pub mod hint;
 mod in_order;
 mod kept;

@@ -246,8 +246,25 @@ impl Builder {
         if let Some(line) = watch.vain(&driver) {
             above(|| eprintln!("{line}"));
         }
+        let waits = std::mem::take(&mut watch.waits);
+        let gives_up = match driver.coverage() {
+            Coverage::Sampled | Coverage::Replayed => None,
+            _ => {
+                let log = watch.log.clone();
+                let mut body = Body {
+                    settings: self,
+                    body: body.clone(),
+                    stacks: &mut stacks,
+                    log: &log,
+                    site,
+                    unseen: &unseen,
+                };
+                body.gives_up(&waits)
+            }
+        };
         let passed = Passed {
             driver,
+            gives_up,
             stopped: watch.stopped,
             seed,
             elapsed: watch.start.elapsed(),
@@ -263,7 +280,7 @@ impl Builder {
                 }
             }
             verdict => {
-                if let Verdict::Rounds(_) = verdict {
+                if let Verdict::Rounds(_) | Verdict::Waits(_) = verdict {
                     // All that there is within the bound has been explored.
                     watch.complete();
                 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{Algorithm, Builder, Executions, Order};
+use crate::gives_up::{self, FirstWait};
 use crate::plural::counted;
 use crate::progress::{Progress, above};
 use crate::report_dir::ReportDir;
@@ -156,6 +157,10 @@ pub(crate) struct Watch<'a> {
     pub(crate) stopped: Option<Limit>,
     /// Whether the program has used plain memory that is watched.
     uses_cells: bool,
+    /// Whether one schedule is followed.
+    follows: bool,
+    /// The first waits at hints.
+    pub(crate) waits: Vec<Option<FirstWait>>,
 }
 
 impl<'a> Watch<'a> {
@@ -184,6 +189,8 @@ impl<'a> Watch<'a> {
             site,
             stopped: None,
             uses_cells: false,
+            follows,
+            waits: Vec::new(),
         })
     }
 
@@ -198,6 +205,9 @@ impl<'a> Watch<'a> {
         }
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
             self.show(wanted, end, between);
+        }
+        if !self.follows {
+            gives_up::note(&mut self.waits, between);
         }
         self.log.clear();
         self.uses_cells = between.uses_cells;

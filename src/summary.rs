@@ -47,6 +47,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
+    /// A hint whose loop was taken to wait, and gives up after so many rounds.
+    gives_up: Option<(Site, usize)>,
 }
 
 /// An exploration without a failure.
@@ -56,6 +58,8 @@ pub(crate) struct Passed {
     pub(crate) stopped: Option<Limit>,
     pub(crate) seed: u64,
     pub(crate) elapsed: Duration,
+    /// A hint whose loop was taken to wait, and gives up after so many rounds.
+    pub(crate) gives_up: Option<(Site, usize)>,
 }
 
 impl Passed {
@@ -63,7 +67,10 @@ impl Passed {
     pub(crate) fn verdict(&self) -> Verdict {
         match (self.stopped, self.driver.coverage()) {
             (Some(limit), _) => Verdict::Stopped(limit),
-            (None, Coverage::All) => Verdict::Complete,
+            (None, Coverage::All) => match self.gives_up {
+                Some((_, rounds)) => Verdict::Waits(rounds),
+                None => Verdict::Complete,
+            },
             (None, Coverage::Within(price, within)) => {
                 Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
             }
@@ -127,6 +134,7 @@ impl Passed {
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
             elapsed: *elapsed,
             rounds: driver.machine.many_rounds(),
+            gives_up: self.gives_up,
         }
     }
 }
@@ -166,6 +174,15 @@ impl Report {
                 "\ndpor: in one execution a thread came {times} times to the hint at {hint} with something changed, as in a \
                  loop that puts back what it takes: where two threads do so there are executions without end, which \
                  `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out, and so does a bound (DPOR_MAX_PREEMPTIONS=2)"
+            ));
+        }
+        if let Some((hint, rounds)) = self.gives_up {
+            text.push_str(&format!(
+                "\ndpor: the loop with the hint at {hint} gives up after {rounds} rounds in which nothing changes; it was taken to \
+                 wait after a few, so what it does then was explored only where nothing else could run: \
+                 `Builder::spin_bound` = {bound} (DPOR_SPIN_BOUND={bound}) explores it in full, with executions for each round, of \
+                 which a test may have fewer",
+                bound = rounds - 1
             ));
         }
         text
@@ -240,6 +257,9 @@ pub enum Verdict {
     /// Every trace in which no thread comes more often than that to one hint, each time having changed something since
     /// its last hint ([`Builder::max_rounds`](crate::Builder::max_rounds)); there are others.
     Rounds(usize),
+    /// Every trace in which a loop with a hint that gives up after this many rounds waits after a few of them, unless nothing else
+    /// can run ([`Builder::spin_bound`](crate::Builder::spin_bound)); there are others.
+    Waits(usize),
     /// Every trace, as far as the test did not switch exploration off
     /// ([`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch),
     /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore)).
@@ -261,6 +281,10 @@ impl fmt::Display for Verdict {
             Verdict::Complete => f.write_str("complete"),
             Verdict::Bounded(bound) => write!(f, "bounded by {bound}"),
             Verdict::Rounds(most) => write!(f, "bounded by max_rounds = {most} (DPOR_MAX_ROUNDS)"),
+            Verdict::Waits(rounds) => write!(
+                f,
+                "bounded by spin_bound (DPOR_SPIN_BOUND), below the {rounds} rounds after which a loop gives up"
+            ),
             Verdict::Marked => f.write_str("explored only where the test does not say otherwise"),
             Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
             Verdict::Replayed => f.write_str("replayed"),

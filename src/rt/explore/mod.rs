@@ -27,6 +27,7 @@ pub(crate) mod exhaustive;
 #[cfg(feature = "bench")]
 pub(crate) mod floor;
 pub(crate) mod frontier;
+pub(crate) mod further;
 pub(crate) mod hotspots;
 pub(crate) mod leisure;
 pub(crate) mod linearise;

@@ -31,10 +31,21 @@ pub(crate) struct Steps {
 impl Replay<Steps> {
     /// Follows this schedule.
     pub(crate) fn new(schedule: Schedule) -> Replay<Steps> {
-        Replay::along(Steps {
+        Replay::along(Steps::of(schedule))
+    }
+}
+
+impl Steps {
+    pub(crate) fn of(schedule: Schedule) -> Steps {
+        Steps {
             schedule,
             at: Cursor::default(),
-        })
+        }
+    }
+
+    /// Whether all of them have been made.
+    pub(crate) fn is_over(&self) -> bool {
+        self.schedule.step(self.at).is_none()
     }
 }
 

@@ -88,6 +88,10 @@ pub(crate) struct Machine {
     most_rounds: Option<(Site, usize)>,
     /// Where threads have waited in loops without a hint, in this execution or an earlier one.
     hintless: Vec<Site>,
+    /// The same of loops with a hint.
+    hinted: Vec<Hinted>,
+    /// Who does not wait at a hint, if there is such a thread.
+    goes_further: Option<GoesFurther>,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
@@ -132,6 +136,28 @@ impl Timeouts {
             None => self.seen.push((object, seen)),
         }
     }
+}
+
+/// The first wait at a hint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hinted {
+    pub(crate) site: Site,
+    pub(crate) thread: ThreadId,
+    /// How many events the thread had performed.
+    pub(crate) events: u32,
+}
+
+/// A thread that does not wait at a hint.
+#[derive(Clone, Debug)]
+struct GoesFurther {
+    /// Its path of births.
+    path: String,
+    /// From when on it does not, in its events.
+    events: u32,
+    /// How often it has come to a hint since then in the same way as the time before.
+    rounds: u32,
+    /// Whether it has come to one otherwise.
+    has_left: bool,
 }
 
 /// What a thread waits in for a change; of those that it has been let go in, that which has the most rounds before it is in a
@@ -226,6 +252,8 @@ impl Machine {
             leaves_rounds_out: false,
             most_rounds: None,
             hintless: Vec::new(),
+            hinted: Vec::new(),
+            goes_further: None,
             first_spawn: None,
             seen: Vec::new(),
         }

@@ -45,6 +45,8 @@ pub(crate) struct SpinLog {
     changed: bool,
     site: Option<Site>,
     idle: u32,
+    /// Whether the last iteration was like the one before, whatever its hint is; `None` if there was nothing in it but the hint.
+    alike: Option<bool>,
     /// By hint how often the thread has come there with something changed.
     rounds: Vec<(Site, usize)>,
     cycle: Cycle,
@@ -138,6 +140,7 @@ impl SpinLog {
         self.changed = false;
         self.site = None;
         self.idle = 0;
+        self.alike = None;
         self.rounds.clear();
         self.cycle.reset();
         self.round.reset();
@@ -251,6 +254,7 @@ impl SpinLog {
 
     /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait.
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
+        self.alike = None;
         if self.reads.is_empty() && !self.changed {
             return None;
         }
@@ -261,6 +265,7 @@ impl SpinLog {
         if !self.follows {
             self.round.reset();
         }
+        self.alike = Some(looks || undoes);
         let idle = same_place && (looks || undoes);
         self.idle = if idle { self.idle + 1 } else { 0 };
         // How often something is done whose repetitions are idle.
@@ -277,6 +282,16 @@ impl SpinLog {
             true => &self.before,
             false => &self.round.before,
         })
+    }
+
+    /// Whether the iteration that has come to a hint was like the one before; `None` if there was nothing in it.
+    pub(crate) fn is_alike(&self) -> Option<bool> {
+        self.alike
+    }
+
+    /// Whether the iterations of a loop with one hint, up to the last that has come there, were idle more often than that.
+    pub(crate) fn is_idle(&self, spin_bound: u32) -> bool {
+        self.idle > spin_bound
     }
 
     /// Whether [`SpinLog::repeats_itself`] with this bound may give something to wait for.

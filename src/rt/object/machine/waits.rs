@@ -10,10 +10,13 @@ use crate::rt::trace::dependency::ReadSets;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation};
 
-use super::{Loop, Machine, Thread};
+use super::{GoesFurther, Hinted, Loop, Machine, Thread};
 
 /// From how many rounds on a loop may have no end.
 const MANY_ROUNDS: usize = 20;
+
+/// The most hints of which it is looked whether their loops give up.
+const HINTED_MAX: usize = 8;
 
 impl Thread {
     /// The thread is to wait for a change.
@@ -48,7 +51,22 @@ impl Machine {
             });
         }
         let seen = entry.spin.hint(site, bound);
+        if let Some(further) = &mut self.goes_further
+            && entry.events >= further.events
+            && self.names.path(thread) == further.path
+        {
+            match entry.spin.is_alike() {
+                Some(true) => further.rounds += 1,
+                Some(false) => further.has_left = true,
+                None => {}
+            }
+            return None;
+        }
         let wait = seen.map(|seen| wait((&mut self.sets, &mut self.seen), seen, false));
+        // Of a cycle of several hints nothing is known of one.
+        if wait.is_some() && entry.spin.is_idle(bound) {
+            note_hinted(&mut self.hinted, (site, thread, entry.events));
+        }
         // Who is to wait here has undone what it has done.
         match (entry.spin.has_left_a_change(), &wait) {
             (true, Some(_)) => entry.wait_in(Loop::Undoing),
@@ -99,6 +117,27 @@ impl Machine {
     /// Where threads have waited in loops without a hint, at most three places.
     pub(crate) fn hintless(&self) -> &[Site] {
         &self.hintless
+    }
+
+    /// The first waits at hints, at most so many as are looked after.
+    pub(crate) fn hinted(&self) -> &[Hinted] {
+        &self.hinted
+    }
+
+    /// The thread with this path is not to wait at a hint once it has performed so many events.
+    pub(crate) fn let_go_further(&mut self, path: String, events: u32) {
+        self.goes_further = Some(GoesFurther {
+            path,
+            events,
+            rounds: 0,
+            has_left: false,
+        });
+    }
+
+    /// How often that thread has come to a hint in the same way as the time before, and whether it has come to one otherwise.
+    pub(crate) fn rounds_further(&self) -> (u32, bool) {
+        let further = self.goes_further.as_ref();
+        further.map_or((0, false), |it| (it.rounds, it.has_left))
     }
 
     /// The wait that the thread has to announce before this operation, if it has done nothing but
@@ -253,6 +292,18 @@ fn wait(
             seen: start,
             timed,
         },
+    }
+}
+
+/// Notes that a thread waits at this hint, after so many events.
+#[inline]
+fn note_hinted(known: &mut Vec<Hinted>, (site, thread, events): (Site, ThreadId, u32)) {
+    if known.len() < HINTED_MAX && !known.iter().any(|it| std::ptr::eq(it.site, site)) {
+        known.push(Hinted {
+            site,
+            thread,
+            events,
+        });
     }
 }
 

@@ -1,0 +1,74 @@
+//! Does a loop that was taken to wait for a change give up by itself, if it may go on?
+//!
+//! A loop with a hint waits after a few rounds in which it found the same, and whether it counts them is not to be seen. So its
+//! thread goes further once, and nobody else does: along the schedule that has led to its first wait, and then without waits,
+//! until it does something else, or has made many rounds.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::rt::trace::operation::Step;
+use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::verdict::Pruned;
+
+use super::replay::{Replay, Steps, Way};
+use super::{Choice, Point};
+
+/// A loop that has not given up after so many rounds more does not give up.
+const ROUNDS_MAX: u32 = 128;
+
+/// A thread that has not come back to its hint after so many events has left the loop.
+const ROUND_MAX: usize = 256;
+
+/// A thread that goes further alone.
+pub(crate) struct Further {
+    steps: Steps,
+    path: String,
+    /// How many rounds it had made at its last step, and how many events it had performed then.
+    last: (u32, usize),
+    rounds: Rc<Cell<Option<u32>>>,
+}
+
+impl Further {
+    /// The explorer for the thread with this path of births, behind the schedule; and where it says how many rounds the thread
+    /// made without waiting before it left the loop, if it did.
+    pub(crate) fn explorer(
+        schedule: Schedule,
+        path: String,
+    ) -> (Replay<Further>, Rc<Cell<Option<u32>>>) {
+        let rounds = Rc::new(Cell::new(None));
+        let further = Further {
+            steps: Steps::of(schedule),
+            path,
+            last: (0, 0),
+            rounds: rounds.clone(),
+        };
+        (Replay::along(further), rounds)
+    }
+}
+
+impl Way for Further {
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        if !self.steps.is_over() {
+            return self.steps.choose(at);
+        }
+        let over = Choice::Prune(Pruned::Asleep);
+        let Some(thread) = at.machine.names.find(&self.path) else {
+            return over;
+        };
+        let (rounds, has_left) = at.machine.rounds_further();
+        let events = at.trace.positions_of(thread).len();
+        if rounds != self.last.0 {
+            self.last = (rounds, events);
+        }
+        let has_left = has_left || events > self.last.1 + ROUND_MAX;
+        if rounds > 0 && (has_left || !at.machine.enabled(thread)) {
+            self.rounds.set(Some(rounds));
+            return over;
+        }
+        match rounds > ROUNDS_MAX || !at.machine.enabled(thread) {
+            true => over,
+            false => Choice::Run(Step::of(thread)),
+        }
+    }
+}
