@@ -7,15 +7,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::rt::object::machine::ROUNDS_FURTHER;
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Pruned;
 
 use super::replay::{Replay, Steps, Way};
 use super::{Choice, Point};
-
-/// A loop that has not given up after so many rounds more does not give up.
-const ROUNDS_MAX: u32 = 128;
 
 /// A thread that has not come back to its hint after so many events has left the loop.
 const ROUND_MAX: usize = 256;
@@ -66,7 +64,7 @@ impl Way for Further {
             self.rounds.set(Some(rounds));
             return over;
         }
-        match rounds > ROUNDS_MAX || !at.machine.enabled(thread) {
+        match rounds > ROUNDS_FURTHER || !at.machine.enabled(thread) {
             true => over,
             false => Choice::Run(Step::of(thread)),
         }

@@ -13,6 +13,8 @@ use crate::rt::trace::{Event, Site};
 mod execute;
 mod waits;
 
+pub(crate) use waits::ROUNDS_FURTHER;
+
 pub(crate) use execute::{Executed, outcome_of_life};
 use waits::{asks, is_timed, looks};
 

@@ -15,6 +15,10 @@ use super::{GoesFurther, Hinted, Loop, Machine, Thread};
 /// From how many rounds on a loop may have no end.
 const MANY_ROUNDS: usize = 20;
 
+/// How many rounds more than where it would wait a thread goes further. A loop that has not given up then does not, and waits
+/// again.
+pub(crate) const ROUNDS_FURTHER: u32 = 128;
+
 /// The most hints of which it is looked whether their loops give up.
 const HINTED_MAX: usize = 8;
 
@@ -53,6 +57,7 @@ impl Machine {
         let seen = entry.spin.hint(site, bound);
         if let Some(further) = &mut self.goes_further
             && entry.events >= further.events
+            && further.rounds <= ROUNDS_FURTHER
             && self.names.path(thread) == further.path
         {
             match entry.spin.is_alike() {
