@@ -54,7 +54,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::rc::Rc;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
@@ -153,6 +153,12 @@ impl Pool {
     /// How many uses by outsiders there had been when the newest of its stacks was got from the system.
     pub(crate) fn got_after(&self) -> u64 {
         self.got_after
+    }
+
+    #[cfg(test)]
+    /// How many stacks of the usual size have nothing on them.
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.len()
     }
 
     /// Keeps a stack for the next body.
@@ -318,7 +324,9 @@ pub(crate) fn suspend() {
 /// may be more than there are addresses; below that the system may have a limit of its own.
 pub(crate) fn largest_stack() -> usize {
     const MOST: usize = 1 << 30;
-    MOST.min(system::largest_stack())
+    // `generator` asks the system only once, too, and each exploration asks here.
+    static OF_SYSTEM: OnceLock<usize> = OnceLock::new();
+    MOST.min(*OF_SYSTEM.get_or_init(system::largest_stack))
 }
 
 #[cfg(unix)]

@@ -494,6 +494,13 @@ impl Stacks<'_> {
     }
 }
 
+impl Drop for Stacks<'_> {
+    /// Nothing uses the stacks of an exploration that is over, so none has to rest any longer.
+    fn drop(&mut self) {
+        self.rested();
+    }
+}
+
 /// Runs the code of `thread` until it suspends or ends.
 #[inline(always)]
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
@@ -585,3 +592,6 @@ fn tear_down(
     runtime.locals.borrow_mut().reset();
     runtime.stopping.set(false);
 }
+
+#[cfg(test)]
+mod tests;

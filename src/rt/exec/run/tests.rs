@@ -1,0 +1,43 @@
+//! Does an exploration give back what it has used?
+
+use std::panic::Location;
+use std::sync::atomic::Ordering::SeqCst;
+
+use crate::rt::explore::Free;
+use crate::rt::explore::driver::Bounds;
+use crate::rt::explore::optimal::Optimal;
+use crate::rt::object::machine::Limits;
+use crate::sync::atomic::AtomicUsize;
+
+use super::*;
+
+/// Explores `body` on stacks of this pool; gives the number of executions.
+fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
+    let explorer = Box::new(Optimal::new(Free::Last));
+    let driver = Driver::new(explorer, Limits::default(), Bounds::default());
+    let settings = Settings {
+        patience: None,
+        site: Location::caller(),
+        must_free: MustFree::Found,
+        watch: None,
+        callers: false,
+        replay: str::to_owned,
+        unseen: Vec::new(),
+    };
+    match explore(Arc::new(body), driver, pool, settings, |_| true) {
+        Explored::Passed(driver) => driver.stats.complete,
+        Explored::Failed(found) => panic!("it fails: {:?}", found.end),
+    }
+}
+
+#[test]
+fn a_stack_that_has_had_an_object_on_it_is_there_for_the_next_exploration() {
+    let mut pool = stacks(64 * 1024);
+    let body = || {
+        AtomicUsize::new(0).fetch_add(1, SeqCst);
+    };
+    for _ in 0..2 {
+        assert_eq!(explored(body, &mut pool), 1);
+        assert_eq!(pool.idle(), 1);
+    }
+}
