@@ -144,17 +144,21 @@ mod thread;
 /// The text of `docs/SURFACE.md`.
 fn document() -> String {
     let mut out = String::from(
-        "# What of std and loom is here\n\n\
-         Printed from the lists in `tests/surface/` by `DPOR_BLESS=1 cargo test --test surface`; the same\n\
-         lists are compiled against std and against `dpor`.\n\n\
-         *Modelled*: inside a model it is explored, outside it does what std's does. *Re-exported*: it\n\
-         needs no model; it is std's own or does the same. *Refused*: it is not here, for the reason that\n\
-         is given. A number behind an item is the version of Rust that std has it since, where that is\n\
-         newer than the oldest compiler that builds this crate; it is here with every compiler, unless\n\
-         the row says otherwise.\n\n\
-         Where std and loom disagree it is std's that is here. With `--cfg loom`, which users of loom compile\n\
-         their tests with, or with the feature `loom`, for crates whose cfg has a name of its own, it is\n\
-         loom's: the rows that begin with *loom's signature*, and what others say of it.\n",
+        "# What `dpor` has of std and loom\n\n\
+         This page is generated from the lists in `tests/surface/`\n\
+         (`DPOR_BLESS=1 cargo test --test surface` writes it). The same lists are compiled against std and\n\
+         against `dpor`.\n\n\
+         | status | meaning |\n\
+         |---|---|\n\
+         | modelled | inside a model, `dpor` explores it; outside a model, it does what std's does |\n\
+         | re-exported | it needs no model: it is std's own, or does the same |\n\
+         | refused | `dpor` does not have it, for the reason given |\n\n\
+         A number after an item is the version of Rust in which std got it, if that is newer than the oldest\n\
+         compiler that builds this crate. `dpor` has the item with every compiler, unless the row says otherwise.\n\n\
+         **Std or loom.** Where std and loom disagree, `dpor` follows std. It follows loom instead\n\n\
+         * with `--cfg loom`, with which users of loom compile their tests, or\n\
+         * with the feature `loom`, for crates whose cfg has another name.\n\n\
+         That changes the rows that begin with *loom's signature*, and what other rows say about it.\n",
     );
     let sections = [
         ("`std::sync`", sync::items()),
@@ -166,12 +170,12 @@ fn document() -> String {
         ("`std::hint` and `std::alloc`", alloc::items()),
         ("loom 0.7", loom::items()),
         (
-            "What stable Rust does not let us do as std does",
+            "What stable Rust does not let `dpor` do as std does",
             differences(),
         ),
     ];
     for (title, items) in sections {
-        out += &format!("\n## {title}\n\n| item | here | what of it |\n|---|---|---|\n");
+        out += &format!("\n## {title}\n\n| item | status | remarks |\n|---|---|---|\n");
         for item in items {
             let how = match item.how {
                 How::Modelled => "modelled",
@@ -233,19 +237,19 @@ fn tidy(tokens: &str) -> String {
 fn differences() -> Vec<Item> {
     list! {
         refused "`Arc<T>` to `Arc<dyn Trait>` by itself" {}
-            "needs `CoerceUnsized`. `Arc::from(Box::new(value) as Box<dyn Trait>)` or `Arc::from_std(std_arc)`";
+            "needs `CoerceUnsized`. Write `Arc::from(Box::new(value) as Box<dyn Trait>)` or `Arc::from_std(std_arc)`";
         refused "methods with `self: Arc<Self>`" {}
-            "need `Receiver`. `this: Arc<Self>`, or `self: &Arc<Self>` in a trait for `Arc`";
+            "need `Receiver`. Write `this: Arc<Self>`, or `self: &Arc<Self>` in a trait for `Arc`";
         refused "`Waker::from(Arc<impl Wake>)`" {}
-            "`Wake` takes std's `Arc` by `self`. Make the waker of a `std::sync::Arc`; what it does may use ours";
+            "`Wake` takes std's `Arc` by `self`. Make the waker from a `std::sync::Arc`; its methods may use `dpor`'s";
         refused "`#[may_dangle]` on `Arc`, `Weak`, `OnceLock`" {}
-            "a value that borrows is dropped before what it borrows, even if its destructor does not look";
-        refused "`const` of `Cell::{get, replace}`" {} "an access tells the model";
-        refused "`#[must_not_suspend]` on guards" {} "is not stable";
+            "not stable: a value that borrows must be dropped before what it borrows, even if its destructor does not use the borrow";
+        refused "`const` of `Cell::{get, replace}`" {} "an access informs the model";
+        refused "`#[must_not_suspend]` on guards" {} "not stable";
         refused "the sizes of locks" {}
-            "atomics and cells have std's size; locks are larger, because they keep what std's lock keeps and their identity";
+            "atomics and cells have std's size; locks are larger, because they hold what std's lock holds and their identity";
         refused "atomics of 64 bits on targets without them" {}
-            "std leaves the types out there; this crate does not build there";
+            "std does not have the types there; this crate does not build there";
     }
 }
 

@@ -18,7 +18,7 @@ macro_rules! rows {
             [fn dealloc: unsafe fn(*mut u8, Layout)]
             [fn realloc: unsafe fn(*mut u8, Layout, usize) -> *mut u8]
             [fn handle_alloc_error: fn(Layout) -> !]
-        } "blocks have stable names by the global allocator, see `dpor::alloc`";
+        } "blocks get their stable names from the global allocator; see `dpor::alloc`";
         reexported "`alloc::Layout`" as Layout { [impl Copy] };
         reexported "`alloc::LayoutError`" as LayoutError { [impl Error] };
         reexported "`alloc::LayoutErr`" as LayoutErr { [impl Error] } "deprecated";

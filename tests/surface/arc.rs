@@ -61,7 +61,7 @@ macro_rules! rows {
             [impl From<&'static Path>] [impl From<&'static mut Path>] [impl From<PathBuf>]
         };
         modelled "`Arc<dyn Trait>`" as Arc<dyn Send> { [impl From<Box<dyn Send>>] }
-            "and nothing else makes one; see below";
+            "there is no coercion from `Arc<T>`; see the last table";
         modelled "`Arc<dyn Any + Send + Sync>`" as Arc<dyn Any + Send + Sync> {
             [downcast: fn(This) -> Result<Arc<u8>, This>]
         };

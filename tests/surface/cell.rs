@@ -12,7 +12,7 @@ macro_rules! rows {
             [of_std const get_mut(this: &mut This) -> &mut u8]
             [const raw_get(this: *const This) -> *mut u8]
             [impl Send] [impl Default] [impl From<u8>] [impl Debug]
-        } "what is done through the pointer of `get` is not watched; `with`, `with_mut`, `read` and `write` are";
+        } "accesses through the pointer from `get` are not watched; those by `with`, `with_mut`, `read` and `write` are";
         modelled "`Cell<T: ?Sized>`" as Cell<u8> {
             [const new(value: u8) -> This]
             [set: fn(&This, u8)]
@@ -43,7 +43,7 @@ macro_rules! rows {
             [try_borrow: fn(&This) -> Result<Ref<'_, u8>, BorrowError>]
             [borrow_mut: fn(&This) -> RefMut<'_, u8>]
             [try_borrow_mut: fn(&This) -> Result<RefMut<'_, u8>, BorrowMutError>]
-        } "and the rest: the type is std's own, as are those below; a `RefCell` is not shared between threads";
+        } "and all other methods: this type and those below are std's own, because threads do not share a `RefCell`";
         reexported "`Ref<'_, T>`" as Ref<'static, u8> { [impl Display] };
         reexported "`RefMut<'_, T>`" as RefMut<'static, u8> { [impl Display] };
         reexported "`BorrowError`" as BorrowError { [impl Error] };

@@ -25,15 +25,15 @@ macro_rules! rows {
             [log = |b: &mut This| b.log = true]
             [check = |b: &This| { b.check(|| ()); }]
             [impl Debug] [impl Default]
-        } "`max_threads` is without limit by default, `max_branches` is larger";
+        } "by default, `max_threads` has no limit, and `max_branches` is larger than in loom";
         modelled "loom's signature: `model::Builder::check`" as Builder {
             [of_loom check: fn(&This, fn())]
-        } "without it `check` gives a `Report`: where it is the last expression of a function it needs a `;`. With it `explore` gives one";
+        } "without it, `check` returns a `Report`, so it needs a `;` where it is the last expression of a function. With it, `explore` returns the `Report`";
         modelled "`explore`, `stop_exploring`, `skip_branch`" {
             [fn explore: fn()] [fn stop_exploring: fn()] [fn skip_branch: fn()]
         };
         reexported "`MAX_THREADS`" { [MAX_THREADS = { let _: usize = MAX_THREADS; }] }
-            "loom's 5, for tests that ask; there may be any number of threads";
+            "5 as in loom, for tests that read it; `dpor` allows any number of threads";
         modelled "`sync::Arc`" as sync::Arc<u8> {
             [new: fn(u8) -> This]
             [pin: fn(u8) -> std::pin::Pin<This>]
@@ -50,7 +50,7 @@ macro_rules! rows {
         };
         modelled "`sync::Notify`" as sync::Notify {
             [new: fn() -> This] [notify: fn(&This)] [wait: fn(&This)] [impl Debug] [impl Default]
-        } "several threads may wait; in loom one may. Loom's spurious wake-up is explored if `Builder::spurious_wakeups` is set";
+        } "several threads may wait; in loom, only one. Loom's spurious wake-up is explored only if `Builder::spurious_wakeups` is set";
         modelled "`sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard}`" {
             [Mutex = sync::Mutex::new(0).lock().map(|guard: sync::MutexGuard<'_, u8>| *guard).ok()]
             [RwLockReadGuard = sync::RwLock::new(0).read().map(|guard: sync::RwLockReadGuard<'_, u8>| *guard).ok()]
@@ -60,7 +60,7 @@ macro_rules! rows {
             [Condvar = sync::Condvar::new()]
             [WaitTimeoutResult = |result: sync::WaitTimeoutResult| result.timed_out()]
             [Barrier = |barrier: sync::Barrier| barrier.wait().is_leader()]
-        } "the `Barrier` of loom panics where it is used";
+        } "loom's own `Barrier` panics when it is used";
         reexported "`sync::{LockResult, TryLockResult}`" {
             [LockResult = |result: sync::LockResult<u8>| result.is_ok()]
             [TryLockResult = |result: sync::TryLockResult<u8>| result.is_ok()]
@@ -76,7 +76,7 @@ macro_rules! rows {
         modelled "`sync::atomic`" as sync::atomic::AtomicUsize {
             [unsync_load: unsafe fn(&This) -> usize]
             [with_mut = |x: &mut This| x.with_mut(|value: &mut usize| *value = 1)]
-        } "and what std has, on all of the types";
+        } "and everything that std has; available on all types";
         modelled "`sync::atomic`, functions" {
             [fence = || sync::atomic::fence(sync::atomic::Ordering::SeqCst)]
             [spin_loop_hint = || sync::atomic::spin_loop_hint()]
@@ -95,7 +95,7 @@ macro_rules! rows {
         modelled "loom's signature: `cell::UnsafeCell`" as cell::UnsafeCell<[u8]> {
             [of_loom get: fn(&This) -> cell::ConstPtr<[u8]>]
             [of_loom get_mut: fn(&This) -> cell::MutPtr<[u8]>]
-        } "without it these are std's, and `read` and `write`, which are there in any case, give the same";
+        } "without it, these two are std's. `read` and `write` are always available and do what loom's `get` and `get_mut` do";
         modelled "`cell::ConstPtr`" as cell::ConstPtr<u8> {
             [deref = |x: &This| {
                 // SAFETY: this is compiled and not run.
@@ -135,9 +135,9 @@ macro_rules! rows {
                 let own = std::rc::Rc::new(1_u8);
                 thread::spawn(move || own).join().ok()
             }]
-        } "neither the closure nor its result need be `Send`, and outside of a model `spawn` panics. `Builder::spawn` asks for `Send` in loom, too. A `JoinHandle<T>` is `Send` if `T` is";
+        } "neither the closure nor its result needs to be `Send`, and `spawn` panics outside a model. `Builder::spawn` requires `Send`, as in loom. `JoinHandle<T>` is `Send` if `T` is";
         refused "`thread::LocalKey { init, .. }`, `lazy_static::Lazy { init, .. }`" {}
-            "hidden fields, which loom's users are told not to use. `lazy_static::Lazy::new(init)` makes one";
+            "hidden fields, which loom tells its users not to use. `lazy_static::Lazy::new(init)` makes a `Lazy`";
         modelled "`thread_local!`" { [thread_local = {
             thread_local! {
                 /// With an attribute, and public.
@@ -171,10 +171,10 @@ macro_rules! rows {
             [alloc = { let _: unsafe fn(alloc::Layout) -> *mut u8 = alloc::alloc; }]
             [alloc_zeroed = { let _: unsafe fn(alloc::Layout) -> *mut u8 = alloc::alloc_zeroed; }]
             [dealloc = { let _: unsafe fn(*mut u8, alloc::Layout) = alloc::dealloc; }]
-        } "with loom's signatures a block of theirs that is not freed is a leak, as one of an `Arc` is, and other blocks are none unless `Builder::check_leaks` says so";
+        } "with loom's signatures, a block from these functions that is not freed is a leak, as is that of an `Arc`; other blocks count only if `Builder::check_leaks` is set";
         modelled "`future`" {
             [block_on = || future::block_on(async { 1_u8 })]
-        } "always there; the features `futures` and `checkpoint` may be asked for and do nothing";
+        } "always available; the features `futures` and `checkpoint` exist and do nothing";
         modelled "`future::AtomicWaker`" as future::AtomicWaker {
             [new: fn() -> This] [register: fn(&This, Waker)] [register_by_ref: fn(&This, &Waker)]
             [wake: fn(&This)] [take_waker: fn(&This) -> Option<Waker>] [impl Debug] [impl Default]
@@ -182,8 +182,8 @@ macro_rules! rows {
         modelled "`hint`" {
             [spin_loop = || hint::spin_loop()]
             [unreachable_unchecked = { let _: unsafe fn() -> ! = hint::unreachable_unchecked; }]
-        } "with loom's signatures `unreachable_unchecked` panics";
-        modelled "`LOOM_*` in the environment" {} "with loom's signatures, where the `DPOR_*` of the same name is not set; without them each has a `DPOR_*` of the same name";
+        } "with loom's signatures, `unreachable_unchecked` panics";
+        modelled "`LOOM_*` in the environment" {} "read with loom's signatures, where the `DPOR_*` variable of the same name is not set; without them, use that variable";
     }};
 }
 

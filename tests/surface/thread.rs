@@ -15,10 +15,10 @@ macro_rules! rows {
             [fn yield_now: fn()]
             [fn sleep: fn(Duration)]
             [fn sleep_ms: fn(u32)]
-        } "in a model time does not pass, and a sleep is a `yield_now`";
+        } "time does not pass in a model: there, a sleep is a `yield_now`";
         reexported "functions of the machine" {
             [fn available_parallelism: fn() -> std::io::Result<NonZero<usize>>]
-        } "the program's own answer, in every execution the same";
+        } "std's own function; it returns the same value in every execution";
         modelled "`JoinHandle<T>`" as JoinHandle<u8> {
             [thread: fn(&This) -> &Thread]
             [join: fn(This) -> Result<u8>]
@@ -42,7 +42,7 @@ macro_rules! rows {
             [spawn_unchecked: unsafe fn(This, fn() -> u8) -> std::io::Result<JoinHandle<u8>>]
             [spawn_scoped: fn(This, &'static Scope<'static, 'static>, fn() -> u8) -> std::io::Result<ScopedJoinHandle<'static, u8>>]
             [impl Debug]
-        } "no stack of a model is smaller than `dpor::Builder::stack_size`";
+        } "in a model, no stack is smaller than `dpor::Builder::stack_size`";
         modelled "`Scope<'scope, 'env>`" as Scope<'static, 'static> {
             [spawn: fn(&'static This, fn() -> u8) -> ScopedJoinHandle<'static, u8>]
             [impl Send] [impl Sync] [impl Debug]
@@ -63,7 +63,7 @@ macro_rules! rows {
             [get: fn(&'static This) -> u8]
             [take: fn(&'static This) -> u8]
             [replace: fn(&'static This, u8) -> u8]
-        } "for std's `Cell` and ours";
+        } "for std's `Cell` and for `dpor::cell::Cell`";
         modelled "`LocalKey<RefCell<T>>`" as LocalKey<RefCell<u8>> {
             [with_borrow: fn(&'static This, fn(&u8) -> u8) -> u8]
             [with_borrow_mut: fn(&'static This, fn(&mut u8) -> u8) -> u8]
@@ -82,8 +82,8 @@ macro_rules! rows {
                 static B: RefCell<Vec<u8>> = RefCell::new(vec![1]);
             }
             (A.get(), B.take())
-        }] } "dropped in std's order";
-        refused "`JoinHandleExt` of `std::os`" {} "a modelled thread has no handle of the system";
+        }] } "values are dropped in std's order";
+        refused "`JoinHandleExt` of `std::os`" {} "a modelled thread has no handle of the operating system";
     }};
 }
 
