@@ -1,9 +1,9 @@
-//! Is the wake-up found that a broadcast loses because it does not take the lock (eio, issue 324)?
+//! Does `dpor` find a wake-up that a broadcast loses because it does not take a lock (eio, issue 324)?
 //!
-//! Whoever waits looks at the event under the event's lock E, takes the queue's lock T, leaves E,
-//! puts itself into the queue and sleeps. The broadcast raises the event under E and wakes
-//! everybody in the queue, but without T: a waiter between E and the queue is not in it yet, and
-//! sleeps for ever. The fix takes T.
+//! A waiter checks the event under the event's lock E, takes the queue's lock T,
+//! releases E, joins the queue and sleeps. The broadcast raises the event under E and
+//! wakes every thread in the queue, but does not take T. A waiter that has released E
+//! and has not yet joined the queue is missed, and sleeps forever. The fix takes T.
 
 use std::sync::atomic::Ordering::{AcqRel, Release};
 

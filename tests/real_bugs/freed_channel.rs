@@ -1,10 +1,10 @@
-//! Is the channel found that its receiver frees while the sender still uses it (oneshot, issue 87)?
+//! Does `dpor` find a channel that its receiver frees while the sender still uses it (oneshot, issue 87)?
 //!
-//! The receiver waits in the state RECEIVING, its waker lies in the channel. The sender makes that
-//! UNPARKING, takes the waker, and announces with MESSAGE that it is done with the channel. A
-//! receiver that is dropped in between swaps in DISCONNECTED, sees that the sender is at it, and waits
-//! until the state is another one before it frees the channel. But it is already: the receiver has
-//! just overwritten it. The fix overwrites RECEIVING only, and leaves UNPARKING to the sender.
+//! The receiver waits in the state RECEIVING, with its waker in the channel. The sender changes the state
+//! to UNPARKING, takes the waker, and announces with MESSAGE that it is done with the channel. A receiver
+//! that is dropped in between swaps in DISCONNECTED, sees that the sender is busy, and waits until the
+//! state is no longer UNPARKING before it frees the channel. But it no longer is: the receiver itself has
+//! just overwritten it. The fix overwrites only RECEIVING, and leaves UNPARKING to the sender.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 

@@ -1,8 +1,8 @@
-//! Is the wake-up found that a futex loses because it looks too early (unikraft, issue 1763)?
+//! Does `dpor` find a wake-up that a futex loses because it compares too early (unikraft, issue 1763)?
 //!
-//! `wait` compares the futex with the value it expects, takes the lock of the queue, puts itself into
-//! the queue and sleeps. A change and its `wake` may come between the comparison and the lock. The
-//! fix compares under the lock.
+//! `wait` compares the futex with the value it expects, takes the lock of the
+//! queue, joins the queue and sleeps. A change and its `wake` may come between the
+//! comparison and the lock, and then wake nobody. The fix compares under the lock.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 

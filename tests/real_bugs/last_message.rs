@@ -1,8 +1,8 @@
-//! Is the message found that a disconnection hides (flume, issue 120)?
+//! Does `dpor` find a message that a disconnection hides (flume, issue 120)?
 //!
-//! A receiver that finds the queue empty looks whether there are senders left. If the last one pushes
-//! and leaves between the two looks, the receiver reports the end although a message is queued. The
-//! fix looks at the queue once more after the senders.
+//! A receiver that finds the queue empty checks whether any sender is left. If the last
+//! sender pushes a message and leaves between the two checks, the receiver reports the end
+//! although a message is queued. The fix checks the queue once more after the senders.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 

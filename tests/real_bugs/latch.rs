@@ -1,8 +1,8 @@
-//! Is it found that a latch is used after its waiter has freed it (rayon, issues 739 and 929)?
+//! Does `dpor` find the use of a latch that its waiter has freed (rayon, issues 739 and 929)?
 //!
-//! The latch lives on the stack of the thread that waits for it. Whoever sets it then wakes that
-//! thread through a field of the latch; but the waiter may have seen the latch set, returned, and
-//! freed it. The fix takes out of the latch what is needed before it is set.
+//! The latch lives on the stack of the thread that waits for it. The thread that sets it then
+//! wakes the waiter through a field of the latch. But the waiter may already have seen the latch
+//! set, returned, and freed it. The fix reads what it needs from the latch before it sets it.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 

@@ -1,8 +1,8 @@
-//! Is it found that a cell which somebody else is filling is taken for full (syntect, issue 391)?
+//! Does `dpor` find a cell that is taken for full while another thread fills it (syntect, issue 391)?
 //!
-//! `if cell is empty { cell.fill(value).ok() }; cell.borrow().unwrap()`: the fill fails because another
-//! thread fills, and that thread may not have finished when the borrow comes. The fix waits until it
-//! has.
+//! `if cell is empty { cell.fill(value).ok() }; cell.borrow().unwrap()`: the
+//! fill fails because another thread is filling the cell, and that thread may
+//! not have finished when the borrow comes. The fix waits until it has finished.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 

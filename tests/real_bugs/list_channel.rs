@@ -1,12 +1,12 @@
-//! Are the null pointer of a channel and the double free of its repair found (crossbeam, issue 971 and
-//! pull request 1187)?
+//! Does `dpor` find the null pointer of a channel, and the double
+//! free of its repair (crossbeam, issue 971 and pull request 1187)?
 //!
 //! The first sender allocates a block and installs it in two steps: `tail_block` by a
-//! compare-exchange, then `head_block`. In between another sender may find the tail, send, and drop
-//! the receiver, which walks the messages from `head_block`: null. The repair waits for
-//! `head_block`. It takes it with a swap, so that nobody frees it again; but in the loop that waits
-//! it only loads it, and whoever drops the channel frees it a second time. The second repair swaps
-//! in the loop too.
+//! compare-exchange, then `head_block`. In between, another sender may find the tail, send,
+//! and drop the receiver. Dropping it walks the messages from `head_block`, which is still
+//! null. The repair waits for `head_block`. It first tries to take the block with a swap, so
+//! that nobody frees it again. But the loop that waits only loads the pointer, so whoever
+//! drops the channel frees the block a second time. The second repair swaps in the loop too.
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};

@@ -1,9 +1,9 @@
-//! Is it found that sender and receiver take the same value (tokio, pull request 4225)?
+//! Does `dpor` find a sender and a receiver that take the same value (tokio, pull request 4225)?
 //!
-//! The receiver closes the channel and then looks whether a value came in before. The sender writes
-//! its value, announces it, and takes it back if the channel turns out to be closed. If the
-//! receiver closes first, the sender announces nevertheless, and the receiver's look comes after
-//! that, both take. The fix does not announce in a channel that is closed.
+//! The receiver closes the channel, then checks whether a value was sent before. The sender
+//! writes its value, announces it, and takes it back if the channel turns out to be closed.
+//! If the receiver closes first, the sender still announces its value; if the receiver
+//! checks after that, both take it. The fix does not announce a value in a closed channel.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 

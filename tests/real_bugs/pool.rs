@@ -1,7 +1,7 @@
-//! Is it found that two threads initialise one pool (turso, pull request 4518)?
+//! Does `dpor` find two threads that initialise the same pool (turso, pull request 4518)?
 //!
-//! `if !initialised { finalize(); initialised = true }`: both threads look before either has finished.
-//! The fix takes the flag with one operation.
+//! `if !initialised { finalize(); initialised = true }`: both threads check the
+//! flag before either sets it. The fix checks and sets the flag with one operation.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 

@@ -1,8 +1,8 @@
-//! Is the taker found that sleeps although there is a free slot (rustfs, pull request 4498)?
+//! Does `dpor` find a taker that sleeps although a slot is free (rustfs, pull request 4498)?
 //!
-//! `take` waits for a free slot, `wait` until all slots are free, both on one notification; `give`
-//! frees a slot and notifies one thread. If that is the one that waits for all slots, it goes,
-//! tells nobody, and the taker sleeps for ever. Here the fix notifies all.
+//! `take` waits for a free slot, `wait` waits until all slots are free, and both use one notification.
+//! `give` frees a slot and notifies one thread. If that thread is the one in `wait`, it returns
+//! without notifying anybody, and the taker sleeps forever. Here, the fix notifies all threads.
 
 use dpor::sync::{Condvar, Mutex};
 use dpor::{FailureKind, thread};

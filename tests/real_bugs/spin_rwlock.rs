@@ -1,9 +1,9 @@
-//! Is the reader found whose count a writer wipes out (mycelium, pull request 560)?
+//! Does `dpor` find a lock whose writer wipes out the count of a reader (mycelium, pull request 560)?
 //!
-//! The lowest bit of the state is the writer, the others count the readers. A reader adds itself
-//! first, looks whether there was a writer, and if so takes itself out again. The writer's unlock
-//! stores 0 instead of clearing its bit: a reader that has added itself in the meantime takes
-//! itself out of a count that does not have it any more.
+//! The lowest bit of the state stands for the writer; the other bits count the readers. A reader adds
+//! itself and checks the old state for a writer. If there was one, it subtracts itself again. The
+//! writer's unlock stores 0 instead of clearing its bit. If a reader added itself before that, it then
+//! subtracts itself from a count that no longer includes it. The fix clears only the writer's bit.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
