@@ -18,34 +18,34 @@ use crate::unknown;
 /// differs by its type says `cfg` itself.
 pub(crate) const LOOM: bool = cfg!(any(loom, feature = "loom"));
 
-/// The algorithm that decides which executions to run.
+/// Algorithm that decides which executions to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// Every trace exactly once, and nothing else (Optimal-DPOR).
+    /// Optimal-DPOR: explores every trace exactly once and nothing else.
     #[default]
     Optimal,
-    /// Every trace, with some executions begun in vain (Source-DPOR).
+    /// Source-DPOR: explores every trace; some executions are begun and then pruned.
     Source,
-    /// Flanagan and Godefroid's DPOR with sleep sets; begins more executions in vain than `Source`.
+    /// Flanagan and Godefroid's DPOR with sleep sets; more executions are begun and then pruned than by `Source`.
     Classic,
-    /// Every trace, with many executions begun in vain.
+    /// Sleep sets alone: explores every trace; many executions are begun and then pruned.
     SleepSets,
-    /// Every interleaving.
+    /// Explores every interleaving.
     Naive,
-    /// Every trace that needs at most [`Builder::preemption_bound`] preemptions (or
-    /// [`Builder::switch_bound`] switches, or [`Builder::delay_bound`] delays), those that need fewer
-    /// first; all of them, in the order of their preemptions, without a bound. Some executions are begun
-    /// in vain, and memory grows with the number of prefixes.
+    /// Explores every trace that needs at most [`Builder::preemption_bound`] preemptions (or
+    /// [`Builder::switch_bound`] switches, or [`Builder::delay_bound`] delays).
+    ///
+    /// Traces that need fewer come first. Without a bound it explores all traces, in the order of the preemptions
+    /// they need. Some executions are begun and then pruned, and memory grows with the number of prefixes.
     Bounded,
-    /// [`Builder::iterations`] executions by chance: a random walk, uniform over the enabled
-    /// threads.
+    /// Samples [`Builder::iterations`] executions by a random walk, uniform over the enabled threads.
     Random,
-    /// [`Builder::iterations`] executions by chance: random priorities of threads that change at
-    /// [`Builder::pct_depth`] - 1 random moments (Burckhardt et al., ASPLOS 2010).
+    /// Samples [`Builder::iterations`] executions with random thread priorities, which change at `pct_depth - 1`
+    /// random moments ([`Builder::pct_depth`]; Burckhardt et al., ASPLOS 2010).
     Pct,
-    /// [`Builder::iterations`] executions by chance: random priorities of events, drawn anew for
-    /// those that lost a race (Yuan et al., CAV 2018).
+    /// Samples [`Builder::iterations`] executions with random priorities of events, drawn anew for events that lost a
+    /// race (Yuan et al., CAV 2018).
     Pos,
 }
 
@@ -70,30 +70,33 @@ impl Algorithm {
     }
 }
 
-/// Which of the executions that [`Algorithm::Optimal`] has planned comes next.
+/// Order in which [`Algorithm::Optimal`] runs the executions it has planned.
 ///
-/// Each order explores every trace exactly once; they differ in which come early, and in memory: what
-/// has been begun and not finished is kept. A planned execution branches off from one before; *tree
-/// order* puts those that branch off latest from the first execution first, then those that branch off
-/// earlier.
+/// Every order explores every trace exactly once. They differ in which traces come early, and in memory: whatever has
+/// been begun and is not finished is kept. A planned execution diverges from an earlier one at some depth. *Tree
+/// order* puts those that diverge latest from the first execution first, then those that diverge earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
-    /// The first in tree order. Least memory, and least work for each execution: it repeats most of the one
-    /// before.
+    /// The first planned execution in tree order.
+    ///
+    /// Needs the least memory, and the least work for each execution: it repeats most of the one before.
     #[default]
     DepthFirst,
-    /// The one in the middle of what is planned, in tree order, then in the first quarter, the third, the
-    /// first eighth, the fifth, and so on (the van der Corput sequence).
+    /// The planned execution at 1/2 of tree order, then at 1/4, 3/4, 1/8, 5/8, and so on (the van der Corput
+    /// sequence).
     BitReversal,
-    /// The depths at which executions branch off take turns: the depth whose last turn was longest ago, and
-    /// of those that had none the least. Of one depth the execution that was planned last.
+    /// Takes turns between the depths at which executions diverge.
+    ///
+    /// Next is the depth whose last turn was longest ago; depths that have had no turn come first, the smallest
+    /// first. Within a depth it is the execution that was planned last.
     RoundRobin,
-    /// As many further on in tree order than the one before as the square root of what is planned, and from
-    /// the end on to the beginning.
+    /// Moves on in tree order by the square root of the number of planned executions, wrapping around at the end.
     Stride,
-    /// The one that reverses those two places in the program that were reversed least often, and of several
-    /// pairs the one that stands first in the program. Of one pair the execution that was planned last.
+    /// Reverses the pair of places in the program that was reversed least often so far.
+    ///
+    /// Of several such pairs, the one that stands first in the program; within a pair, the execution that was planned
+    /// last.
     ConflictFirst,
 }
 
@@ -114,148 +117,246 @@ impl Order {
     }
 }
 
-/// Which executions are shown although they did not fail.
+/// Executions that are shown although they did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Executions {
-    /// Every one of them.
+    /// Every execution.
     All,
-    /// The one with this number, counted from 1 as in a report; those that are covered elsewhere do not
-    /// count.
+    /// The execution with this number, counted from 1 as in a report.
+    ///
+    /// Executions that were pruned because another one covers them do not count.
     Only(u64),
 }
 
-/// How a test is explored.
+/// Settings of an exploration.
+///
+/// Each field has a default, which its environment variable overrides. A variable that is empty counts as not set.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Builder {
-    /// The algorithm (`DPOR_ALGORITHM`: `optimal`, `source`, `classic`, `sleep_sets`, `naive`,
-    /// `bounded`, `random`, `pct`, `pos`), [`Algorithm::Optimal`] by default.
-    pub algorithm: Algorithm,
-    /// Which planned execution comes next (`DPOR_ORDER`: `depth_first`, `bit_reversal`, `round_robin`,
-    /// `stride`, `conflict_first`), for [`Algorithm::Optimal`] only; [`Order::DepthFirst`] by default.
-    pub order: Order,
-    /// The most threads that may be alive at once (`DPOR_MAX_THREADS`); `usize::MAX`, the default, is
-    /// no limit.
-    pub max_threads: usize,
-    /// The most events in one execution (`DPOR_MAX_BRANCHES`), 100,000 by default.
-    pub max_branches: usize,
-    /// Stop after this many executions (`DPOR_MAX_PERMUTATIONS`); those of a checkpoint do not count.
-    /// `None`, the default, is no limit.
-    pub max_permutations: Option<usize>,
-    /// Stop after this time, in seconds (`DPOR_MAX_DURATION`); `None`, the default, is no limit.
-    pub max_duration: Option<Duration>,
-    /// Stop when what is planned needs more memory than this, in bytes (`DPOR_MAX_MEMORY`). The
-    /// memory of the test itself does not count. `None`, the default, is no limit.
-    pub max_memory: Option<usize>,
-    /// The most preemptions (`DPOR_MAX_PREEMPTIONS`): a switch away from a thread that could go on.
-    /// Every trace that can be executed with as many is explored, under [`Algorithm::Bounded`]
-    /// whatever exhaustive algorithm is set; standard error says so where that is another one. One of the three bounds
-    /// at most can be set; `None`, the default of each, is no bound.
-    pub preemption_bound: Option<usize>,
-    /// The most context switches (`DPOR_MAX_SWITCHES`): every switch from one thread to another counts, also
-    /// away from a thread that is blocked or has ended; the start of a thread does not. Otherwise like
-    /// [`Builder::preemption_bound`].
-    pub switch_bound: Option<usize>,
-    /// The most delays (`DPOR_MAX_DELAYS`): a scheduler without a choice goes on with the thread that ran last,
-    /// or else with the next one that can, in the order of their births; to pass over one thread is one
-    /// delay. Otherwise like [`Builder::preemption_bound`].
-    pub delay_bound: Option<usize>,
-    /// How often at the most a thread comes to one hint (`yield_now`, `spin_loop`) in an execution, each time having changed
-    /// something since its last hint (`DPOR_MAX_ROUNDS`), at least once. One that would come there once more goes no
-    /// further, as by [`assume`](crate::assume). For loops that get on in each round for as long as nobody else does
-    /// something, which have infinitely many executions. With any of them left out the report is not complete
-    /// ([`Verdict::Rounds`](crate::Verdict::Rounds)). `None`, the default, is no limit.
-    pub max_rounds: Option<usize>,
-    /// Whether standard error shows how far the exploration is (`DPOR_PROGRESS`: 0 or 1), with a bar on a
-    /// terminal and a line every few seconds elsewhere; `None`, the default, to do so unless the test harness captures
-    /// what tests print.
-    pub progress: Option<bool>,
-    /// Whether standard error shows the schedule of each execution (`DPOR_LOG`: 0 or 1), not by default.
-    pub log: bool,
-    /// Which of the `tracing` events of the test standard error shows, in every execution, with the modelled
-    /// thread and the number of the last event (`DPOR_LOG`): `debug`, or `my_crate=trace,other=warn`, as
-    /// [`Targets`](https://docs.rs/tracing-subscriber/0.3/tracing_subscriber/filter/struct.Targets.html)
-    /// reads it. `None`, the default, for none, and all of them with the report of a failure. Where the test has a
-    /// `tracing` subscriber of its own, that one hears everything and this has no meaning.
-    pub log_filter: Option<String>,
-    /// For users of loom (`DPOR_LOCATION`: 0 or 1): places cost nothing here, so reports have them
-    /// whatever this says.
-    pub location: bool,
-    /// Whether nothing is explored before the test calls [`explore`](crate::explore), not by default.
-    pub expect_explicit_explore: bool,
-    /// Where an unfinished exploration is kept (`DPOR_CHECKPOINT_FILE`): if the file exists it is
-    /// taken up, and once everything is explored the file is removed. For one test at a time, and
-    /// [`Algorithm::Optimal`] only. Which turn an [`Order`] is at is not kept: it begins anew. `None`, the default,
-    /// to keep nothing.
-    pub checkpoint_file: Option<PathBuf>,
-    /// After how many executions, at least one, the file is written again (`DPOR_CHECKPOINT_INTERVAL`), 20,000 by
-    /// default. It is also written when a limit stops the exploration.
-    pub checkpoint_interval: usize,
-    /// How many failures to collect before the exploration ends, at least one
-    /// (`DPOR_MAX_FAILURES`); one by default. Two failures of one kind at one place in the program count once. An
-    /// execution that fails is not continued, so what its threads would have done afterwards is
-    /// not raced with: with more than one failure the search is not exhaustive.
-    pub max_failures: usize,
-    /// The directory that a failure is written to for programs and for the eye
-    /// (`DPOR_REPORT_DIR`), as `<test>.json`, `<test>.dot` and `<test>.html`: a relative one is in the
-    /// directory that the test runs in, and files of the same names are replaced. The report says
-    /// where they are. `None`, the default, to write nothing.
-    pub report_dir: Option<PathBuf>,
-    /// Which executions are shown although they did not fail (`DPOR_TRACE`: `all`, or a number): on
-    /// standard error with the table of a report, and in [`Builder::report_dir`] if that is set, as
-    /// `<test>-execution-<number>`. `None`, the default, for none.
-    pub trace: Option<Executions>,
-    /// How many executions are drawn by an algorithm that samples (`DPOR_ITERATIONS`), at least one; 1000 by
-    /// default.
-    pub iterations: u64,
-    /// What the executions of an algorithm that samples are drawn from (`DPOR_SEED`); `None`, the default,
-    /// for another seed each time. The seed is told in the report and with a failure.
-    pub seed: Option<u64>,
-    /// How many ordering constraints the bugs need that [`Algorithm::Pct`] looks for
-    /// (`DPOR_PCT_DEPTH`), at least one; 3 by default.
-    pub pct_depth: usize,
-    /// How many idle iterations of a spin loop are free before its hint waits for a change (`DPOR_SPIN_BOUND`); 1 by default.
-    /// A loop that gives up by itself after more is explored in full only with as many
-    /// ([`Verdict::Waits`](crate::Verdict::Waits)).
-    pub spin_bound: u32,
-    /// Whether a weak compare-exchange may fail for no reason, not by default.
-    pub spurious_failures: bool,
-    /// How many waits of a thread, in each execution, may end for no reason: for a condition variable (a timed one before its
-    /// time), in `park` and of a task. Which ones these are is explored, and that they do not; 0 by default.
-    pub spurious_wakeups: u32,
-    /// How often in a row a wait at one place in the program may time out (`wait_timeout`,
-    /// `park_timeout`, `recv_timeout`), 2 by default. After that it waits for a change, or until nothing else can
-    /// run, so that a loop around it comes to an end.
-    pub timeout_bound: u32,
-    /// Whether the panic of a spawned thread is only its own end, as in std: `join` returns it, and
-    /// locks are poisoned. Otherwise it fails the test at once, which is the default. A panic of the
-    /// closure itself always does.
-    pub catch_panics: bool,
-    /// Whether heap blocks of the model that are still allocated at the end of an execution are a
-    /// failure (`DPOR_CHECK_LEAKS`: 0 or 1): blocks in which a shim or a cell was used, and those that an
-    /// `AtomicPtr` has led to, or was to by a compare-exchange. Other blocks may belong to what the test collects. See
-    /// [`may_leak`](crate::alloc::may_leak) for a single one.
+    /// Algorithm that decides which executions to run.
     ///
-    /// It is so by default, and a [`Track`](crate::alloc::Track) that is not dropped is a failure whatever this says.
-    /// With [loom's signatures](crate#looms-signatures) it is not so by default, because loom knows of no such
-    /// blocks; whatever this says, blocks of an [`Arc`](crate::sync::Arc), of [`alloc`](crate::alloc::alloc()) and
-    /// of the wakers of [`block_on`](crate::future::block_on) are a failure there as a `Track` is.
+    /// Environment: `DPOR_ALGORITHM`, one of `optimal`, `source`, `classic`, `sleep_sets`, `naive`, `bounded`,
+    /// `random`, `pct`, `pos`. Default: [`Algorithm::Optimal`].
+    pub algorithm: Algorithm,
+    /// Order in which planned executions are run, for [`Algorithm::Optimal`] only.
+    ///
+    /// With another algorithm or with a bound, only the default is accepted.
+    ///
+    /// Environment: `DPOR_ORDER`, one of `depth_first`, `bit_reversal`, `round_robin`, `stride`, `conflict_first`.
+    /// Default: [`Order::DepthFirst`].
+    pub order: Order,
+    /// Maximum number of threads alive at once, main included; more are a [failure](crate::FailureKind::Limit).
+    ///
+    /// Environment: `DPOR_MAX_THREADS`. Default: `usize::MAX`, no limit.
+    pub max_threads: usize,
+    /// Maximum number of events in one execution; more are a [failure](crate::FailureKind::Limit).
+    ///
+    /// Environment: `DPOR_MAX_BRANCHES`. Default: 100,000.
+    pub max_branches: usize,
+    /// Maximum number of executions, after which the exploration stops.
+    ///
+    /// Pruned executions count, those of a checkpoint do not.
+    ///
+    /// Environment: `DPOR_MAX_PERMUTATIONS`. Default: `None`, no limit.
+    pub max_permutations: Option<usize>,
+    /// Maximum duration of the exploration, which stops at the first execution that ends after it.
+    ///
+    /// Environment: `DPOR_MAX_DURATION`, in whole seconds. Default: `None`, no limit.
+    pub max_duration: Option<Duration>,
+    /// Maximum memory for planned executions, in bytes; the exploration stops when they need more.
+    ///
+    /// The memory of the test itself does not count.
+    ///
+    /// Environment: `DPOR_MAX_MEMORY`. Default: `None`, no limit.
+    pub max_memory: Option<usize>,
+    /// Maximum number of preemptions: switches away from a thread that could go on.
+    ///
+    /// Every trace that can be executed with at most this many is explored. [`Algorithm::Bounded`] does that,
+    /// whatever exhaustive algorithm is set; standard error says so if the one set is neither that nor the default. A
+    /// sampling algorithm takes no bound. At most one of the three bounds can be set.
+    ///
+    /// Environment: `DPOR_MAX_PREEMPTIONS`. Default: `None`, no bound.
+    pub preemption_bound: Option<usize>,
+    /// Maximum number of context switches.
+    ///
+    /// Every switch from one thread to another counts, also away from a thread that is blocked or has ended; the
+    /// start of a thread does not. Otherwise like [`Builder::preemption_bound`].
+    ///
+    /// Environment: `DPOR_MAX_SWITCHES`. Default: `None`, no bound.
+    pub switch_bound: Option<usize>,
+    /// Maximum number of delays: deviations from a scheduler that has no choice.
+    ///
+    /// That scheduler goes on with the thread that ran last, or else with the next one that can run. Passing over one
+    /// thread is one delay. Threads are ordered by the tree of spawns: main, its first child, the children of that
+    /// one, main's second child, and so on. Otherwise like [`Builder::preemption_bound`].
+    ///
+    /// Environment: `DPOR_MAX_DELAYS`. Default: `None`, no bound.
+    pub delay_bound: Option<usize>,
+    /// Maximum number of times in an execution that a thread reaches one spin hint with something changed.
+    ///
+    /// Spin hints are [`yield_now`](crate::thread::yield_now) and [`spin_loop`](crate::hint::spin_loop). Changed
+    /// means by the thread, since its last hint. A thread that would reach the hint once more goes no further, as
+    /// with [`assume`](crate::assume). This is for loops that make progress in every round until another thread acts:
+    /// they have infinitely many executions. If any executions were left out, the report is not complete
+    /// ([`Verdict::Rounds`](crate::Verdict::Rounds)). At least 1.
+    ///
+    /// Environment: `DPOR_MAX_ROUNDS`. Default: `None`, no limit.
+    pub max_rounds: Option<usize>,
+    /// Whether standard error shows the progress of the exploration.
+    ///
+    /// On a terminal this is a bar, elsewhere a line every few seconds. `None` shows it unless the test harness
+    /// captures what tests print.
+    ///
+    /// Environment: `DPOR_PROGRESS`, 0 or 1. Default: `None`.
+    pub progress: Option<bool>,
+    /// Whether standard error shows the schedule of each execution.
+    ///
+    /// Environment: `DPOR_LOG`, 0 or 1. Default: `false`.
+    pub log: bool,
+    /// Filter for the test's `tracing` events that standard error shows in every execution.
+    ///
+    /// Each comes with the modelled thread and the number of the last event. A filter is `debug`, say, or
+    /// `my_crate=trace,other=warn`, as
+    /// [`Targets`](https://docs.rs/tracing-subscriber/0.3/tracing_subscriber/filter/struct.Targets.html) reads it.
+    /// With `None`, only the report of a failure shows events, and shows all of them. If the test has a `tracing`
+    /// subscriber of its own, that subscriber gets everything and this setting has no effect.
+    ///
+    /// Environment: `DPOR_LOG`, any value but 0 and 1. Default: `None`.
+    pub log_filter: Option<String>,
+    /// No effect, exists for users of loom: source locations cost nothing here, so reports always have them.
+    ///
+    /// Environment: `DPOR_LOCATION`, 0 or 1. Default: `true`.
+    pub location: bool,
+    /// Whether exploration is off until the test calls [`explore`](crate::explore).
+    ///
+    /// Environment: none. Default: `false`.
+    pub expect_explicit_explore: bool,
+    /// File that keeps an unfinished exploration.
+    ///
+    /// If the file exists, the exploration resumes from it; once everything is explored, the file is removed. One
+    /// file serves one test at a time, and only [`Algorithm::Optimal`] without a bound can keep one. Whose turn it is
+    /// in an [`Order`] is not kept: the order starts anew.
+    ///
+    /// Environment: `DPOR_CHECKPOINT_FILE`. Default: `None`, nothing is kept.
+    pub checkpoint_file: Option<PathBuf>,
+    /// Number of executions between two writes of the checkpoint file, at least 1.
+    ///
+    /// The file is also written when a limit stops the exploration.
+    ///
+    /// Environment: `DPOR_CHECKPOINT_INTERVAL`. Default: 20,000.
+    pub checkpoint_interval: usize,
+    /// Number of failures to collect before the exploration ends, at least 1.
+    ///
+    /// Two failures of one kind at one place in the program count once. An execution that fails is not continued, so
+    /// nothing races with what its threads would have done afterwards: with more than one failure, the search is not
+    /// exhaustive.
+    ///
+    /// Environment: `DPOR_MAX_FAILURES`. Default: 1.
+    pub max_failures: usize,
+    /// Directory that failures are written to, as `<test>.json`, `<test>.dot` and `<test>.html`.
+    ///
+    /// They are for programs, for Graphviz and for a browser. A relative directory is relative to the one the test
+    /// runs in, and files of the same names are replaced. The report says where they are.
+    ///
+    /// Environment: `DPOR_REPORT_DIR`. Default: `None`, nothing is written.
+    pub report_dir: Option<PathBuf>,
+    /// Executions to show although they did not fail.
+    ///
+    /// Standard error shows them with the table of a report. If [`Builder::report_dir`] is set, they are also written
+    /// there, as `<test>-execution-<number>`.
+    ///
+    /// Environment: `DPOR_TRACE`, `all` or a number. Default: `None`, none are shown.
+    pub trace: Option<Executions>,
+    /// Number of executions that a sampling algorithm draws, at least 1.
+    ///
+    /// Environment: `DPOR_ITERATIONS`. Default: 1000.
+    pub iterations: u64,
+    /// Seed that a sampling algorithm draws executions from; the report and a failure say which it was.
+    ///
+    /// Environment: `DPOR_SEED`. Default: `None`, another seed each time.
+    pub seed: Option<u64>,
+    /// Number of ordering constraints in the bugs that [`Algorithm::Pct`] looks for, at least 1.
+    ///
+    /// Environment: `DPOR_PCT_DEPTH`. Default: 3.
+    pub pct_depth: usize,
+    /// Number of idle rounds of a spin loop that are free before its hint waits for a change.
+    ///
+    /// In an idle round the thread reads the same values as in the round before and leaves no change behind. A loop
+    /// that gives up by itself after more than these rounds is explored in full only if this is raised
+    /// ([`Verdict::Waits`](crate::Verdict::Waits)).
+    ///
+    /// Environment: `DPOR_SPIN_BOUND`. Default: 1.
+    pub spin_bound: u32,
+    /// Whether weak compare-exchanges may fail spuriously.
+    ///
+    /// Environment: none. Default: `false`.
+    pub spurious_failures: bool,
+    /// Maximum number of a thread's waits, in each execution, that may end spuriously.
+    ///
+    /// These are waits on a condition variable (a timed one then ends before its time), in
+    /// [`park`](crate::thread::park), in [`Notify::wait`](crate::sync::Notify::wait) and of a task. Which of them do
+    /// is explored, and also that none does.
+    ///
+    /// Environment: none. Default: 0.
+    pub spurious_wakeups: u32,
+    /// Maximum number of times in a row that a wait at one place in the program times out.
+    ///
+    /// The waits are `wait_timeout`, `park_timeout` and `recv_timeout`. After that the wait lasts until something
+    /// changes or nothing else can run, so that a loop around it comes to an end.
+    ///
+    /// Environment: none. Default: 2.
+    pub timeout_bound: u32,
+    /// Whether the panic of a spawned thread ends only that thread, as in std.
+    ///
+    /// If so, `join` returns the panic and locks are poisoned; if not, the panic fails the test at once. A panic of
+    /// the closure itself always does.
+    ///
+    /// Environment: none. Default: `false`.
+    pub catch_panics: bool,
+    /// Whether heap blocks of the model that are still allocated at the end of an execution are a failure.
+    ///
+    /// These are blocks in which a shim or a cell was used, and blocks that an `AtomicPtr` has pointed to or that a
+    /// compare-exchange on one has tried to store. Other blocks may belong to what the test collects.
+    /// [`may_leak`](crate::alloc::may_leak) exempts a single block. A [`Track`](crate::alloc::Track) that is not
+    /// dropped is a failure regardless of this setting.
+    ///
+    /// With [loom's signatures](crate#looms-signatures) this is off by default, because loom knows of no such blocks.
+    /// There, blocks of an [`Arc`](crate::sync::Arc), of [`alloc`](crate::alloc::alloc()) and of the wakers of
+    /// [`block_on`](crate::future::block_on) are a failure regardless of this setting, as a `Track` is.
+    ///
+    /// Environment: `DPOR_CHECK_LEAKS`, 0 or 1. Default: `true`; with loom's signatures, `false`.
     pub check_leaks: bool,
-    /// How many more executions may be run after a failure to find a simpler one that fails in the same
-    /// place, with the same words if not the same numbers (`DPOR_SIMPLIFY`), 200 by default. It is shown and raised. If none is
-    /// found that has few preemptions, as many again may be run with a switch less each. With 0 the execution
-    /// that failed is shown as it was, no pair of operations is tried the other way round, and nobody knows whether
-    /// the failure comes again from its schedule.
+    /// Maximum number of executions to search, after a failure, for a simpler one that fails in the same way.
+    ///
+    /// The same way means at the same place with the same message, numbers aside. The simpler execution is the one
+    /// that is shown, and its panic the one that is raised. The search is among executions with few preemptions. If
+    /// it finds none, as many executions again may be tried, each with one switch less. With 0, the execution that
+    /// failed is shown as it was, no pair of operations is tried in the other order, and nobody checks whether the
+    /// failure recurs from its schedule.
+    ///
+    /// Environment: `DPOR_SIMPLIFY`. Default: 200.
     pub simplify: u64,
-    /// The size of each thread's stack in bytes (`DPOR_STACK_SIZE`), 262,144 by default, at most a GiB, and no more than the
-    /// system allows. A thread may ask for more with its own [`Builder`](crate::thread::Builder::stack_size).
+    /// Size of each thread's stack, in bytes.
+    ///
+    /// At most 1 GiB, and no more than the system allows. A thread may ask for more than this with its own
+    /// [`Builder`](crate::thread::Builder::stack_size).
+    ///
+    /// Environment: `DPOR_STACK_SIZE`. Default: 262,144.
     pub stack_size: usize,
-    /// After how long a step that does not come back is told on standard error
-    /// (`DPOR_PATIENCE`, in seconds; 0 for never); 10 s by default.
+    /// Time after which standard error says that a step has not come back.
+    ///
+    /// A step is a visible operation and the code up to the next one. The message may take up to twice as long.
+    /// `None` means never.
+    ///
+    /// Environment: `DPOR_PATIENCE`, in whole seconds, 0 for never. Default: 10 s.
     pub patience: Option<Duration>,
-    /// The schedule of one execution to run instead of exploring (`DPOR_REPLAY`); `None`, the default, to explore. What
-    /// the variable says is for one of a test's models (`model 3: v1 ..`), the first one if it does not say which.
+    /// Schedule of one execution to run instead of exploring, or `@` and the name of a file that holds it.
+    ///
+    /// The variable is for one of a test's models: the one that it names (`model 3: v1 ..`), or else the first.
+    ///
+    /// Environment: `DPOR_REPLAY`. Default: `None`, which explores.
     pub replay: Option<String>,
 }
 
@@ -267,11 +368,11 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults, changed by the environment.
+    /// Creates a builder with the defaults, overridden by the environment.
     ///
     /// # Panics
     ///
-    /// If a variable of the environment does not parse.
+    /// If an environment variable does not parse.
     #[track_caller]
     pub fn new() -> Builder {
         unknown::tell(Builder::variables);
@@ -281,7 +382,7 @@ impl Builder {
         }
     }
 
-    /// Sets [`checkpoint_file`](Builder#structfield.checkpoint_file), as in loom.
+    /// Sets the field [`checkpoint_file`](Builder#structfield.checkpoint_file), as in loom.
     pub fn checkpoint_file(&mut self, file: &str) -> &mut Self {
         self.checkpoint_file = Some(file.into());
         self
