@@ -1,10 +1,8 @@
-//! Shows concurrent code to be right, or prints the exact schedule that breaks it.
+//! Tests concurrent code under every schedule that makes a difference, and prints the exact schedule that breaks it.
 //!
-//! A test swaps the imports of `std::sync` and `std::thread` for those of this crate and wraps its
-//! body in [`model()`]. The body then runs once for every Mazurkiewicz trace of its visible operations:
-//! every order in which it makes a difference, and no order twice (Optimal-DPOR: Abdulla, Aronsson,
-//! Jonsson, Sagonas, *Source Sets: A Foundation for Optimal Dynamic Partial Order Reduction*, J.ACM
-//! 64:4, 2017).
+//! A test replaces its imports of `std::sync` and `std::thread` with those of this crate and wraps its body in
+//! [`model()`]. The body then runs once for every Mazurkiewicz trace of its visible operations: every order of
+//! dependent operations, and no order twice.
 //!
 //! ```
 //! use dpor::sync::Arc;
@@ -23,30 +21,67 @@
 //! assert!(report.complete);
 //! ```
 //!
-//! Values are sequentially consistent whatever the memory ordering says: behaviour that only weak
-//! memory shows is not explored.
+//! * **Explored**: every trace, exactly once, and every outcome that an operation can have, such as which waiter
+//!   `notify_one` wakes. [`Report::complete`] says whether everything was explored.
+//! * **Not explored**: behaviour that only weak memory shows. Values are sequentially consistent whatever the memory
+//!   ordering says.
+//! * **Data races**: memory orderings count in full. A `Relaxed` store publishes nothing, and an access to plain
+//!   memory ([`cell::UnsafeCell`]) that relies on it is a failure.
+//!
+//! [`FailureKind`] lists what counts as a failure, [`Builder`] the settings with their environment variables. The
+//! algorithm is Optimal-DPOR (Abdulla, Aronsson, Jonsson, Sagonas, *Source Sets: A Foundation for Optimal Dynamic
+//! Partial Order Reduction*, J.ACM 64:4, 2017).
+//!
+//! # Set-up
+//!
+//! The dependency is behind a cfg, so that ordinary builds use std and do not compile this crate. An exploration runs
+//! the test thousands of times, so let the compiler optimise it:
+//!
+//! ```toml
+//! [target.'cfg(dpor)'.dependencies]
+//! dpor = "0.1"
+//!
+//! [lints.rust]
+//! unexpected_cfgs = { level = "warn", check-cfg = ["cfg(dpor)"] }
+//!
+//! [profile.dev.package.dpor]
+//! opt-level = 3
+//! ```
+//!
+//! The code imports from one or the other:
+//!
+//! ```
+//! #[cfg(dpor)]
+//! use dpor::{sync::atomic::{AtomicUsize, Ordering}, thread};
+//! #[cfg(not(dpor))]
+//! use std::{sync::atomic::{AtomicUsize, Ordering}, thread};
+//! ```
+//!
+//! Put `#[cfg(dpor)]` on the tests that call [`model()`], too, and run them with `RUSTFLAGS="--cfg dpor" cargo test`.
 //!
 //! # Features
 //!
 //! * `allocator`, on by default, makes [`alloc::Tracking`] the global allocator.
-//! * `loom` stands for `--cfg loom`, see below.
-//! * `futures` and `checkpoint` may be asked for because loom has them; they change nothing.
+//! * `loom` has the effect of `--cfg loom`, see below.
+//! * `futures` and `checkpoint` change nothing. They exist because loom has features of these names.
 //!
 //! # Loom's signatures
 //!
-//! Where std and loom disagree, std's signature is here. A crate that was written for loom and renames the dependency,
-//! `loom = { package = "dpor", .. }`, has loom's instead if it is compiled with `--cfg loom`, as its tests are, or if it
-//! asks for the feature `loom`, for a cfg of another name. Then
+//! Where std and loom disagree, this crate has std's signature. A crate that was written for loom can rename the
+//! dependency, `loom = { package = "dpor", .. }`. It gets loom's signatures if it is compiled with `--cfg loom`, as
+//! its tests are. If its cfg has another name, it asks for the feature `loom`. These are the differences:
 //!
-//! * [`cell::UnsafeCell`]'s `get` and `get_mut` take `&self` and give a [`cell::ConstPtr`] and a [`cell::MutPtr`];
-//! * [`thread::spawn()`] asks for no `Send`, and panics outside of a model;
+//! * [`cell::UnsafeCell`]'s `get` and `get_mut` take `&self` and return a [`cell::ConstPtr`] and a [`cell::MutPtr`];
+//! * [`thread::spawn()`] does not require `Send`, and panics outside a model;
 //! * [`thread::Builder::stack_size`] counts words inside a model;
-//! * [`Builder::check`] returns nothing, and [`Builder::explore`] a [`Report`];
+//! * [`Builder::check`] returns nothing, [`Builder::explore`] still returns a [`Report`];
 //! * [`hint::unreachable_unchecked`] panics;
-//! * blocks that are not freed are a failure only if they are an [`sync::Arc`]'s or tracked by the test, see
-//!   [`Builder::check_leaks`](Builder#structfield.check_leaks).
+//! * blocks that are not freed are a failure only if they belong to a [`sync::Arc`] or the test tracks them, see
+//!   [`Builder::check_leaks`](Builder#structfield.check_leaks);
+//! * the environment variables that loom has, such as `LOOM_MAX_BRANCHES`, count where the one of this crate, here
+//!   `DPOR_MAX_BRANCHES`, is not set.
 //!
-//! A build has one `dpor`: the feature holds for all crates in it that use one.
+//! A build has one `dpor`: the feature holds for every crate in it that uses one.
 
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
@@ -82,8 +117,9 @@ pub mod sync;
 pub mod thread;
 mod unknown;
 
-/// How many threads loom can have in one execution, for tests that ask. Here there may be any number, and
-/// [`Builder::max_threads`] can say less.
+/// Maximum number of threads in one execution of loom, for tests that ask.
+///
+/// Here there may be any number of threads, unless [`Builder::max_threads`] sets a limit.
 pub const MAX_THREADS: usize = 5;
 
 pub use config::{Algorithm, Builder, Executions, Order};
