@@ -1,7 +1,6 @@
-//! What does a spin hint mean here?
+//! Drop-in replacements for `std::hint`.
 //!
-//! A loop that only looks waits at its hint until something it has looked at changes; see
-//! [`spin_loop`].
+//! A loop that only reads waits at its hint until a value that it has read changes; see [`spin_loop`].
 
 #[cfg(not(any(loom, feature = "loom")))]
 pub use std::hint::unreachable_unchecked;
@@ -9,16 +8,17 @@ pub use std::hint::{assert_unchecked, black_box, select_unpredictable};
 
 use crate::rt::{self, Answer};
 
-/// Says that the path which comes here is rarely taken, as `std::hint::cold_path`, which is newer than
-/// our oldest compiler.
+/// Marks the place where it is called as rarely reached, as `std::hint::cold_path` does.
+///
+/// That function is newer than the oldest compiler this crate supports.
 #[cold]
 pub const fn cold_path() {}
 
-/// Panics, as loom's: a test that comes here has found something.
+/// Panics, as loom's function does: a test that reaches this has found something.
 ///
 /// # Safety
 ///
-/// None here; in the program that is not tested the caller must not come here.
+/// None here. In the program that is not tested, the caller must never reach this.
 ///
 /// # Panics
 ///
@@ -31,8 +31,8 @@ pub const unsafe fn unreachable_unchecked() -> ! {
 
 /// Drop-in replacement for `std::hint::spin_loop`.
 ///
-/// Inside a model, a thread that comes back here without having changed anything, having read the
-/// same values again, waits until one of them is another one.
+/// Inside a model, a thread that returns here having changed nothing and read the same values again waits until one
+/// of them changes. [`Builder::spin_bound`](crate::Builder::spin_bound) says how many such rounds are free.
 #[track_caller]
 pub fn spin_loop() {
     if let Answer::Outside = rt::hint() {

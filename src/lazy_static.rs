@@ -1,7 +1,7 @@
-//! How are statics declared whose values are made when they are first used?
+//! Statics whose values are created on first use.
 //!
-//! By [`lazy_static!`](crate::lazy_static!), which takes what the crate `lazy_static` and loom take. The
-//! other names here are those of `loom::lazy_static`.
+//! [`lazy_static!`](crate::lazy_static!) declares them, with the syntax of the crate `lazy_static` and of loom. The
+//! other names in this module are those of `loom::lazy_static`.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,12 +12,12 @@ use crate::config::LOOM;
 use crate::rt;
 use crate::sync::LazyLock;
 
-/// A value that is made when it is first asked for, as `loom::lazy_static::Lazy`. It is what
-/// [`LazyLock`] is, with loom's way to get at it. In a `static` the value is made anew in every
-/// execution.
+/// A value that is created on first use, as `loom::lazy_static::Lazy`.
 ///
-/// With loom's signatures any value may be in a static, also one that is not `Sync`, and it is only there
-/// inside of a model.
+/// It is a [`LazyLock`] with loom's methods. In a `static`, the value is created anew in every execution.
+///
+/// With loom's signatures, a static may hold a value of any type, even one that is not `Sync`, and can be used only
+/// inside a model.
 pub struct Lazy<T: 'static>(LazyLock<T>);
 
 // SAFETY: `force` gives the value to nobody outside of a model, and all threads of a model run on the OS thread that
@@ -27,16 +27,20 @@ pub struct Lazy<T: 'static>(LazyLock<T>);
 unsafe impl<T: 'static> Sync for Lazy<T> {}
 
 impl<T: 'static> Lazy<T> {
-    /// A value that `init` makes. Loom has public fields instead.
+    /// Creates a lazy value, which `init` computes on first use.
+    ///
+    /// Loom has public fields instead.
     pub const fn new(init: fn() -> T) -> Lazy<T> {
         Lazy(LazyLock::new(init))
     }
 
-    /// The value, which is made if it is not there. Waits for a thread that is at it.
+    /// Returns the value, creating it first if necessary.
+    ///
+    /// Waits if another thread is creating it.
     ///
     /// # Panics
     ///
-    /// If making the value has panicked before; with loom's signatures, outside of a model.
+    /// If creating the value has panicked before. With loom's signatures, also outside a model.
     #[track_caller]
     pub fn get(&'static self) -> &'static T {
         self.force()
@@ -62,7 +66,8 @@ impl<T: 'static> Deref for Lazy<T> {
     }
 }
 
-/// Prints the value if it has been made, without being a visible operation; with loom's signatures not even then.
+/// Prints the value if it has been created, without a visible operation. With loom's signatures the value is never
+/// printed.
 impl<T: fmt::Debug + 'static> fmt::Debug for Lazy<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if LOOM {
@@ -73,8 +78,9 @@ impl<T: fmt::Debug + 'static> fmt::Debug for Lazy<T> {
     }
 }
 
-/// Declares statics whose values are made when they are first used, as the crate `lazy_static` and
-/// loom do; in a model they are made anew in every execution.
+/// Declares statics whose values are created on first use, as the crate `lazy_static` and loom do.
+///
+/// In a model the values are created anew in every execution.
 ///
 /// ```
 /// use dpor::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What happens when a test calls `model`?
+//! Exploring a closure, and what the closure can ask for while it is explored.
 
 use std::io::Write;
 use std::panic::Location;
@@ -27,8 +27,9 @@ use crate::{kept, nth, rerun};
 ///
 /// # Panics
 ///
-/// With the test's own panic, or with a sentence on what else went wrong, at the first execution
-/// that fails; the report goes to standard error. Also if a variable of the environment is malformed.
+/// At the first execution that fails: with the test's own panic, or with a sentence on what else went wrong. The
+/// report goes to standard error. Also if an environment variable is malformed, and where [`Builder::explore`]
+/// panics.
 #[track_caller]
 pub fn model<F>(f: F)
 where
@@ -37,11 +38,11 @@ where
     Builder::new().checked(f);
 }
 
-/// Runs the one execution that `schedule` describes.
+/// Runs the one execution of `f` that `schedule` describes.
 ///
 /// # Panics
 ///
-/// As [`model`], and if the schedule is malformed or does not fit the program.
+/// As for [`model`], and if the schedule is malformed or does not fit the program.
 #[track_caller]
 pub fn replay<F>(schedule: &str, f: F)
 where
@@ -52,19 +53,21 @@ where
     builder.checked(f);
 }
 
-/// Gives what `object` is made of a name in reports: `dpor::name(&*queue, "queue")`. It belongs to the place
-/// in memory where the object is now, in this execution and all others. Outside a model this does nothing.
+/// Names `object` in reports.
+///
+/// `dpor::name(&*queue, "queue")` gives the name to everything that the object is made of. The name belongs to the
+/// place in memory where the object is now, in this execution and all others. Outside a model this does nothing.
 pub fn name<T: ?Sized>(object: &T, name: &str) {
     let address = (&raw const *object).addr();
     rt::name_object(address, size_of_val(object), name);
 }
 
 impl Builder {
-    /// Explores `f` and says what was done.
+    /// Explores `f` and returns a report.
     ///
     /// # Panics
     ///
-    /// As [`model`].
+    /// As for [`model`].
     #[cfg(not(any(loom, feature = "loom")))]
     #[track_caller]
     pub fn check<F>(&self, f: F) -> Report
@@ -74,11 +77,13 @@ impl Builder {
         self.checked(f).report()
     }
 
-    /// Explores `f`. As in loom there is no report; [`Builder::explore`] gives one.
+    /// Explores `f`.
+    ///
+    /// As in loom, this returns no report; [`Builder::explore`] does.
     ///
     /// # Panics
     ///
-    /// As [`model`].
+    /// As for [`model`].
     #[cfg(any(loom, feature = "loom"))]
     #[track_caller]
     pub fn check<F>(&self, f: F)
@@ -119,7 +124,7 @@ impl Builder {
         }
     }
 
-    /// Explores `f`; a failure is returned instead of raised.
+    /// Explores `f` and returns a failure instead of panicking with it.
     ///
     /// # Errors
     ///
@@ -127,9 +132,8 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if a
-    /// setting has a value that it cannot have, if settings contradict each other, or if a checkpoint cannot
-    /// be taken up.
+    /// If a model is started inside a model, if no [tracking allocator](crate::alloc) is in place, if a setting has a
+    /// value that it cannot have, if settings contradict each other, or if a checkpoint cannot be resumed.
     #[track_caller]
     pub fn explore<F>(&self, f: F) -> Result<Report, Box<Failure>>
     where
@@ -349,7 +353,9 @@ fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     }
 }
 
-/// A value below `options`; every one of them is explored. Outside a model it is 0.
+/// Returns a value below `options`; every one of them is explored.
+///
+/// Outside a model it is 0.
 ///
 /// # Panics
 ///
@@ -368,7 +374,7 @@ pub fn choose(options: usize) -> usize {
 
 /// A type all of whose values can be explored.
 pub trait Any: sealed::Sealed {
-    /// One of the values; every one of them is explored.
+    /// Returns one of the values; every one of them is explored.
     #[track_caller]
     fn any() -> Self;
 }
@@ -391,14 +397,15 @@ impl Any for u8 {
     }
 }
 
-/// Any value of `T`; every one of them is explored.
+/// Returns any value of `T`; every one of them is explored.
 #[track_caller]
 pub fn any<T: Any>() -> T {
     T::any()
 }
 
-/// Gives the execution up if `condition` is false; it counts as pruned. Outside a model this does
-/// nothing.
+/// Gives up the execution if `condition` is false.
+///
+/// The execution counts as [pruned](Report::pruned). Outside a model this does nothing.
 #[track_caller]
 pub fn assume(condition: bool) {
     if !condition {

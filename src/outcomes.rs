@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::config::Builder;
 use crate::rt;
 
-/// Explores every trace of `f`, and gives each value that it returns with the number of executions that
-/// return it. Executions that [`assume`](crate::assume) gives up return nothing.
+/// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
+///
+/// Executions that [`assume`](crate::assume) gives up return nothing.
 ///
 /// ```
 /// use dpor::sync::Arc;
@@ -26,8 +27,8 @@ use crate::rt;
 ///
 /// # Panics
 ///
-/// As [`model`](crate::model()), and if a limit stopped the exploration: what was found then is not what
-/// there is.
+/// As for [`model`](crate::model()), and if the exploration is not [complete](crate::Report::complete), as where a
+/// limit stopped it: there may be outcomes that were not found.
 #[track_caller]
 pub fn outcomes<T, F>(f: F) -> BTreeMap<T, u64>
 where
