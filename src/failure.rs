@@ -13,7 +13,7 @@ use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{End, Panic, Wrong};
 use crate::shown::{Shown, leads_to};
 
-/// What kind of failure was found.
+/// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -23,27 +23,30 @@ pub enum FailureKind {
     Deadlock,
     /// Threads spin on values that nobody will change.
     Livelock,
-    /// Two threads access the same plain memory, at least one of them writes, and nothing orders the
-    /// two.
+    /// Two threads access the same plain memory, at least one of them writes, and nothing orders the two accesses.
     DataRace,
-    /// A [`Track`](crate::alloc::Track) was not dropped, or a heap block of the model not freed, when
-    /// every thread had finished; see
-    /// [`Builder::check_leaks`](crate::Builder#structfield.check_leaks).
+    /// Something was not released although every thread had finished.
+    ///
+    /// It is a [`Track`](crate::alloc::Track) that was not dropped, or a heap block of the model that was not freed;
+    /// see [`Builder::check_leaks`](crate::Builder#structfield.check_leaks).
     Leak,
-    /// A shim or a cell was used whose block had been freed, or whose thread had ended.
+    /// A shim or a cell was used after its block was freed, or after the thread whose stack it was on had ended.
     UseAfterFree,
-    /// A block was freed twice, or with another layout than its own, or not from its beginning.
+    /// A block was freed twice, with another layout than its own, or not from its beginning.
     WrongFree,
-    /// An execution has more events, or more threads, than a limit allows.
+    /// An execution has more events or threads than [`Builder::max_branches`](crate::Builder::max_branches) or
+    /// [`Builder::max_threads`](crate::Builder::max_threads) allows.
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
-    /// A thread that is none of the model's used what is: one of `std::thread`, say, where [`thread`](crate::thread) was
-    /// meant. Nothing can be said of such a test.
+    /// A thread outside the model used an object of the model.
+    ///
+    /// The thread may be one of `std::thread`, say, where [`thread`](crate::thread) was meant. Nothing can be said
+    /// about such a test.
     Outside,
-    /// The closure did something else when it was run again with the same schedule.
+    /// The closure did something else when it ran again with the same schedule.
     NotDeterministic,
-    /// The schedule that was to be replayed is malformed or does not fit the program.
+    /// The schedule to replay is malformed or does not fit the program.
     Schedule,
 }
 
@@ -65,35 +68,41 @@ pub struct Failure {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event {
-    /// The thread's given name, or its path of births.
+    /// The thread's given name, or its position in the tree of spawns, such as `main.1`.
     pub thread: String,
-    /// What it did, with the values.
+    /// What the thread did, with the values.
     pub what: String,
-    /// Where in the program. What std or a destructor calls has a place of theirs here; the report has what it
+    /// Where in the program the operation is.
+    ///
+    /// For what std or a destructor calls, it is a place in std or in this crate; the report has the place that it
     /// found on the stack.
     pub place: &'static Location<'static>,
 }
 
 impl Failure {
-    /// The events of the execution, in their order.
+    /// Returns the events of the execution, in their order.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// The execution as JSON: threads, objects, events with their values, clocks and links, races,
-    /// outcome. The format has a version and is described in `docs/REPORTS.md`.
+    /// Returns the execution as JSON: threads, objects, events with their values, clocks and links, races, outcome.
+    ///
+    /// The format has a version and is described in `docs/REPORTS.md`.
     pub fn json(&self) -> String {
         json::render(&self.execution())
     }
 
-    /// The execution as a graph in the language of Graphviz: program order, who reads from whom, what
-    /// else orders two threads, and what failed in red.
+    /// Returns the execution as a graph in the language of Graphviz.
+    ///
+    /// It shows program order, which read sees which write, what else orders two threads, and what failed in red.
     pub fn dot(&self) -> String {
         dot::render(&self.execution())
     }
 
-    /// The execution as a page for a browser, which needs no other file and no network: a lane per thread,
-    /// a slider that steps through the events, and what each object holds at that point.
+    /// Returns the execution as a page for a browser, which needs no other file and no network.
+    ///
+    /// The page has a lane per thread, a slider that steps through the events, and what each object holds at that
+    /// point.
     pub fn html(&self) -> String {
         html::render(&self.execution())
     }
@@ -109,24 +118,27 @@ impl Failure {
         }
     }
 
-    /// What kind of failure this is.
+    /// Returns the kind of this failure.
     pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// The failures that were found after this one, with [`Builder::max_failures`](crate::Builder::max_failures) above 1.
+    /// Returns the failures found after this one, if [`Builder::max_failures`](crate::Builder::max_failures) is above
+    /// 1.
     pub fn others(&self) -> &[Failure] {
         &self.others
     }
 
-    /// The schedule that leads to it, for [`replay`](crate::replay) or `DPOR_REPLAY`; the one that was given if it does not
-    /// fit.
+    /// Returns the schedule that leads to this failure, for [`replay`](crate::replay) or `DPOR_REPLAY`.
+    ///
+    /// For a schedule that was given and does not fit, it is that one. In `DPOR_REPLAY`, the schedule of a test's
+    /// third model, say, needs the prefix `model 3: `, see [`Builder::replay`](crate::Builder#structfield.replay).
     pub fn schedule(&self) -> &str {
         &self.schedule
     }
 }
 
-/// The full report.
+/// Prints the full report.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;

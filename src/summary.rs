@@ -11,39 +11,45 @@ use crate::rt::report::source::Sources;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::{Site, foreign};
 
-/// What an exploration without a failure did.
+/// Result of an exploration that found no failure.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// How many executions ran to their end; under [`Algorithm::Optimal`](crate::Algorithm::Optimal)
-    /// one per trace.
+    /// Number of executions that ran to their end; one per trace under
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal).
     pub executions: u64,
-    /// How many were begun and given up: by [`assume`](crate::assume), or because the rest was
-    /// covered elsewhere (never under [`Algorithm::Optimal`](crate::Algorithm::Optimal)).
+    /// Number of executions that were begun and given up.
+    ///
+    /// Either [`assume`](crate::assume) or [`Builder::max_rounds`](crate::Builder::max_rounds) ended them, or their
+    /// rest was covered elsewhere, which never happens under [`Algorithm::Optimal`](crate::Algorithm::Optimal).
     pub pruned: u64,
-    /// How many events all of them had.
+    /// Number of events in all executions.
     pub events: u64,
-    /// How many events the longest had.
+    /// Number of events in the longest execution.
     pub longest: usize,
     /// Whether every trace was explored; the same as [`Verdict::Complete`].
     pub complete: bool,
     /// Which part of the traces was explored, and why not more.
     pub verdict: Verdict,
-    /// Where traces are explored in the order of the preemptions, context switches or delays they need
-    /// ([`Algorithm::Bounded`](crate::Algorithm::Bounded)): the bound within which all of them were, whether
-    /// or not it was asked for. `None` if not even those that need none were.
+    /// Bound within which all traces were explored, whether or not it was asked for.
+    ///
+    /// [`Algorithm::Bounded`](crate::Algorithm::Bounded) has one, because it explores traces in the order of the
+    /// preemptions, context switches or delays that they need. `None` if not even all traces that need none were
+    /// explored, if no bound left anything out, and with any other algorithm.
     pub within: Option<Bound>,
-    /// [`Builder::max_rounds`](crate::Builder::max_rounds), if executions were left out because of it, whatever
-    /// else the verdict says.
+    /// Value of [`Builder::max_rounds`](crate::Builder::max_rounds) if it left executions out, whatever else the
+    /// verdict says.
     pub within_rounds: Option<usize>,
-    /// About how many executions there would have been in all, where that can be told:
-    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows what it plans, but not what it will
-    /// find. Often too low by a factor of two or three; at most 1e200.
+    /// Estimated number of executions in all, where one can be given.
+    ///
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not what they will
+    /// find. The estimate is often too low by a factor of two or three. It is at most 1e200.
     pub estimate: Option<f64>,
-    /// The places that cost most executions, at most three, the worst first. An execution is booked
-    /// where it does something else than the one before it.
+    /// Places that cost most executions: at most three, the worst first.
+    ///
+    /// An execution counts for the place where it begins to differ from the one before it.
     pub hotspots: Vec<Hotspot>,
-    /// How long it took.
+    /// Duration of the exploration.
     pub elapsed: Duration,
     /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
@@ -216,22 +222,23 @@ impl fmt::Display for Report {
     }
 }
 
-/// A place in the test, and how many executions its races cost.
+/// A place in the test whose races cost executions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hotspot {
-    /// The place, as `file:line:column`; `in a drop` or `in std` if the program has none there.
+    /// The place, as `file:line:column`, or `in a drop` or `in std` if it is not in the program's own source.
     pub place: String,
-    /// How many executions there were because the event at this place was to come later; those of a
-    /// checkpoint do not count.
+    /// Number of executions that exist because the event at this place was to come later.
+    ///
+    /// Those of a checkpoint do not count.
     pub executions: u64,
-    /// How many that is of a hundred.
+    /// `executions` as a percentage of the executions of all places, rounded down.
     pub percent: u32,
     site: Site,
 }
 
 impl Hotspot {
-    /// What the program calls the object at this place, if its source is where it was compiled.
+    /// Returns what the program calls the object at this place, if the source is still where it was compiled.
     pub fn object(&self) -> Option<String> {
         named_at(self.site)
     }
@@ -251,27 +258,32 @@ pub(crate) fn named_at(site: Site) -> Option<String> {
 pub enum Verdict {
     /// Every trace.
     Complete,
-    /// Every trace that needs no more preemptions, context switches or delays than the bound; there are
-    /// others.
+    /// Every trace that needs no more preemptions, context switches or delays than the bound. There are others.
     Bounded(Bound),
-    /// Every trace in which no thread comes more often than that to one hint, each time having changed something since
-    /// its last hint ([`Builder::max_rounds`](crate::Builder::max_rounds)); there are others.
+    /// Every trace in which no thread reaches one hint with something changed more often than this.
+    ///
+    /// Changed means by the thread, since its last hint ([`Builder::max_rounds`](crate::Builder::max_rounds)). There
+    /// are other traces.
     Rounds(usize),
-    /// Every trace in which a loop with a hint that gives up after this many rounds waits after a few of them, unless nothing else
-    /// can run ([`Builder::spin_bound`](crate::Builder::spin_bound)); there are others.
+    /// Every trace but those in which a loop with a hint gives up by itself while something else can run.
+    ///
+    /// The loop gives up after this many rounds, but was taken to wait for a change after fewer. A
+    /// [`Builder::spin_bound`](crate::Builder::spin_bound) of one less than this number explores it in full.
     Waits(usize),
-    /// Every trace, as far as the test did not switch exploration off
-    /// ([`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch),
-    /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore)).
+    /// Every trace, except where the test switched exploration off.
+    ///
+    /// That is by [`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch) or
+    /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore).
     Marked,
-    /// Executions drawn by chance, with this seed.
+    /// Executions drawn at random.
     Sampled {
-        /// The seed; as [`Builder::seed`](crate::Builder::seed) it draws the same executions again.
+        /// Seed that they were drawn from. As [`Builder::seed`](crate::Builder::seed), it draws the same executions
+        /// again.
         seed: u64,
     },
     /// One schedule.
     Replayed,
-    /// What a limit left time or room for.
+    /// What was explored until a limit stopped the exploration.
     Stopped(Limit),
 }
 
@@ -293,15 +305,15 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How often the scheduler may interfere, with its value.
+/// Bound on how often the scheduler may interfere, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
-    /// [`Builder::preemption_bound`](crate::Builder::preemption_bound).
+    /// Value of [`Builder::preemption_bound`](crate::Builder::preemption_bound).
     Preemptions(usize),
-    /// [`Builder::switch_bound`](crate::Builder::switch_bound).
+    /// Value of [`Builder::switch_bound`](crate::Builder::switch_bound).
     Switches(usize),
-    /// [`Builder::delay_bound`](crate::Builder::delay_bound).
+    /// Value of [`Builder::delay_bound`](crate::Builder::delay_bound).
     Delays(usize),
 }
 
@@ -346,15 +358,15 @@ impl fmt::Display for Bound {
     }
 }
 
-/// A limit that ended an exploration before everything was explored, with its value.
+/// Limit that stopped an exploration before everything was explored, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// [`Builder::max_permutations`](crate::Builder::max_permutations), in executions.
+    /// Value of [`Builder::max_permutations`](crate::Builder::max_permutations), in executions.
     Permutations(usize),
-    /// [`Builder::max_duration`](crate::Builder::max_duration).
+    /// Value of [`Builder::max_duration`](crate::Builder::max_duration).
     Duration(Duration),
-    /// [`Builder::max_memory`](crate::Builder::max_memory), in bytes.
+    /// Value of [`Builder::max_memory`](crate::Builder::max_memory), in bytes.
     Memory(usize),
 }
 
