@@ -5,8 +5,9 @@ use std::alloc::{self as std_alloc, Layout};
 use crate::config::LOOM;
 use crate::rt::{self, Tracked};
 
-/// A value that must be dropped, or taken out, before the execution ends; otherwise the test fails, with
-/// the place where it was made. As `loom::alloc::Track`.
+/// A value that must be dropped, or taken out, before the execution ends, as `loom::alloc::Track`.
+///
+/// Otherwise the test fails, and the report says where the value was made.
 #[derive(Debug)]
 pub struct Track<T> {
     value: T,
@@ -23,25 +24,26 @@ impl<T> Track<T> {
         }
     }
 
-    /// The value.
+    /// Returns a reference to the value.
     pub fn get_ref(&self) -> &T {
         &self.value
     }
 
-    /// The value.
+    /// Returns a mutable reference to the value.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.value
     }
 
-    /// The value, which is not tracked any more.
+    /// Returns the value, which is no longer tracked.
     pub fn into_inner(self) -> T {
         self.value
     }
 }
 
-/// Lets the heap block that holds `value` stay allocated when an execution ends, which would be a
-/// failure otherwise; see [`Builder::check_leaks`](crate::Builder::check_leaks). It speaks of one block:
-/// what the value leads to are others.
+/// Lets the heap block that holds `value` stay allocated when an execution ends.
+///
+/// Otherwise that would be a failure; see [`Builder::check_leaks`](crate::Builder::check_leaks). This is about one
+/// block: what the value points to lies in others.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicUsize, Ordering};
@@ -64,12 +66,13 @@ pub(crate) fn track_block(address: usize) {
     }
 }
 
-/// Allocates memory, as `std::alloc::alloc`. With [loom's signatures](crate#looms-signatures) the block is
-/// tracked as a [`Track`] is.
+/// Allocates memory, as `std::alloc::alloc`.
+///
+/// With [loom's signatures](crate#looms-signatures) the block is tracked as a [`Track`] is.
 ///
 /// # Safety
 ///
-/// As `std::alloc::alloc`.
+/// As for `std::alloc::alloc`.
 pub unsafe fn alloc(layout: Layout) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
     let block = unsafe { std_alloc::alloc(layout) };
@@ -77,11 +80,13 @@ pub unsafe fn alloc(layout: Layout) -> *mut u8 {
     block
 }
 
-/// Allocates zeroed memory, as `std::alloc::alloc_zeroed`; tracked as what [`alloc()`] gives.
+/// Allocates zeroed memory, as `std::alloc::alloc_zeroed`.
+///
+/// The block is tracked like one of [`alloc()`].
 ///
 /// # Safety
 ///
-/// As `std::alloc::alloc_zeroed`.
+/// As for `std::alloc::alloc_zeroed`.
 pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
     let block = unsafe { std_alloc::alloc_zeroed(layout) };
@@ -93,17 +98,19 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As `std::alloc::dealloc`.
+/// As for `std::alloc::dealloc`.
 pub unsafe fn dealloc(pointer: *mut u8, layout: Layout) {
     // SAFETY: the caller's contract is the same.
     unsafe { std_alloc::dealloc(pointer, layout) }
 }
 
-/// Makes a block larger or smaller, as `std::alloc::realloc`; tracked as what [`alloc()`] gives.
+/// Makes a block larger or smaller, as `std::alloc::realloc`.
+///
+/// The block is tracked like one of [`alloc()`].
 ///
 /// # Safety
 ///
-/// As `std::alloc::realloc`.
+/// As for `std::alloc::realloc`.
 pub unsafe fn realloc(pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
     // SAFETY: the caller's contract is the same.
     let block = unsafe { std_alloc::realloc(pointer, layout, size) };

@@ -9,12 +9,13 @@ use crate::rt::heap::{self, Kept};
 
 /// An allocator that lets models see the blocks of the allocator behind it.
 ///
-/// All memory comes from the inner allocator, and nothing is added to it: a block that `Tracking<A>`
-/// has allocated may be freed by `A`, and the other way round. What a model's threads free is freed, or handed
-/// out again, when the execution has ended (at most 64 MiB wait for it), so that whoever still uses it is found.
-/// Up to 16 MiB of small blocks are kept for the next execution, until the exploration ends. It is
-/// of use as the global allocator only; see the [module](super) for when you have to write it down
-/// yourself.
+/// All memory comes from the inner allocator, and nothing is added to it: a block that `Tracking<A>` has allocated
+/// may be freed by `A`, and the other way round. It is of use as the global allocator only; see the [module](super)
+/// for when you have to declare it yourself.
+///
+/// What a model's threads free is given back, or handed out again, only after the execution has ended, so that later
+/// uses of it are found. At most 64 MiB wait for that; beyond, the oldest blocks are given back early. Up to 16 MiB
+/// of small blocks are kept for the next execution, until the exploration ends.
 ///
 /// ```
 /// use dpor::alloc::Tracking;
@@ -29,7 +30,7 @@ pub struct Tracking<A = System> {
 }
 
 impl<A> Tracking<A> {
-    /// Puts the tracking in front of `inner`.
+    /// Creates an allocator that tracks the blocks of `inner`.
     pub const fn new(inner: A) -> Tracking<A> {
         Tracking { inner }
     }

@@ -1,18 +1,18 @@
-//! Plain memory that is watched: data races on it are found.
+//! Cells of plain memory in which data races are found.
 //!
 //! | type | like |
 //! |---|---|
-//! | [`UnsafeCell`] | `std::cell::UnsafeCell`, with the closures of loom's |
+//! | [`UnsafeCell`] | `std::cell::UnsafeCell`, with loom's closures |
 //! | [`ConstPtr`], [`MutPtr`] | loom's: accesses that last as long as a value |
 //! | [`Cell`] | loom's and `std::cell::Cell` |
 //! | `RefCell`, `OnceCell`, `LazyCell` and their kin | std's own: they count their borrows themselves, and no two threads share them |
 //!
-//! An access is no scheduling point and no event: where it stands between its neighbours does not matter
-//! as long as it is ordered with the accesses of other threads, and if it is not, the test fails. Ordered
-//! means by what the language grants: a `Relaxed` access orders nothing, however the model ran.
+//! An access is neither a scheduling point nor an event: its position among its neighbours does not matter as long as
+//! it is ordered with the accesses of other threads. If it is not, the test fails. Only what the language guarantees
+//! counts as ordered: a `Relaxed` access orders nothing, whatever the execution.
 //!
-//! Where std and loom have one name for two things (`get`, `get_mut`) it is std's here, unless
-//! [loom's signatures](crate#looms-signatures) are asked for. Loom's are also called [`UnsafeCell::read`] and
+//! Where std and loom use one name for two things (`get`, `get_mut`), it means std's here, unless [loom's
+//! signatures](crate#looms-signatures) are asked for. Loom's are also called [`UnsafeCell::read`] and
 //! [`UnsafeCell::write`].
 
 mod single;

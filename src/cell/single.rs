@@ -12,12 +12,12 @@ use super::unsafe_cell::peel;
 
 /// Drop-in replacement for `std::cell::Cell` that tells the model of accesses, as `loom::cell::Cell`.
 ///
-/// What is done through the pointer of [`as_ptr`](Cell::as_ptr) is not watched.
+/// Accesses through the pointer of [`as_ptr`](Cell::as_ptr) are not watched.
 #[repr(transparent)]
 pub struct Cell<T: ?Sized>(UnsafeCell<T>);
 
 impl<T> Cell<T> {
-    /// A cell with this value.
+    /// Creates a cell that holds `value`.
     pub const fn new(value: T) -> Cell<T> {
         Cell(UnsafeCell::new(value))
     }
@@ -28,7 +28,7 @@ impl<T> Cell<T> {
         drop(self.replace(value));
     }
 
-    /// Replaces the value and gives the old one.
+    /// Replaces the value and returns the old one.
     #[track_caller]
     pub fn replace(&self, value: T) -> T {
         // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
@@ -36,7 +36,7 @@ impl<T> Cell<T> {
             .with_mut(|old| unsafe { std::mem::replace(&mut *old, value) })
     }
 
-    /// Takes the value and leaves the default.
+    /// Takes the value and leaves the default in its place.
     #[track_caller]
     pub fn take(&self) -> T
     where
@@ -45,7 +45,7 @@ impl<T> Cell<T> {
         self.replace(T::default())
     }
 
-    /// Exchanges the values of two cells.
+    /// Swaps the values of two cells.
     #[track_caller]
     pub fn swap(&self, other: &Cell<T>) {
         if std::ptr::eq(self, other) {
@@ -57,7 +57,7 @@ impl<T> Cell<T> {
         });
     }
 
-    /// The value, when nobody shares the cell any more.
+    /// Unwraps the value.
     pub const fn into_inner(self) -> T {
         // SAFETY: the cell is transparent over its value.
         unsafe { peel(self) }
@@ -65,14 +65,14 @@ impl<T> Cell<T> {
 }
 
 impl<T: Copy> Cell<T> {
-    /// A copy of the value.
+    /// Returns a copy of the value.
     #[track_caller]
     pub fn get(&self) -> T {
         // SAFETY: the cell is not `Sync`, so nobody else accesses it meanwhile.
         self.0.with(|value| unsafe { *value })
     }
 
-    /// Replaces the value by what `f` makes of it.
+    /// Replaces the value with what `f` makes of it.
     #[track_caller]
     pub fn update(&self, f: impl FnOnce(T) -> T) {
         self.set(f(self.get()));
@@ -80,17 +80,17 @@ impl<T: Copy> Cell<T> {
 }
 
 impl<T: ?Sized> Cell<T> {
-    /// A pointer to the value. What is done through it is not watched.
+    /// Returns a pointer to the value; accesses through it are not watched.
     pub const fn as_ptr(&self) -> *mut T {
         self.0.unwatched()
     }
 
-    /// The value; the reference is exclusive.
+    /// Returns a mutable reference to the value. The exclusive borrow makes that safe.
     pub const fn get_mut(&mut self) -> &mut T {
         self.0.exclusive()
     }
 
-    /// The cell around a value that is borrowed exclusively.
+    /// Returns a cell around a value that is borrowed exclusively.
     pub const fn from_mut(value: &mut T) -> &Cell<T> {
         let pointer = value as *mut T as *const Cell<T>;
         // SAFETY: the cell is transparent over the value; the reference was exclusive and is borrowed as
@@ -100,7 +100,7 @@ impl<T: ?Sized> Cell<T> {
 }
 
 impl<T> Cell<[T]> {
-    /// The cells of the elements.
+    /// Returns a slice of the elements' cells.
     pub const fn as_slice_of_cells(&self) -> &[Cell<T>] {
         let pointer = self as *const Cell<[T]> as *const [Cell<T>];
         // SAFETY: a cell has the layout of its value, so a cell of a slice is a slice of cells.
@@ -109,7 +109,7 @@ impl<T> Cell<[T]> {
 }
 
 impl<T, const N: usize> Cell<[T; N]> {
-    /// The cells of the elements.
+    /// Returns an array of the elements' cells.
     pub const fn as_array_of_cells(&self) -> &[Cell<T>; N] {
         let pointer = self as *const Cell<[T; N]> as *const [Cell<T>; N];
         // SAFETY: a cell has the layout of its value, so a cell of an array is an array of cells.
@@ -177,7 +177,7 @@ impl<T> From<T> for Cell<T> {
     }
 }
 
-/// Prints the value. Printing is watched like any other access.
+/// Prints the value. This is watched like any other access.
 impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         std_cell::Cell::new(self.get()).fmt(f)

@@ -9,9 +9,9 @@ use crate::rt::{self, Accessing, Memory};
 /// Drop-in replacement for `std::cell::UnsafeCell` that tells the model of accesses.
 ///
 /// It has the layout of `T`. Accesses by [`with`](UnsafeCell::with), [`with_mut`](UnsafeCell::with_mut),
-/// [`read`](UnsafeCell::read) and [`write`](UnsafeCell::write) are watched. What is done through the raw
-/// pointer of std's [`get`](UnsafeCell::get) is not: nobody can see it. With loom's signatures `get` is `read`,
-/// and `get_mut` is `write`.
+/// [`read`](UnsafeCell::read) and [`write`](UnsafeCell::write) are watched. Accesses through the raw pointer of std's
+/// [`get`](UnsafeCell::get) are not, because the model cannot see them. With loom's signatures `get` is `read`, and
+/// `get_mut` is `write`.
 #[repr(transparent)]
 pub struct UnsafeCell<T: ?Sized>(std_cell::UnsafeCell<T>);
 
@@ -46,12 +46,12 @@ pub(super) const unsafe fn peel<C, T>(cell: C) -> T {
 }
 
 impl<T> UnsafeCell<T> {
-    /// A cell with this value.
+    /// Creates a cell that holds `value`.
     pub const fn new(value: T) -> UnsafeCell<T> {
         UnsafeCell(std_cell::UnsafeCell::new(value))
     }
 
-    /// The value, when nobody shares the cell any more.
+    /// Unwraps the value.
     pub const fn into_inner(self) -> T {
         // SAFETY: the cell is transparent over std's, which is transparent over `T`.
         unsafe { peel(self) }
@@ -59,7 +59,7 @@ impl<T> UnsafeCell<T> {
 }
 
 impl<T: ?Sized> UnsafeCell<T> {
-    /// Calls `f` with a pointer to the value, which it may read from until it returns.
+    /// Calls `f` with a pointer to the value, which `f` may read through until it returns.
     #[track_caller]
     pub fn with<F, R>(&self, f: F) -> R
     where
@@ -69,7 +69,7 @@ impl<T: ?Sized> UnsafeCell<T> {
         f(self.0.get().cast_const())
     }
 
-    /// Calls `f` with a pointer to the value, which it may read from and write to until it returns.
+    /// Calls `f` with a pointer to the value, which `f` may read and write through until it returns.
     #[track_caller]
     pub fn with_mut<F, R>(&self, f: F) -> R
     where
@@ -79,7 +79,7 @@ impl<T: ?Sized> UnsafeCell<T> {
         f(self.0.get())
     }
 
-    /// A pointer to read through, for as long as it lives. Loom calls this `get`.
+    /// Returns a pointer to read through, for as long as it lives. Loom calls this `get`.
     #[track_caller]
     pub fn read(&self) -> ConstPtr<T> {
         ConstPtr {
@@ -88,7 +88,7 @@ impl<T: ?Sized> UnsafeCell<T> {
         }
     }
 
-    /// A pointer to read and write through, for as long as it lives. Loom calls this `get_mut`.
+    /// Returns a pointer to read and write through, for as long as it lives. Loom calls this `get_mut`.
     #[track_caller]
     pub fn write(&self) -> MutPtr<T> {
         MutPtr {
@@ -117,13 +117,15 @@ impl<T: ?Sized> UnsafeCell<T> {
 /// Std's names.
 #[cfg(not(any(loom, feature = "loom")))]
 impl<T: ?Sized> UnsafeCell<T> {
-    /// A pointer to the value. What is done through it is not watched; that is what
-    /// [`with`](UnsafeCell::with) and [`with_mut`](UnsafeCell::with_mut) are for.
+    /// Returns a pointer to the value.
+    ///
+    /// Accesses through it are not watched; those by [`with`](UnsafeCell::with) and
+    /// [`with_mut`](UnsafeCell::with_mut) are.
     pub const fn get(&self) -> *mut T {
         self.unwatched()
     }
 
-    /// The value; the reference is exclusive.
+    /// Returns a mutable reference to the value. The exclusive borrow makes that safe.
     pub const fn get_mut(&mut self) -> &mut T {
         self.exclusive()
     }
@@ -132,13 +134,13 @@ impl<T: ?Sized> UnsafeCell<T> {
 /// Loom's names.
 #[cfg(any(loom, feature = "loom"))]
 impl<T: ?Sized> UnsafeCell<T> {
-    /// [`UnsafeCell::read`], as loom calls it. Std's `get` is [`UnsafeCell::raw_get`].
+    /// Same as [`UnsafeCell::read`], under loom's name. Std's `get` is [`UnsafeCell::raw_get`].
     #[track_caller]
     pub fn get(&self) -> ConstPtr<T> {
         self.read()
     }
 
-    /// [`UnsafeCell::write`], as loom calls it.
+    /// Same as [`UnsafeCell::write`], under loom's name.
     #[track_caller]
     pub fn get_mut(&self) -> MutPtr<T> {
         self.write()
@@ -156,12 +158,12 @@ impl<T: ?Sized> UnsafeCell<T> {
         self.0.get_mut()
     }
 
-    /// A pointer to the value of the cell at a pointer.
+    /// Returns a pointer to the value of the cell that `this` points to.
     pub const fn raw_get(this: *const Self) -> *mut T {
         std_cell::UnsafeCell::raw_get(this as *const std_cell::UnsafeCell<T>)
     }
 
-    /// The cell around a value that is borrowed exclusively.
+    /// Returns a cell around a value that is borrowed exclusively.
     pub const fn from_mut(value: &mut T) -> &mut UnsafeCell<T> {
         let pointer = value as *mut T as *mut UnsafeCell<T>;
         // SAFETY: the cell is transparent over std's, which is transparent over `T`; the reference was
@@ -188,16 +190,20 @@ impl<T: ?Sized> fmt::Debug for UnsafeCell<T> {
     }
 }
 
-/// A read access that begins where this value is made, and lasts up to the last operation that its thread makes before it is
-/// dropped: so a guard may unlock, and then drop this.
+/// A pointer that stands for a read access.
+///
+/// The access begins where the pointer is made. It lasts up to the last operation that its thread makes before the
+/// pointer is dropped, so that a guard may unlock first and then drop the pointer.
 #[derive(Debug)]
 pub struct ConstPtr<T: ?Sized> {
     access: Option<Accessing>,
     pointer: *const T,
 }
 
-/// A write access that begins where this value is made, and lasts up to the last operation that its thread makes before it is
-/// dropped: so a guard may unlock, and then drop this.
+/// A pointer that stands for a write access.
+///
+/// The access begins where the pointer is made. It lasts up to the last operation that its thread makes before the
+/// pointer is dropped, so that a guard may unlock first and then drop the pointer.
 #[derive(Debug)]
 pub struct MutPtr<T: ?Sized> {
     access: Option<Accessing>,
@@ -212,11 +218,12 @@ fn go_on(access: &Option<Accessing>) {
 }
 
 impl<T: ?Sized> ConstPtr<T> {
-    /// The value.
+    /// Returns a reference to the value.
     ///
     /// # Safety
     ///
-    /// As dereferencing a raw pointer: the cell must be alive, and nobody may write to it meanwhile.
+    /// As for dereferencing a raw pointer: the cell must be alive, and nobody may write to it while the reference is
+    /// used.
     pub unsafe fn deref(&self) -> &T {
         go_on(&self.access);
         // SAFETY: the caller's contract.
@@ -234,11 +241,12 @@ impl<T: ?Sized> ConstPtr<T> {
 }
 
 impl<T: ?Sized> MutPtr<T> {
-    /// The value.
+    /// Returns a mutable reference to the value.
     ///
     /// # Safety
     ///
-    /// As dereferencing a raw pointer: the cell must be alive, and nobody else may use it meanwhile.
+    /// As for dereferencing a raw pointer: the cell must be alive, and nobody else may use it while the reference is
+    /// used.
     #[expect(
         clippy::mut_from_ref,
         reason = "loom's signature; the pointer stands for an exclusive access"

@@ -5,19 +5,23 @@ use std::task::Waker;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Keeps the waker of the task that was registered last. Each method is one critical section, so that a
-/// wake-up comes before or after a registration and never in the middle.
+/// Holds the waker that was registered last, as `loom::future::AtomicWaker`.
+///
+/// Each method is one critical section, so a wake-up comes before or after a registration and never in the middle of
+/// it.
 #[derive(Debug, Default)]
 pub struct AtomicWaker(Mutex<Option<Waker>>);
 
 impl AtomicWaker {
-    /// Without a waker.
+    /// Creates an `AtomicWaker` without a waker.
     pub const fn new() -> AtomicWaker {
         AtomicWaker(Mutex::new(None))
     }
 
-    /// Keeps `waker` instead of the one before. If that wakes the same task it stays, so that who registers anew each
-    /// time that it is asked, and finds nothing, has changed nothing.
+    /// Stores `waker` and drops the previous one.
+    ///
+    /// A previous waker of the same task is kept instead. So a task that registers each time it is polled, and finds
+    /// nothing, has changed nothing.
     #[track_caller]
     pub fn register(&self, waker: Waker) {
         let mut slot = self.lock();
@@ -29,13 +33,13 @@ impl AtomicWaker {
         }
     }
 
-    /// Keeps a copy of `waker` instead of the one before.
+    /// Stores a clone of `waker` and drops the previous one, as [`register`](AtomicWaker::register).
     #[track_caller]
     pub fn register_by_ref(&self, waker: &Waker) {
         self.register(waker.clone());
     }
 
-    /// Takes the waker and wakes its task. Does nothing if there is none.
+    /// Takes the waker and wakes its task. Does nothing if there is no waker.
     #[track_caller]
     pub fn wake(&self) {
         if let Some(waker) = self.take_waker() {

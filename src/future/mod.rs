@@ -1,8 +1,8 @@
-//! Futures inside of a model.
+//! Futures inside a model.
 //!
-//! A task is a modelled thread that polls one future: [`block_on`] waits in between, on an object that
-//! the future's wakers notify, so a wake-up is a visible operation like any other and async code is
-//! explored like threads.
+//! A task is a modelled thread that polls one future. Between polls, [`block_on`] waits on an object that the
+//! future's wakers notify. So a wake-up is a visible operation like any other, and async code is explored like
+//! threads.
 
 mod atomic_waker;
 mod task;
@@ -36,8 +36,9 @@ impl Wake for Signal {
     }
 }
 
-/// Polls `future` on this thread until it is ready. A wake-up that comes before the thread waits is not
-/// lost; several are one.
+/// Polls `future` on this thread until it is ready.
+///
+/// A wake-up that comes before the thread waits is not lost, and several of them count as one.
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     block_on_at(future, Location::caller())

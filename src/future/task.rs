@@ -124,10 +124,10 @@ impl Drop for Finishes {
     }
 }
 
-/// Waits for a task's output, by `.await` or [`JoinHandle::join`].
+/// Handle to a task, whose output it gives by `.await` or [`JoinHandle::join`].
 ///
-/// Who awaits a task that has panicked panics, with the same payload. That takes
-/// [`Builder::catch_panics`](crate::Builder::catch_panics): otherwise the task's panic is the failure.
+/// Awaiting a task that has panicked panics with the same payload. That takes
+/// [`Builder::catch_panics`](crate::Builder::catch_panics): otherwise the panic of the task is the failure.
 pub struct JoinHandle<T> {
     shared: Arc<Shared>,
     /// Until it has been awaited.
@@ -163,11 +163,12 @@ where
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the task's end, blocking this thread.
+    /// Blocks this thread until the task has ended, and returns its output.
     ///
     /// # Errors
     ///
-    /// The payload of the task's panic, as [`thread::JoinHandle::join`]; or a text, if the output was awaited before.
+    /// The payload of the task's panic, as for [`thread::JoinHandle::join`], or a text if the output was awaited
+    /// before.
     #[track_caller]
     pub fn join(self) -> thread::Result<T> {
         match self.thread {
@@ -176,7 +177,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task has come to its end.
+    /// Returns whether the task has ended.
     #[track_caller]
     pub fn is_finished(&self) -> bool {
         self.thread
@@ -188,9 +189,11 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = T;
 
+    /// Returns the task's output if it has ended; otherwise registers the waker.
+    ///
     /// # Panics
     ///
-    /// If the task has panicked, with its payload; and if the output was given before.
+    /// If the task has panicked, with its payload. Also if the output was returned before.
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         assert!(
