@@ -16,11 +16,11 @@ pub struct Barrier {
 impl UnwindSafe for Barrier {}
 impl RefUnwindSafe for Barrier {}
 
-/// Says who was the last of a group.
+/// Says whether a thread was the last of its group to arrive.
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
-    /// Whether this thread was the last to arrive.
+    /// Returns whether this thread was the last to arrive.
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.0
@@ -36,7 +36,7 @@ impl fmt::Debug for BarrierWaitResult {
 }
 
 impl Barrier {
-    /// A barrier for groups of `n` threads; 0 is as good as 1.
+    /// Creates a barrier for groups of `n` threads; 0 has the same effect as 1.
     #[must_use]
     pub const fn new(n: usize) -> Barrier {
         Barrier {
@@ -45,8 +45,9 @@ impl Barrier {
         }
     }
 
-    /// Waits until `n` threads have come to this point. The last of them is the leader; every thread
-    /// that can be is.
+    /// Waits until `n` threads have come to this point.
+    ///
+    /// The last of them is the leader. Inside a model, each thread that can be the last is explored as such.
     #[track_caller]
     pub fn wait(&self) -> BarrierWaitResult {
         let target = Target {

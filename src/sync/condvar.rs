@@ -15,8 +15,8 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
 
 /// Drop-in replacement for `std::sync::Condvar`.
 ///
-/// Waits that end for no reason, timed ones also before their time, are explored if `Builder::spurious_wakeups` says
-/// how many a thread may have.
+/// Spurious wake-ups are explored if [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how many a
+/// thread may have. A timed wait may then also end before its time.
 #[derive(Default)]
 pub struct Condvar {
     /// Its address is the identity of the condition variable.
@@ -27,12 +27,12 @@ pub struct Condvar {
 impl UnwindSafe for Condvar {}
 impl RefUnwindSafe for Condvar {}
 
-/// Whether a timed wait ended because the time was over.
+/// Says whether a timed wait ended because its time was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether the time was over before a notification came.
+    /// Returns whether the time was over before a notification came.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
@@ -40,7 +40,7 @@ impl WaitTimeoutResult {
 }
 
 impl Condvar {
-    /// A condition variable nobody waits for.
+    /// Creates a condition variable that nobody waits for.
     #[must_use]
     pub const fn new() -> Condvar {
         Condvar {
@@ -98,11 +98,11 @@ impl Condvar {
         (guard, notified)
     }
 
-    /// Gives the mutex up, waits for a notification, and locks the mutex again.
+    /// Unlocks the mutex, waits for a notification, and locks the mutex again.
     ///
     /// # Errors
     ///
-    /// The guard all the same, if the mutex is poisoned.
+    /// If the mutex is poisoned. The error holds the guard.
     #[track_caller]
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let (guard, _) = self.wait_with(guard, false, |inner| {
@@ -116,7 +116,7 @@ impl Condvar {
     ///
     /// # Errors
     ///
-    /// The guard all the same, if the mutex is poisoned.
+    /// If the mutex is poisoned. The error holds the guard.
     #[track_caller]
     pub fn wait_while<'a, T, F>(
         &self,
@@ -132,12 +132,13 @@ impl Condvar {
         Ok(guard)
     }
 
-    /// Waits for a notification for `duration`. Inside a model time does not pass: that the time is
-    /// over before the notification, and that it is not, are both explored.
+    /// Waits for a notification, but no longer than `duration`.
+    ///
+    /// Inside a model time does not pass; a timeout and a notification in time are both explored.
     ///
     /// # Errors
     ///
-    /// The guard all the same, if the mutex is poisoned.
+    /// If the mutex is poisoned. The error holds the guard.
     #[track_caller]
     pub fn wait_timeout<'a, T>(
         &self,
@@ -156,11 +157,11 @@ impl Condvar {
         }
     }
 
-    /// [`Condvar::wait_timeout`] with milliseconds; the result is whether a notification came.
+    /// Same as [`Condvar::wait_timeout`], in milliseconds; returns whether a notification came.
     ///
     /// # Errors
     ///
-    /// The guard all the same, if the mutex is poisoned.
+    /// If the mutex is poisoned. The error holds the guard.
     #[track_caller]
     #[deprecated(note = "std has deprecated it; use `wait_timeout`")]
     pub fn wait_timeout_ms<'a, T>(
@@ -177,12 +178,13 @@ impl Condvar {
         }
     }
 
-    /// Waits as long as `condition` holds, but no longer than `duration` in all. Inside a model the
-    /// time may be over at each wait.
+    /// Waits as long as `condition` holds, but no longer than `duration` in all.
+    ///
+    /// Inside a model the time may be over at each wait.
     ///
     /// # Errors
     ///
-    /// The guard all the same, if the mutex is poisoned.
+    /// If the mutex is poisoned. The error holds the guard.
     #[track_caller]
     pub fn wait_timeout_while<'a, T, F>(
         &self,
@@ -214,7 +216,7 @@ impl Condvar {
         }
     }
 
-    /// Wakes one thread that waits; which one is explored.
+    /// Wakes one waiting thread; each choice of one is explored.
     #[track_caller]
     pub fn notify_one(&self) {
         if let Answer::Outside = rt::perform(self.target(), OpKind::NotifyOne) {
@@ -222,7 +224,7 @@ impl Condvar {
         }
     }
 
-    /// Wakes every thread that waits.
+    /// Wakes every waiting thread.
     #[track_caller]
     pub fn notify_all(&self) {
         if let Answer::Outside = rt::perform(self.target(), OpKind::NotifyAll) {

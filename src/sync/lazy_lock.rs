@@ -8,8 +8,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::once::Stage;
 
-/// Drop-in replacement for `std::sync::LazyLock`. In a `static` the value is made anew in every
-/// execution, which needs a closure that owns nothing.
+/// Drop-in replacement for `std::sync::LazyLock`.
+///
+/// In a `static`, the value is created anew in every execution. That needs a closure that owns nothing.
 pub struct LazyLock<T, F = fn() -> T> {
     stage: Stage,
     /// Whole until the value is begun to be made.
@@ -46,7 +47,7 @@ unsafe fn undo<T, F>(lock: *mut u8) {
 }
 
 impl<T, F: FnOnce() -> T> LazyLock<T, F> {
-    /// A value that `f` makes when it is first needed.
+    /// Creates a lazy value, which `f` computes on first use.
     pub const fn new(f: F) -> LazyLock<T, F> {
         LazyLock {
             stage: Stage::new(),
@@ -56,11 +57,13 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         }
     }
 
-    /// The value, which is made if it is not there. Waits for a thread that is at it.
+    /// Returns the value, creating it first if necessary.
+    ///
+    /// Waits if another thread is creating it.
     ///
     /// # Panics
     ///
-    /// If making the value has panicked before.
+    /// If creating the value has panicked before.
     #[track_caller]
     pub fn force(this: &LazyLock<T, F>) -> &T {
         let begun = || {
@@ -85,11 +88,11 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         unsafe { (*this.value.get()).assume_init_ref() }
     }
 
-    /// The value, which is made if it is not there.
+    /// Returns a mutable reference to the value, creating it first if necessary.
     ///
     /// # Panics
     ///
-    /// If making the value has panicked before.
+    /// If creating the value has panicked before.
     #[track_caller]
     pub fn force_mut(this: &mut LazyLock<T, F>) -> &mut T {
         LazyLock::force(this);
@@ -111,7 +114,7 @@ unsafe fn refuse(_: *mut u8) {
 }
 
 impl<T, F> LazyLock<T, F> {
-    /// The value, if it has been made; making it is left to others.
+    /// Returns the value if it has been created; does not create it.
     #[track_caller]
     pub fn get(this: &LazyLock<T, F>) -> Option<&T> {
         this.stage.check().then(|| {
@@ -121,7 +124,9 @@ impl<T, F> LazyLock<T, F> {
         })
     }
 
-    /// The value, if it has been made; the reference is exclusive, so this is no visible operation.
+    /// Returns a mutable reference to the value if it has been created.
+    ///
+    /// The reference is exclusive, so this is not a visible operation.
     pub fn get_mut(this: &mut LazyLock<T, F>) -> Option<&mut T> {
         if !this.stage.is_done() {
             return None;
@@ -166,7 +171,7 @@ impl<T: Default> Default for LazyLock<T> {
     }
 }
 
-/// Prints the value if it has been made, without being a visible operation.
+/// Prints the value if it has been created, without a visible operation.
 impl<T: fmt::Debug, F> fmt::Debug for LazyLock<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_tuple("LazyLock");

@@ -2,13 +2,13 @@
 //!
 //! | std | here |
 //! |---|---|
-//! | `atomic` | modelled: every type and method that is stable |
+//! | `atomic` | modelled: every stable type and method |
 //! | `Mutex`, `RwLock`, `Condvar`, `Barrier` | modelled |
 //! | `Once`, `OnceLock`, `LazyLock` | modelled |
 //! | (loom's `Notify`) | modelled |
 //! | `mpsc` | modelled; its errors are std's own |
 //! | `PoisonError`, `TryLockError`, `LockResult`, `TryLockResult` | std's own |
-//! | `Arc`, `Weak` | modelled; no unsizing but through `From<Box<dyn Trait>>`, no `self: Arc<Self>`, no `Waker` |
+//! | `Arc`, `Weak` | modelled; no unsizing except by `From<Box<dyn Trait>>`, no `self: Arc<Self>`, no `Waker` |
 //!
 //! `docs/SURFACE.md` lists every item.
 

@@ -1,7 +1,7 @@
 //! Queues with many senders and one receiver, as `std::sync::mpsc`.
 //!
-//! A channel that is made inside a model is known to it: each send and receive is one visible
-//! operation, and what the messages say waits in a queue here. One that is made outside is std's.
+//! A channel that is created inside a model is modelled: each send and each receive is one visible operation. A
+//! channel that is created outside is std's.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -126,13 +126,15 @@ enum End<R, T> {
 /// The sending end of a channel with room for any number of messages.
 pub struct Sender<T>(End<real::Sender<T>, T>);
 
-/// The sending end of a channel with a fixed room.
+/// The sending end of a channel with room for a fixed number of messages.
 pub struct SyncSender<T>(End<real::SyncSender<T>, T>);
 
 /// The receiving end of a channel.
 pub struct Receiver<T>(End<real::Receiver<T>, T>);
 
-/// A channel with room for any number of messages. Inside a model it must not be used outside of it.
+/// Creates a channel with room for any number of messages.
+///
+/// A channel that is created inside a model must not be used outside it.
 #[must_use]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     if rt::current().is_none() {
@@ -146,7 +148,9 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     )
 }
 
-/// A channel with room for `bound` messages; with 0 a send waits until its message is taken.
+/// Creates a channel with room for `bound` messages.
+///
+/// With a `bound` of 0, a send waits until its message is taken.
 #[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     if rt::current().is_none() {
@@ -165,8 +169,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Gives the message back if the receiver is gone. That it is not does not say that the message
-    /// will be received.
+    /// Returns the message if the receiver is gone. Success does not mean that the message will be received.
     #[track_caller]
     pub fn send(&self, t: T) -> Result<(), SendError<T>> {
         match &self.0 {
@@ -181,7 +184,7 @@ impl<T> SyncSender<T> {
     ///
     /// # Errors
     ///
-    /// Gives the message back if the receiver is gone.
+    /// Returns the message if the receiver is gone.
     #[track_caller]
     pub fn send(&self, t: T) -> Result<(), SendError<T>> {
         match &self.0 {
@@ -190,11 +193,13 @@ impl<T> SyncSender<T> {
         }
     }
 
-    /// Sends a message if there is room. In a channel without any it succeeds if the receiver waits.
+    /// Sends a message if there is room.
+    ///
+    /// In a channel with a bound of 0, there is room if the receiver waits.
     ///
     /// # Errors
     ///
-    /// Gives the message back if there is no room, or the receiver is gone.
+    /// Returns the message if there is no room, or if the receiver is gone.
     #[track_caller]
     pub fn try_send(&self, t: T) -> Result<(), TrySendError<T>> {
         match &self.0 {
@@ -243,7 +248,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// If there is none, and every sender is gone.
+    /// If there is no message and every sender is gone.
     #[track_caller]
     pub fn recv(&self) -> Result<T, RecvError> {
         match &self.0 {
@@ -259,7 +264,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// If there is none; says whether every sender is gone.
+    /// If there is no message; the error says whether every sender is gone.
     #[track_caller]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         match &self.0 {
@@ -268,12 +273,13 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Takes the first message, and waits for one for `timeout`. Inside a model time does not pass:
-    /// that a message comes first, and that it does not, are both explored.
+    /// Takes the first message, and waits for one no longer than `timeout`.
+    ///
+    /// Inside a model time does not pass; a timeout and a message in time are both explored.
     ///
     /// # Errors
     ///
-    /// If none has come, or there is none and every sender is gone.
+    /// If no message came in time, or if there is none and every sender is gone.
     #[track_caller]
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         match &self.0 {
@@ -288,12 +294,12 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// The messages, until every sender is gone.
+    /// Returns an iterator over the messages, until every sender is gone.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter { rx: self }
     }
 
-    /// The messages that are there.
+    /// Returns an iterator over the messages that are there.
     pub fn try_iter(&self) -> TryIter<'_, T> {
         TryIter { rx: self }
     }
@@ -317,19 +323,19 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// The messages of a [`Receiver`], until every sender is gone.
+/// Iterator over the messages of a [`Receiver`], until every sender is gone.
 #[derive(Debug)]
 pub struct Iter<'a, T: 'a> {
     rx: &'a Receiver<T>,
 }
 
-/// The messages that are in a [`Receiver`]'s queue.
+/// Iterator over the messages that are in the queue of a [`Receiver`].
 #[derive(Debug)]
 pub struct TryIter<'a, T: 'a> {
     rx: &'a Receiver<T>,
 }
 
-/// The messages of a [`Receiver`] that it owns, until every sender is gone.
+/// Iterator over the messages of a [`Receiver`] that it owns, until every sender is gone.
 #[derive(Debug)]
 pub struct IntoIter<T> {
     rx: Receiver<T>,

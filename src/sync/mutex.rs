@@ -15,7 +15,7 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::Mutex`.
 ///
-/// In a `static` its data is put back to the initial value after every execution.
+/// In a `static`, its data gets its initial value back after every execution.
 pub struct Mutex<T: ?Sized> {
     held: AtomicBool,
     poison: Poison,
@@ -23,7 +23,7 @@ pub struct Mutex<T: ?Sized> {
     inner: std_sync::Mutex<T>,
 }
 
-/// Holds a [`Mutex`] locked until it is dropped.
+/// Keeps a [`Mutex`] locked until it is dropped.
 #[must_use = "the mutex is unlocked again at once if the guard is not kept"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
@@ -52,7 +52,7 @@ unsafe fn drop_data<T>(mutex: *mut u8) {
 }
 
 impl<T> Mutex<T> {
-    /// A mutex that is not locked.
+    /// Creates a mutex that is not locked.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex {
             held: AtomicBool::new(false),
@@ -62,11 +62,11 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The data, when nobody shares the mutex any more.
+    /// Unwraps the data.
     ///
     /// # Errors
     ///
-    /// The data all the same, if the mutex is poisoned.
+    /// If the mutex is poisoned. The error holds the data.
     pub fn into_inner(self) -> LockResult<T> {
         let data = self.inner.into_inner();
         self.poison
@@ -109,11 +109,13 @@ impl<T: ?Sized> Mutex<T> {
         inner
     }
 
-    /// Waits for the mutex and locks it. A thread that holds it already waits for ever.
+    /// Waits for the mutex and locks it.
+    ///
+    /// A thread that holds the mutex already waits forever.
     ///
     /// # Errors
     ///
-    /// The guard all the same, if a thread panicked while it held the mutex.
+    /// If a thread panicked while it held the mutex. The error holds the guard.
     #[track_caller]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let inner = self.take(rt::perform(self.target(), OpKind::Lock));
@@ -129,8 +131,8 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody does; the guard all the same in `Poisoned`, if a thread panicked
-    /// while it held the mutex.
+    /// `WouldBlock` if somebody holds it. `Poisoned`, which holds the guard, if a thread panicked while it held the
+    /// mutex.
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let inner = match rt::perform(self.target(), OpKind::TryLock) {
@@ -158,7 +160,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Whether a thread panicked while it held the mutex.
+    /// Returns whether a thread panicked while it held the mutex.
     #[track_caller]
     pub fn is_poisoned(&self) -> bool {
         self.poison.look()
@@ -170,11 +172,13 @@ impl<T: ?Sized> Mutex<T> {
         self.poison.clear();
     }
 
-    /// The data; the reference is exclusive, so nothing is locked.
+    /// Returns a mutable reference to the data.
+    ///
+    /// The reference is exclusive, so nothing is locked.
     ///
     /// # Errors
     ///
-    /// The data all the same, if the mutex is poisoned.
+    /// If the mutex is poisoned. The error holds the reference.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -194,7 +198,7 @@ impl<T> From<T> for Mutex<T> {
     }
 }
 
-/// Prints the data if the mutex is free, without being a visible operation.
+/// Prints the data if the mutex is free, without a visible operation.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Mutex");

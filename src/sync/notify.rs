@@ -6,7 +6,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::rt::{self, Answer, ObjectKind, OpKind, Target};
 
-/// Holds at most one notification. `wait` takes it, and waits until there is one.
+/// Holds at most one notification, as `loom::sync::Notify`.
+///
+/// [`wait`](Notify::wait) takes it, waiting until there is one.
 #[derive(Debug, Default)]
 pub struct Notify {
     available: AtomicBool,
@@ -16,7 +18,7 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// Without a notification.
+    /// Creates a `Notify` without a notification.
     pub const fn new() -> Notify {
         Notify {
             available: AtomicBool::new(false),
@@ -33,7 +35,7 @@ impl Notify {
         }
     }
 
-    /// Leaves a notification. One that is there already is enough.
+    /// Leaves a notification, unless there is one already.
     #[track_caller]
     pub fn notify(&self) {
         self.notify_at(Location::caller());
@@ -51,8 +53,10 @@ impl Notify {
         }
     }
 
-    /// Waits for a notification and takes it. If several threads wait, any one of them may get it. That it ends
-    /// without one is explored if `Builder::spurious_wakeups` says how often.
+    /// Waits for a notification and takes it.
+    ///
+    /// If several threads wait, any one of them may get it. A wait that ends without a notification is explored if
+    /// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how often.
     #[track_caller]
     pub fn wait(&self) {
         self.wait_at(Location::caller());

@@ -209,8 +209,9 @@ impl Stage {
     }
 }
 
-/// Drop-in replacement for `std::sync::Once`. In a `static` every execution starts before the first
-/// call.
+/// Drop-in replacement for `std::sync::Once`.
+///
+/// In a `static`, every execution starts before the first call.
 pub struct Once(Stage);
 
 /// A `Once` that has not been called.
@@ -224,7 +225,7 @@ pub const ONCE_INIT: Once = Once::new();
 impl UnwindSafe for Once {}
 impl RefUnwindSafe for Once {}
 
-/// What a closure learns that is called by [`Once::call_once_force`].
+/// What a closure learns that [`Once::call_once_force`] calls.
 pub struct OnceState {
     poisoned: bool,
     /// Std's can be written to from inside, so it is not shared.
@@ -232,7 +233,7 @@ pub struct OnceState {
 }
 
 impl OnceState {
-    /// Whether an earlier call has panicked.
+    /// Returns whether an earlier call has panicked.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
     }
@@ -258,7 +259,7 @@ unsafe fn undo_once(once: *mut u8) {
 }
 
 impl Once {
-    /// A `Once` that has not been called.
+    /// Creates a `Once` that has not been called.
     #[allow(clippy::new_without_default, reason = "std's has no default either")]
     #[must_use]
     pub const fn new() -> Once {
@@ -270,7 +271,7 @@ impl Once {
         self.0.undo_at_end(self, undo_once);
     }
 
-    /// Calls `f` if nobody has called anything here before, and otherwise waits until that is done.
+    /// Calls `f` unless there was a call before; otherwise waits until that one is done.
     ///
     /// # Panics
     ///
@@ -283,7 +284,7 @@ impl Once {
         self.0.call(Some("Once"), || self.begun(), |_| f());
     }
 
-    /// As [`Once::call_once`], but calls `f` also after a call that has panicked.
+    /// Same as [`Once::call_once`], but calls `f` also after a call that has panicked.
     #[track_caller]
     pub fn call_once_force<F>(&self, f: F)
     where
@@ -298,7 +299,7 @@ impl Once {
         self.0.call(None, || self.begun(), call);
     }
 
-    /// Whether a call has come to its end.
+    /// Returns whether a call has come to its end.
     #[track_caller]
     pub fn is_completed(&self) -> bool {
         self.0.check()
@@ -314,7 +315,7 @@ impl Once {
         self.0.wait(false);
     }
 
-    /// Waits until a call has come to its end, whatever became of earlier ones.
+    /// Waits until a call has come to its end, even if earlier ones have panicked.
     #[track_caller]
     pub fn wait_force(&self) {
         self.0.wait(true);

@@ -7,8 +7,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::once::Stage;
 
-/// Drop-in replacement for `std::sync::OnceLock`. In a `static` every execution starts without a
-/// value.
+/// Drop-in replacement for `std::sync::OnceLock`.
+///
+/// In a `static`, every execution starts without a value.
 pub struct OnceLock<T> {
     stage: Stage,
     /// Initialised if the stage is done.
@@ -36,7 +37,7 @@ unsafe fn undo<T>(lock: *mut u8) {
 }
 
 impl<T> OnceLock<T> {
-    /// A lock without a value.
+    /// Creates a lock without a value.
     #[must_use]
     pub const fn new() -> OnceLock<T> {
         OnceLock {
@@ -54,13 +55,15 @@ impl<T> OnceLock<T> {
         unsafe { (*self.value.get()).assume_init_ref() }
     }
 
-    /// The value, if it has been set.
+    /// Returns the value if it has been set.
     #[track_caller]
     pub fn get(&self) -> Option<&T> {
         self.stage.check().then(|| self.value())
     }
 
-    /// The value, if it has been set; the reference is exclusive, so this is no visible operation.
+    /// Returns a mutable reference to the value if it has been set.
+    ///
+    /// The reference is exclusive, so this is not a visible operation.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         if !self.stage.is_done() {
             return None;
@@ -69,18 +72,20 @@ impl<T> OnceLock<T> {
         Some(unsafe { self.value.get_mut().assume_init_mut() })
     }
 
-    /// Waits until the value has been set.
+    /// Waits until the value has been set, and returns it.
     #[track_caller]
     pub fn wait(&self) -> &T {
         self.stage.wait(true);
         self.value()
     }
 
-    /// Sets the value, if nobody has. Waits for a thread that is at it.
+    /// Sets the value if nobody has set it before.
+    ///
+    /// Waits if another thread is setting it.
     ///
     /// # Errors
     ///
-    /// Gives `value` back if there is one already.
+    /// Returns `value` if there is a value already.
     #[track_caller]
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
@@ -94,7 +99,9 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// The value; if there is none it is made by `f`. Waits for a thread that is at it.
+    /// Returns the value, setting it to the result of `f` first if there is none.
+    ///
+    /// Waits if another thread is setting it.
     #[track_caller]
     pub fn get_or_init<F>(&self, f: F) -> &T
     where
@@ -113,12 +120,12 @@ impl<T> OnceLock<T> {
         self.value()
     }
 
-    /// The value, when nobody shares the lock any more.
+    /// Unwraps the value, if it has been set.
     pub fn into_inner(mut self) -> Option<T> {
         self.take()
     }
 
-    /// Takes the value out; the lock is as new.
+    /// Takes the value out, which leaves the lock as new.
     pub fn take(&mut self) -> Option<T> {
         if !self.stage.take_back() {
             return None;
@@ -168,7 +175,7 @@ impl<T: PartialEq> PartialEq for OnceLock<T> {
 
 impl<T: Eq> Eq for OnceLock<T> {}
 
-/// Prints the value if it is there, without being a visible operation.
+/// Prints the value if it has been set, without a visible operation.
 impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_tuple("OnceLock");

@@ -15,8 +15,8 @@ use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::RwLock`.
 ///
-/// Inside a model nobody is preferred: a reader may come in while a writer waits. In a `static` its
-/// data is put back to the initial value after every execution.
+/// Inside a model neither readers nor writers are preferred: a reader may come in while a writer waits. In a
+/// `static`, its data gets its initial value back after every execution.
 pub struct RwLock<T: ?Sized> {
     /// The number of readers, or [`WRITTEN`].
     state: AtomicU64,
@@ -27,7 +27,7 @@ pub struct RwLock<T: ?Sized> {
 
 const WRITTEN: u64 = u64::MAX;
 
-/// Holds a [`RwLock`] for reading until it is dropped.
+/// Keeps an [`RwLock`] locked for reading until it is dropped.
 #[must_use = "the lock is released again at once if the guard is not kept"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
@@ -36,7 +36,7 @@ pub struct RwLockReadGuard<'a, T: ?Sized> {
     taken: Taken,
 }
 
-/// Holds a [`RwLock`] for writing until it is dropped.
+/// Keeps an [`RwLock`] locked for writing until it is dropped.
 #[must_use = "the lock is released again at once if the guard is not kept"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
@@ -76,7 +76,7 @@ fn free<G>(result: TryLockResult<G>) -> Option<G> {
 }
 
 impl<T> RwLock<T> {
-    /// A lock that nobody holds.
+    /// Creates a lock that nobody holds.
     pub const fn new(value: T) -> RwLock<T> {
         RwLock {
             state: AtomicU64::new(0),
@@ -86,11 +86,11 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// The data, when nobody shares the lock any more.
+    /// Unwraps the data.
     ///
     /// # Errors
     ///
-    /// The data all the same, if the lock is poisoned.
+    /// If the lock is poisoned. The error holds the data.
     pub fn into_inner(self) -> LockResult<T> {
         let data = self.inner.into_inner();
         self.poison
@@ -158,11 +158,11 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Waits until nobody writes, and takes the lock for reading.
+    /// Waits until nobody writes, and locks for reading.
     ///
     /// # Errors
     ///
-    /// The guard all the same, if a thread panicked while it held the lock for writing.
+    /// If a thread panicked while it held the lock for writing. The error holds the guard.
     #[track_caller]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::ReadLock);
@@ -170,12 +170,12 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.check(self.reader(inner))
     }
 
-    /// Takes the lock for reading if nobody writes.
+    /// Locks for reading if nobody writes.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody writes; the guard all the same in `Poisoned`, if a thread panicked
-    /// while it held the lock for writing.
+    /// `WouldBlock` if somebody writes. `Poisoned`, which holds the guard, if a thread panicked while it held the
+    /// lock for writing.
     #[track_caller]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         let inner = match rt::perform(self.target(), OpKind::TryRead) {
@@ -191,11 +191,11 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Waits until nobody else has the lock, and takes it for writing.
+    /// Waits until nobody else has the lock, and locks it for writing.
     ///
     /// # Errors
     ///
-    /// The guard all the same, if a thread panicked while it held the lock for writing.
+    /// If a thread panicked while it held the lock for writing. The error holds the guard.
     #[track_caller]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::WriteLock);
@@ -203,12 +203,12 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.check(self.writer(inner))
     }
 
-    /// Takes the lock for writing if nobody has it.
+    /// Locks for writing if nobody has the lock.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if somebody has it; the guard all the same in `Poisoned`, if a thread panicked
-    /// while it held the lock for writing.
+    /// `WouldBlock` if somebody has it. `Poisoned`, which holds the guard, if a thread panicked while it held the
+    /// lock for writing.
     #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let inner = match rt::perform(self.target(), OpKind::TryWrite) {
@@ -224,7 +224,7 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Whether a thread panicked while it held the lock for writing.
+    /// Returns whether a thread panicked while it held the lock for writing.
     #[track_caller]
     pub fn is_poisoned(&self) -> bool {
         self.poison.look()
@@ -236,11 +236,13 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.clear();
     }
 
-    /// The data; the reference is exclusive, so nothing is locked.
+    /// Returns a mutable reference to the data.
+    ///
+    /// The reference is exclusive, so nothing is locked.
     ///
     /// # Errors
     ///
-    /// The data all the same, if the lock is poisoned.
+    /// If the lock is poisoned. The error holds the reference.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.home.visit();
         let data = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -260,7 +262,7 @@ impl<T> From<T> for RwLock<T> {
     }
 }
 
-/// Prints the data unless somebody writes, without being a visible operation.
+/// Prints the data unless somebody writes, without a visible operation.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("RwLock");
@@ -274,7 +276,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
-    /// Goes on as a reader, without letting another writer in between.
+    /// Turns a write lock into a read lock, without letting another writer in between.
     #[track_caller]
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         let mut guard = ManuallyDrop::new(guard);

@@ -89,7 +89,7 @@ where
 }
 
 impl From<Arc<str>> for Arc<[u8]> {
-    /// The same reference, to the string's bytes.
+    /// Converts to a reference to the bytes of the string.
     fn from(text: Arc<str>) -> Arc<[u8]> {
         let bytes = Arc::into_raw(text) as *const [u8];
         // SAFETY: a string is its bytes, and the reference goes over.
@@ -100,7 +100,7 @@ impl From<Arc<str>> for Arc<[u8]> {
 impl<T, const N: usize> TryFrom<Arc<[T]>> for Arc<[T; N]> {
     type Error = Arc<[T]>;
 
-    /// The same reference, if the slice has this length.
+    /// Converts to a reference to an array, if the slice has its length.
     fn try_from(slice: Arc<[T]>) -> Result<Arc<[T; N]>, Arc<[T]>> {
         if slice.len() == N {
             // SAFETY: so many elements in a row are an array, and the reference goes over.
@@ -126,7 +126,7 @@ impl<T: Default> Default for Arc<T> {
 }
 
 impl<T> Default for Arc<[T]> {
-    /// A slice without elements.
+    /// Creates an empty slice.
     #[track_caller]
     fn default() -> Arc<[T]> {
         Arc::from([])
@@ -134,7 +134,7 @@ impl<T> Default for Arc<[T]> {
 }
 
 impl Default for Arc<str> {
-    /// An empty string.
+    /// Creates an empty string.
     #[track_caller]
     fn default() -> Arc<str> {
         Arc::from("")
@@ -142,7 +142,7 @@ impl Default for Arc<str> {
 }
 
 impl Default for Arc<CStr> {
-    /// An empty string.
+    /// Creates an empty string.
     #[track_caller]
     fn default() -> Arc<CStr> {
         Arc::from(c"")

@@ -35,7 +35,7 @@ impl<T: ?Sized + fmt::Display> fmt::Display for Arc<T> {
     }
 }
 
-/// Prints where the value is.
+/// Prints the address of the value.
 impl<T: ?Sized> fmt::Pointer for Arc<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Pointer::fmt(&Arc::as_ptr(self), f)

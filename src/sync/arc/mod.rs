@@ -28,23 +28,23 @@ pub use weak::Weak;
 
 /// Drop-in replacement for `std::sync::Arc`.
 ///
-/// A value without drop glue vanishes unseen, so that it makes no difference which thread drops the
-/// last reference. For any other value a model explores each thread that may be the last one.
+/// A value without drop glue vanishes unseen, so it makes no difference which thread drops the last reference. For
+/// any other value, a model explores each thread that may be the last one.
 ///
-/// An operation is shown at the caller's line; the end of a reference, which has none, at the line
+/// Reports show an operation at the caller's line. The end of a reference has no caller; they show it at the line
 /// where the value was put into its `Arc`.
 ///
-/// Three things need compiler support that only std's has:
+/// Three things need compiler support that only std's `Arc` has:
 ///
-/// * An `Arc<T>` does not become an `Arc<dyn Trait>` by itself. Make it from a box,
+/// * An `Arc<T>` does not coerce to an `Arc<dyn Trait>`. Make that from a box,
 ///   `Arc::from(Box::new(value) as Box<dyn Trait>)`, or from a std `Arc` with [`Arc::from_std`].
-/// * A method cannot take `self: Arc<Self>`. Take `this: Arc<Self>`, or `self: &Arc<Self>` in a trait
-///   that is implemented for `Arc`.
-/// * A `Waker` is made of a `std::sync::Arc` of a `std::task::Wake`, whose methods take std's. What
-///   such a waker does may use this `Arc`; the counting of the waker itself is not explored.
+/// * A method cannot take `self: Arc<Self>`. Take `this: Arc<Self>`, or `self: &Arc<Self>` in a trait that is
+///   implemented for `Arc`.
+/// * A `Waker` is made of a `std::sync::Arc` of a `std::task::Wake`, whose methods take std's. What such a waker does
+///   may use this `Arc`; the counting of the waker itself is not explored.
 ///
-/// A reference to a value that borrows something is dropped before what it borrows, even if the
-/// value does not look at it when it is dropped.
+/// A reference to a value that borrows something must be dropped before what it borrows, even if the value does not
+/// look at it when it is dropped.
 pub struct Arc<T: ?Sized> {
     value: NonNull<T>,
 }
@@ -58,7 +58,7 @@ impl<T: ?Sized> Unpin for Arc<T> {}
 impl<T: ?Sized + RefUnwindSafe> UnwindSafe for Arc<T> {}
 
 impl<T> Arc<T> {
-    /// The first reference to `value`.
+    /// Creates an `Arc` that holds `value`.
     #[track_caller]
     pub fn new(value: T) -> Arc<T> {
         let memory = Self::allocate(1, false);
@@ -80,8 +80,10 @@ impl<T> Arc<T> {
         .cast()
     }
 
-    /// The first reference to a value that has weak references to itself: `make` may clone the one
-    /// that it gets. None of them can be upgraded until the value is there.
+    /// Creates an `Arc` that holds a value with weak references to itself.
+    ///
+    /// `make` may clone the weak reference that it gets. Neither it nor a clone can be upgraded until the value is
+    /// there.
     #[track_caller]
     pub fn new_cyclic<F: FnOnce(&Weak<T>) -> T>(make: F) -> Arc<T> {
         struct Unfinished<T> {
@@ -122,7 +124,7 @@ impl<T> Arc<T> {
         unsafe { Arc::own(value) }
     }
 
-    /// A block whose value is still to be written, through [`Arc::get_mut`].
+    /// Creates an `Arc` whose value is still to be written, through [`Arc::get_mut`].
     #[must_use]
     #[track_caller]
     pub fn new_uninit() -> Arc<MaybeUninit<T>> {
@@ -130,7 +132,7 @@ impl<T> Arc<T> {
         unsafe { Arc::own(Self::allocate(1, false).cast()) }
     }
 
-    /// A block whose bytes are all zero.
+    /// Creates an `Arc` whose value has zero in all its bytes.
     #[must_use]
     #[track_caller]
     pub fn new_zeroed() -> Arc<MaybeUninit<T>> {
@@ -138,7 +140,7 @@ impl<T> Arc<T> {
         unsafe { Arc::own(Self::allocate(1, true).cast()) }
     }
 
-    /// The first reference to `value`, which will never be moved.
+    /// Creates an `Arc` that holds `value`, which will never be moved.
     #[must_use]
     #[track_caller]
     pub fn pin(value: T) -> Pin<Arc<T>> {
@@ -146,11 +148,11 @@ impl<T> Arc<T> {
         unsafe { Pin::new_unchecked(Arc::new(value)) }
     }
 
-    /// The value, if this is the only reference. Weak ones are left behind with nothing.
+    /// Returns the value if this is the only reference. Weak references can then no longer be upgraded.
     ///
     /// # Errors
     ///
-    /// The reference, if there are others.
+    /// Returns the reference if there are others.
     #[track_caller]
     pub fn try_unwrap(this: Arc<T>) -> Result<T, Arc<T>> {
         this.header().perform(OpKind::TakeUnique);
@@ -163,8 +165,9 @@ impl<T> Arc<T> {
         }
     }
 
-    /// Drops the reference, and gives the value if it was the last one. If all references are
-    /// given up in this way, exactly one of the calls gets the value.
+    /// Drops the reference, and returns the value if it was the last one.
+    ///
+    /// If all references are given up in this way, exactly one of the calls gets the value.
     #[track_caller]
     pub fn into_inner(this: Arc<T>) -> Option<T> {
         this.header().perform(OpKind::Release { told: true });
@@ -175,7 +178,7 @@ impl<T> Arc<T> {
             .then(|| unsafe { move_out(this.value) })
     }
 
-    /// The value if this is the only reference, and otherwise a clone of it.
+    /// Returns the value if this is the only reference, and otherwise a clone of it.
     #[track_caller]
     pub fn unwrap_or_clone(this: Arc<T>) -> T
     where
@@ -209,7 +212,7 @@ impl<T> Arc<[T]> {
         NonNull::slice_from_raw_parts(memory.cast(), length)
     }
 
-    /// A slice whose elements are still to be written, through [`Arc::get_mut`].
+    /// Creates an `Arc` of a slice whose elements are still to be written, through [`Arc::get_mut`].
     #[must_use]
     #[track_caller]
     pub fn new_uninit_slice(length: usize) -> Arc<[MaybeUninit<T>]> {
@@ -218,7 +221,7 @@ impl<T> Arc<[T]> {
         unsafe { Arc::own(as_uninit(slice)) }
     }
 
-    /// A slice whose bytes are all zero.
+    /// Creates an `Arc` of a slice that has zero in all its bytes.
     #[must_use]
     #[track_caller]
     pub fn new_zeroed_slice(length: usize) -> Arc<[MaybeUninit<T>]> {
@@ -233,11 +236,11 @@ fn as_uninit<T>(slice: NonNull<[T]>) -> NonNull<[MaybeUninit<T>]> {
 }
 
 impl<T> Arc<MaybeUninit<T>> {
-    /// The same reference, to a value that has been written.
+    /// Converts to a reference to a value that has been written.
     ///
     /// # Safety
     ///
-    /// It has been.
+    /// The value has been written.
     #[must_use]
     pub unsafe fn assume_init(self) -> Arc<T> {
         // SAFETY: the reference goes over to the new `Arc`; the value is a `T`, says the caller.
@@ -246,11 +249,11 @@ impl<T> Arc<MaybeUninit<T>> {
 }
 
 impl<T> Arc<[MaybeUninit<T>]> {
-    /// The same reference, to elements that have been written.
+    /// Converts to a reference to elements that have been written.
     ///
     /// # Safety
     ///
-    /// All of them have been.
+    /// All elements have been written.
     #[must_use]
     pub unsafe fn assume_init(self) -> Arc<[T]> {
         let slice = self.into_pointer();
@@ -306,30 +309,30 @@ impl<T: ?Sized> Arc<T> {
         }
     }
 
-    /// The value, with a reference that [`Arc::from_raw`] gives back.
+    /// Turns the reference into a pointer, which [`Arc::from_raw`] turns back.
     #[must_use = "the reference is leaked if the pointer is lost"]
     pub fn into_raw(this: Arc<T>) -> *const T {
         this.into_pointer().as_ptr()
     }
 
-    /// The reference that [`Arc::into_raw`] gave.
+    /// Turns a pointer that [`Arc::into_raw`] returned back into the reference.
     ///
     /// # Safety
     ///
-    /// The pointer is from `into_raw`, maybe cast to a type of the same size and alignment whose
-    /// value it also is, and owns a reference that is not used otherwise.
+    /// The pointer is from `into_raw`, maybe cast to a type of the same size and alignment whose value it also is,
+    /// and owns a reference that is not used otherwise.
     pub unsafe fn from_raw(pointer: *const T) -> Arc<T> {
         // SAFETY: a pointer to a value is not null; the rest is the caller's promise.
         unsafe { Arc::own(NonNull::new_unchecked(pointer.cast_mut())) }
     }
 
-    /// Where the value is.
+    /// Returns a pointer to the value.
     #[must_use]
     pub fn as_ptr(this: &Arc<T>) -> *const T {
         this.value.as_ptr()
     }
 
-    /// Adds a reference to what [`Arc::into_raw`] gave.
+    /// Adds a reference, given a pointer that [`Arc::into_raw`] returned.
     ///
     /// # Safety
     ///
@@ -337,9 +340,9 @@ impl<T: ?Sized> Arc<T> {
     ///
     /// # Panics
     ///
-    /// Inside a model, if the last reference has been dropped before. That another thread may drop it is explored
-    /// here, and not where an `Arc` is cloned that was made from the pointer: a clone is taken for the right of
-    /// who has a reference.
+    /// Inside a model, if the last reference has been dropped before. It is explored here whether another thread
+    /// drops it first. It is not where an `Arc` made from the pointer is cloned: whoever clones is taken to have a
+    /// reference.
     #[track_caller]
     pub unsafe fn increment_strong_count(pointer: *const T) {
         // SAFETY: the caller's promise; the borrowed reference is not given up.
@@ -348,7 +351,7 @@ impl<T: ?Sized> Arc<T> {
         this.header().retain();
     }
 
-    /// Drops a reference to what [`Arc::into_raw`] gave.
+    /// Drops a reference, given a pointer that [`Arc::into_raw`] returned.
     ///
     /// # Safety
     ///
@@ -359,7 +362,7 @@ impl<T: ?Sized> Arc<T> {
         drop(unsafe { Arc::from_raw(pointer) });
     }
 
-    /// A weak reference to the value.
+    /// Creates a weak reference to the value.
     #[must_use = "this makes a weak reference and does nothing else"]
     #[track_caller]
     pub fn downgrade(this: &Arc<T>) -> Weak<T> {
@@ -369,7 +372,7 @@ impl<T: ?Sized> Arc<T> {
         unsafe { Weak::own(this.value) }
     }
 
-    /// How many weak references there are.
+    /// Returns the number of weak references.
     #[must_use]
     #[track_caller]
     pub fn weak_count(this: &Arc<T>) -> usize {
@@ -377,7 +380,7 @@ impl<T: ?Sized> Arc<T> {
         this.header().weak_references()
     }
 
-    /// How many references there are.
+    /// Returns the number of references.
     #[must_use]
     #[track_caller]
     pub fn strong_count(this: &Arc<T>) -> usize {
@@ -385,13 +388,13 @@ impl<T: ?Sized> Arc<T> {
         this.header().strong.load(Acquire)
     }
 
-    /// Whether both are references to the same value.
+    /// Returns whether both are references to the same value.
     #[must_use]
     pub fn ptr_eq(this: &Arc<T>, other: &Arc<T>) -> bool {
         ptr::addr_eq(this.value.as_ptr(), other.value.as_ptr())
     }
 
-    /// The value, if this is the only reference and there are no weak ones.
+    /// Returns a mutable reference to the value, if this is the only reference and there are no weak ones.
     #[track_caller]
     pub fn get_mut(this: &mut Arc<T>) -> Option<&mut T> {
         this.header().perform(OpKind::ReadCount { unique: true });
@@ -404,8 +407,10 @@ impl<T: ?Sized> Arc<T> {
         }
     }
 
-    /// The value, put into a block of its own before if there are other references: cloned if some
-    /// of them are not weak, and otherwise moved, so that the weak ones are left behind with nothing.
+    /// Returns a mutable reference to the value, which gets a block of its own first if there are other references.
+    ///
+    /// If some of those are not weak, the value is cloned. Otherwise it is moved, and the weak references can no
+    /// longer be upgraded.
     #[track_caller]
     #[expect(
         private_bounds,
@@ -437,11 +442,11 @@ impl<T: ?Sized> Arc<T> {
 }
 
 impl Arc<dyn Any + Send + Sync> {
-    /// The same reference, to the type that the value has.
+    /// Converts to a reference to the type that the value has.
     ///
     /// # Errors
     ///
-    /// The reference as it was, if the value has another type.
+    /// Returns the reference as it was if the value has another type.
     pub fn downcast<T: Any + Send + Sync>(self) -> Result<Arc<T>, Self> {
         if (*self).is::<T>() {
             // SAFETY: the reference goes over to the new `Arc`, and the value is a `T`.
@@ -453,7 +458,7 @@ impl Arc<dyn Any + Send + Sync> {
 }
 
 impl<T: ?Sized> Clone for Arc<T> {
-    /// Another reference to the same value.
+    /// Creates another reference to the same value.
     #[track_caller]
     fn clone(&self) -> Arc<T> {
         self.header().announce_another();

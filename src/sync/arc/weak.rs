@@ -12,7 +12,7 @@ use crate::rt::OpKind;
 
 /// Drop-in replacement for `std::sync::Weak`.
 ///
-/// What is true of the unsizing of an [`Arc`] is also true of this: make it from an `Arc<dyn Trait>`.
+/// It does not coerce to an unsized type, as an [`Arc`] does not: make it from an `Arc<dyn Trait>`.
 pub struct Weak<T: ?Sized> {
     /// [`NOWHERE`] if there never was a value.
     value: NonNull<T>,
@@ -29,7 +29,7 @@ impl<T: ?Sized> Unpin for Weak<T> {}
 impl<T: ?Sized + RefUnwindSafe> UnwindSafe for Weak<T> {}
 
 impl<T> Weak<T> {
-    /// A reference to nothing, which allocates nothing and cannot be upgraded.
+    /// Creates a reference to nothing, which allocates nothing and cannot be upgraded.
     #[must_use]
     pub const fn new() -> Weak<T> {
         // SAFETY: the address is not zero.
@@ -55,7 +55,7 @@ impl<T: ?Sized> Weak<T> {
         Some(unsafe { block::header(self.value) })
     }
 
-    /// Another reference to the value, if there is one left.
+    /// Creates a reference to the value, unless the last one is gone.
     #[must_use = "this makes a reference and does nothing else"]
     #[track_caller]
     pub fn upgrade(&self) -> Option<Arc<T>> {
@@ -65,7 +65,7 @@ impl<T: ?Sized> Weak<T> {
         header.upgrade().then(|| unsafe { Arc::own(self.value) })
     }
 
-    /// How many references to the value there are, weak ones aside.
+    /// Returns the number of references to the value, not counting weak ones.
     #[must_use]
     #[track_caller]
     pub fn strong_count(&self) -> usize {
@@ -75,7 +75,7 @@ impl<T: ?Sized> Weak<T> {
         })
     }
 
-    /// How many weak references there are; 0 if there is no value left.
+    /// Returns the number of weak references, or 0 if there is no value left.
     #[must_use]
     #[track_caller]
     pub fn weak_count(&self) -> usize {
@@ -88,26 +88,27 @@ impl<T: ?Sized> Weak<T> {
         })
     }
 
-    /// Whether both are references to the same value, or both to nothing from the beginning.
+    /// Returns whether both are references to the same value, or both were created by [`Weak::new`].
     #[must_use]
     pub fn ptr_eq(&self, other: &Weak<T>) -> bool {
         ptr::addr_eq(self.value.as_ptr(), other.value.as_ptr())
     }
 
-    /// Where the value is or was. Reading is only allowed while there is a reference that is not
-    /// weak.
+    /// Returns a pointer to where the value is or was.
+    ///
+    /// It may be read through only while there is a reference that is not weak.
     #[must_use]
     pub fn as_ptr(&self) -> *const T {
         self.value.as_ptr()
     }
 
-    /// The pointer, with a weak reference that [`Weak::from_raw`] gives back.
+    /// Turns the weak reference into a pointer, which [`Weak::from_raw`] turns back.
     #[must_use = "the weak reference is leaked if the pointer is lost"]
     pub fn into_raw(self) -> *const T {
         ManuallyDrop::new(self).as_ptr()
     }
 
-    /// The weak reference that [`Weak::into_raw`] gave.
+    /// Turns a pointer that [`Weak::into_raw`] returned back into the weak reference.
     ///
     /// # Safety
     ///
@@ -120,7 +121,7 @@ impl<T: ?Sized> Weak<T> {
 }
 
 impl<T: ?Sized> Clone for Weak<T> {
-    /// Another weak reference to the same value.
+    /// Creates another weak reference to the same value.
     #[track_caller]
     fn clone(&self) -> Weak<T> {
         if let Some(header) = self.header() {
@@ -149,7 +150,7 @@ impl<T: ?Sized> Drop for Weak<T> {
 }
 
 impl<T> Default for Weak<T> {
-    /// A reference to nothing.
+    /// Creates a reference to nothing.
     fn default() -> Weak<T> {
         Weak::new()
     }

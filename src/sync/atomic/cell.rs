@@ -100,20 +100,22 @@ macro_rules! common {
             super::cell::target((&raw const self.0).cast(), $kind, bits)
         }
 
-        /// Makes a mutable reference to an atomic from a pointer.
+        /// Creates a reference to an atomic from a pointer.
         ///
         /// # Safety
         ///
-        /// As for the type of the same name in std: the pointer is aligned and valid for reads and
-        /// writes for `'a`, and every access that may race with one through the result is atomic.
+        /// As for the type of the same name in std: the pointer is aligned and valid for reads and writes for `'a`,
+        /// and every access that may race with one through the result is atomic.
         pub const unsafe fn from_ptr<'a>(ptr: *mut $value) -> &'a Self {
             // SAFETY: `Self` is a transparent wrapper of std's atomic, which has the same size and
             // alignment as the pointer's target where the caller's promise holds.
             unsafe { &*ptr.cast() }
         }
 
-        /// A mutable reference to the value. It is exclusive, so this is no visible operation; that
-        /// it is exclusive is checked as for plain memory.
+        /// Returns a mutable reference to the value.
+        ///
+        /// The reference is exclusive, so this is not a visible operation. That it is exclusive is checked as for
+        /// plain memory.
         #[inline]
         #[track_caller]
         pub fn get_mut(&mut self) -> &mut $value {
@@ -126,21 +128,23 @@ macro_rules! common {
             crate::rt::access_shim(self.target(), size_of::<Self>(), write)
         }
 
-        /// The value, when nobody shares it any more.
+        /// Unwraps the value.
         #[inline]
         pub const fn into_inner(self) -> $value {
             self.0.into_inner()
         }
 
-        /// A pointer to the value. Accesses through it are plain memory accesses, which a model
-        /// does not see.
+        /// Returns a pointer to the value.
+        ///
+        /// Accesses through it are plain memory accesses, which a model does not see.
         #[inline]
         pub const fn as_ptr(&self) -> *mut $value {
             self.0.as_ptr()
         }
 
-        /// Reads the value without being a visible operation, as in loom. A write that is not
-        /// ordered with it is a data race.
+        /// Reads the value without a visible operation, as in loom.
+        ///
+        /// A write that is not ordered with this read is a data race.
         ///
         /// # Safety
         ///
@@ -151,8 +155,9 @@ macro_rules! common {
             self.0.load(Ordering::Relaxed)
         }
 
-        /// Lends the value mutably to `f`, as in loom. Any access that is not ordered with it is a
-        /// data race.
+        /// Calls `f` with a mutable reference to the value, as in loom.
+        ///
+        /// Any access that is not ordered with this one is a data race.
         #[track_caller]
         pub fn with_mut<R>(&mut self, f: impl FnOnce(&mut $value) -> R) -> R {
             let _access = self.access(true);
@@ -183,7 +188,7 @@ macro_rules! common {
             self.0.store(value, order);
         }
 
-        /// Writes the value and returns the one before.
+        /// Writes the value and returns the previous one.
         #[inline]
         #[track_caller]
         pub fn swap(&self, value: $value, order: Ordering) -> $value {
@@ -197,7 +202,7 @@ macro_rules! common {
             self.0.swap(value, order)
         }
 
-        /// Writes `new` if the value is `current`; returns the value before either way.
+        /// Writes `new` if the value is `current`; returns the previous value in either case.
         ///
         /// # Panics
         ///
@@ -216,8 +221,9 @@ macro_rules! common {
             self.0.compare_exchange(current, new, success, failure)
         }
 
-        /// Like [`compare_exchange`](Self::compare_exchange), but may fail for no reason: a model
-        /// explores that where it was asked to (`Builder::spurious_failures`).
+        /// Same as [`compare_exchange`](Self::compare_exchange), but may fail spuriously.
+        ///
+        /// A model explores that if [`Builder::spurious_failures`](crate::Builder::spurious_failures) asks for it.
         ///
         /// # Panics
         ///
@@ -239,7 +245,7 @@ macro_rules! common {
             }
         }
 
-        /// Writes `new` if the value is `current`; returns the value before either way.
+        /// Writes `new` if the value is `current`; returns the previous value in either case.
         // Loom's is not deprecated, and its users deny warnings.
         #[cfg_attr(
             not(any(loom, feature = "loom")),
@@ -257,8 +263,10 @@ macro_rules! common {
             }
         }
 
-        /// Reads the value and replaces it by what `f` makes of it, again and again until nobody
-        /// came in between; gives up when `f` does. Each try is a visible load or compare-exchange.
+        /// Replaces the value with what `f` makes of it.
+        ///
+        /// Tries again until no other write comes in between, and gives up when `f` returns `None`. Each try is a
+        /// visible load or compare-exchange.
         ///
         /// # Panics
         ///
@@ -283,7 +291,7 @@ macro_rules! common {
             Err(before)
         }
 
-        /// [`fetch_update`](Self::fetch_update) under its newer name.
+        /// Same as [`fetch_update`](Self::fetch_update), under its newer name.
         #[track_caller]
         pub fn try_update(
             &self,
@@ -294,7 +302,7 @@ macro_rules! common {
             self.fetch_update(set_order, fetch_order, f)
         }
 
-        /// Like [`try_update`](Self::try_update) with an `f` that never gives up.
+        /// Same as [`try_update`](Self::try_update), with an `f` that never gives up.
         #[track_caller]
         pub fn update(
             &self,

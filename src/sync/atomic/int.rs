@@ -14,7 +14,7 @@ macro_rules! integer {
         pub struct $name(std_atomic::$name);
 
         impl $name {
-            /// An atomic that holds `value`.
+            /// Creates an atomic that holds `value`.
             #[must_use]
             pub const fn new(value: $value) -> Self {
                 Self(std_atomic::$name::new(value))
@@ -40,8 +40,7 @@ macro_rules! integer {
             }
         }
 
-        /// Prints the value without being a visible operation, so that printing does not change
-        /// what is explored.
+        /// Prints the value without a visible operation, so that printing does not change what is explored.
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)

@@ -1,8 +1,8 @@
 //! Drop-in replacements for `std::sync::atomic`.
 //!
-//! Inside a model every access is a visible operation. Values are sequentially consistent whatever
-//! the [`Ordering`] says: a behaviour that only weak memory shows is not explored. Outside a model
-//! the types behave as std's, whose size, alignment and representation they share.
+//! Inside a model every access is a visible operation. Values are sequentially consistent whatever the [`Ordering`]
+//! says: behaviour that only weak memory shows is not explored. Outside a model the types behave as std's, and in any
+//! case they have the same size, alignment and representation.
 
 mod cell;
 mod int;
@@ -34,19 +34,20 @@ initial! {
     ATOMIC_USIZE_INIT AtomicUsize 0;
 }
 
-/// [`crate::hint::spin_loop`] under its old name.
+/// Same as [`crate::hint::spin_loop`], under its old name.
 #[track_caller]
 #[deprecated(note = "std has deprecated it; use `hint::spin_loop`")]
 pub fn spin_loop_hint() {
     crate::hint::spin_loop();
 }
 
-/// An atomic fence: a visible operation that commutes with everything, because values are
-/// sequentially consistent.
+/// An atomic fence.
+///
+/// It is a visible operation that commutes with all others, because values are sequentially consistent.
 ///
 /// # Panics
 ///
-/// If `order` is `Relaxed`, as std's.
+/// If `order` is `Relaxed`, as std's function does.
 #[track_caller]
 pub fn fence(order: Ordering) {
     assert!(

@@ -12,7 +12,7 @@ use crate::rt::{AtomicType, Rmw};
 pub struct AtomicBool(std_atomic::AtomicBool);
 
 impl AtomicBool {
-    /// An atomic that holds `value`.
+    /// Creates an atomic that holds `value`.
     #[must_use]
     pub const fn new(value: bool) -> Self {
         Self(std_atomic::AtomicBool::new(value))
@@ -32,7 +32,7 @@ impl AtomicBool {
         => bool, AtomicType::Bool, (|value: bool| value as u64)
     }
 
-    /// Logical not; returns the value before.
+    /// Logical not; returns the previous value.
     #[inline]
     #[track_caller]
     pub fn fetch_not(&self, order: Ordering) -> bool {
@@ -47,8 +47,7 @@ impl From<bool> for AtomicBool {
     }
 }
 
-/// Prints the value without being a visible operation, so that printing does not change what is
-/// explored.
+/// Prints the value without a visible operation, so that printing does not change what is explored.
 impl fmt::Debug for AtomicBool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -60,7 +59,7 @@ impl fmt::Debug for AtomicBool {
 pub struct AtomicPtr<T>(std_atomic::AtomicPtr<T>);
 
 impl<T> AtomicPtr<T> {
-    /// An atomic that holds `pointer`.
+    /// Creates an atomic that holds `pointer`.
     pub const fn new(pointer: *mut T) -> Self {
         Self(std_atomic::AtomicPtr::new(pointer))
     }
@@ -72,49 +71,49 @@ impl<T> AtomicPtr<T> {
         (|p: *mut T| p.addr() as u64)
     );
 
-    /// Moves the pointer on by `elements`, wrapping around; returns the one before.
+    /// Moves the pointer forward by `elements` elements, wrapping around; returns the previous pointer.
     #[inline]
     #[track_caller]
     pub fn fetch_ptr_add(&self, elements: usize, order: Ordering) -> *mut T {
         self.fetch_byte_add(elements.wrapping_mul(size_of::<T>()), order)
     }
 
-    /// Moves the pointer back by `elements`, wrapping around; returns the one before.
+    /// Moves the pointer back by `elements` elements, wrapping around; returns the previous pointer.
     #[inline]
     #[track_caller]
     pub fn fetch_ptr_sub(&self, elements: usize, order: Ordering) -> *mut T {
         self.fetch_byte_sub(elements.wrapping_mul(size_of::<T>()), order)
     }
 
-    /// Moves the pointer on by `bytes`, wrapping around; returns the one before.
+    /// Moves the pointer forward by `bytes` bytes, wrapping around; returns the previous pointer.
     #[inline]
     #[track_caller]
     pub fn fetch_byte_add(&self, bytes: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::Add, bytes, order, |p| p.wrapping_byte_add(bytes))
     }
 
-    /// Moves the pointer back by `bytes`, wrapping around; returns the one before.
+    /// Moves the pointer back by `bytes` bytes, wrapping around; returns the previous pointer.
     #[inline]
     #[track_caller]
     pub fn fetch_byte_sub(&self, bytes: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::Sub, bytes, order, |p| p.wrapping_byte_sub(bytes))
     }
 
-    /// Bitwise or of the address; returns the pointer before.
+    /// Bitwise or with the address; returns the previous pointer.
     #[inline]
     #[track_caller]
     pub fn fetch_or(&self, bits: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::Or, bits, order, |p| p.map_addr(|a| a | bits))
     }
 
-    /// Bitwise and of the address; returns the pointer before.
+    /// Bitwise and with the address; returns the previous pointer.
     #[inline]
     #[track_caller]
     pub fn fetch_and(&self, bits: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::And, bits, order, |p| p.map_addr(|a| a & bits))
     }
 
-    /// Bitwise exclusive or of the address; returns the pointer before.
+    /// Bitwise exclusive or with the address; returns the previous pointer.
     #[inline]
     #[track_caller]
     pub fn fetch_xor(&self, bits: usize, order: Ordering) -> *mut T {
@@ -154,14 +153,14 @@ impl<T> From<*mut T> for AtomicPtr<T> {
     }
 }
 
-/// Prints the pointer without being a visible operation.
+/// Prints the pointer without a visible operation.
 impl<T> fmt::Debug for AtomicPtr<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// Prints the pointer without being a visible operation.
+/// Prints the pointer without a visible operation.
 impl<T> fmt::Pointer for AtomicPtr<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Pointer::fmt(&self.0, f)
