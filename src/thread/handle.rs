@@ -8,7 +8,7 @@ use super::Result;
 use super::job::Share;
 use crate::rt::{self, Answer, OpKind, Outcome, ThreadId as Modelled};
 
-/// Waits for a thread's end; see [`spawn`](super::spawn()).
+/// Handle to a thread, to wait until it has ended; see [`spawn`](super::spawn()).
 pub struct JoinHandle<T> {
     pub(super) thread: Thread,
     pub(super) running: Running,
@@ -34,12 +34,12 @@ pub(super) enum Running {
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the thread's end and gives what it returned.
+    /// Waits until the thread has ended, and returns what its closure returned.
     ///
     /// # Errors
     ///
-    /// The payload of the thread's panic. Inside a model this takes `Builder::catch_panics`;
-    /// otherwise a panic fails the test at once.
+    /// The payload of the thread's panic. Inside a model this takes
+    /// [`Builder::catch_panics`](crate::Builder::catch_panics); otherwise a panic fails the test at once.
     #[track_caller]
     pub fn join(self) -> Result<T> {
         match self.running {
@@ -59,7 +59,7 @@ impl<T> JoinHandle<T> {
             })
     }
 
-    /// Whether the thread has finished.
+    /// Returns whether the thread has finished.
     #[track_caller]
     pub fn is_finished(&self) -> bool {
         match &self.running {
@@ -72,7 +72,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// The thread that is waited for.
+    /// Returns a handle to the thread.
     #[must_use]
     pub fn thread(&self) -> &Thread {
         &self.thread
@@ -95,7 +95,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// A thread, to be unparked or named.
+/// Handle to a thread, to unpark it or ask for its name.
 #[derive(Clone)]
 pub struct Thread(pub(super) Which);
 
@@ -120,7 +120,7 @@ impl From<Option<Arc<str>>> for Name {
     }
 }
 
-/// What tells threads apart.
+/// Identifier of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ThreadId(WhichId);
 
@@ -155,7 +155,7 @@ impl Thread {
         }
     }
 
-    /// What tells this thread from others.
+    /// Returns the identifier of the thread.
     #[must_use]
     pub fn id(&self) -> ThreadId {
         ThreadId(match &self.0 {
@@ -164,7 +164,7 @@ impl Thread {
         })
     }
 
-    /// The name it was given.
+    /// Returns the name that the thread was given.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.0 {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::rt::{self, Local};
 
-/// Declares variables of which each thread has its own, as `std::thread_local!`.
+/// Declares thread-local variables, as `std::thread_local!`.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -45,13 +45,13 @@ macro_rules! thread_local {
     };
 }
 
-/// A variable of which each thread has its own; made by [`crate::thread_local!`].
+/// A thread-local variable, declared by [`crate::thread_local!`].
 pub struct LocalKey<T: 'static> {
     init: fn() -> T,
     real: &'static std::thread::LocalKey<T>,
 }
 
-/// The variable has been dropped, because its thread is at its end.
+/// Error of an access to a thread-local variable that was dropped because its thread is at its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessError;
@@ -86,7 +86,7 @@ impl<T: 'static> LocalKey<T> {
         LocalKey { init, real }
     }
 
-    /// Calls `f` with this thread's value, which is made if it is not there.
+    /// Calls `f` with this thread's value, creating it first if necessary.
     ///
     /// # Panics
     ///
@@ -103,7 +103,7 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Calls `f` with this thread's value, which is made if it is not there.
+    /// Calls `f` with this thread's value, creating it first if necessary.
     ///
     /// # Errors
     ///
@@ -137,16 +137,16 @@ macro_rules! of_a_cell {
             ///
             /// # Panics
             ///
-            /// As [`LocalKey::with`].
+            /// As for [`LocalKey::with`].
             pub fn set(&'static self, value: T) {
                 self.with(|cell| cell.set(value));
             }
 
-            /// A copy of this thread's value.
+            /// Returns a copy of this thread's value.
             ///
             /// # Panics
             ///
-            /// As [`LocalKey::with`].
+            /// As for [`LocalKey::with`].
             pub fn get(&'static self) -> T
             where
                 T: Copy,
@@ -154,11 +154,11 @@ macro_rules! of_a_cell {
                 self.with(|cell| cell.get())
             }
 
-            /// This thread's value; the default is left in its place.
+            /// Takes this thread's value and leaves the default in its place.
             ///
             /// # Panics
             ///
-            /// As [`LocalKey::with`].
+            /// As for [`LocalKey::with`].
             pub fn take(&'static self) -> T
             where
                 T: Default,
@@ -166,11 +166,11 @@ macro_rules! of_a_cell {
                 self.with(|cell| cell.take())
             }
 
-            /// This thread's value; `value` is left in its place.
+            /// Replaces this thread's value with `value` and returns the old one.
             ///
             /// # Panics
             ///
-            /// As [`LocalKey::with`].
+            /// As for [`LocalKey::with`].
             pub fn replace(&'static self, value: T) -> T {
                 self.with(|cell| cell.replace(value))
             }
@@ -187,7 +187,7 @@ impl<T: 'static> LocalKey<RefCell<T>> {
     ///
     /// # Panics
     ///
-    /// As [`LocalKey::with`], and if the value is mutably borrowed.
+    /// As for [`LocalKey::with`], and if the value is mutably borrowed.
     pub fn with_borrow<F, R>(&'static self, f: F) -> R
     where
         F: FnOnce(&T) -> R,
@@ -199,7 +199,7 @@ impl<T: 'static> LocalKey<RefCell<T>> {
     ///
     /// # Panics
     ///
-    /// As [`LocalKey::with`], and if the value is borrowed.
+    /// As for [`LocalKey::with`], and if the value is borrowed.
     pub fn with_borrow_mut<F, R>(&'static self, f: F) -> R
     where
         F: FnOnce(&mut T) -> R,
@@ -211,16 +211,16 @@ impl<T: 'static> LocalKey<RefCell<T>> {
     ///
     /// # Panics
     ///
-    /// As [`LocalKey::with`], and if the value is borrowed.
+    /// As for [`LocalKey::with`], and if the value is borrowed.
     pub fn set(&'static self, value: T) {
         self.with(|cell| *cell.borrow_mut() = value);
     }
 
-    /// This thread's value; the default is left in its place.
+    /// Takes this thread's value and leaves the default in its place.
     ///
     /// # Panics
     ///
-    /// As [`LocalKey::with`], and if the value is borrowed.
+    /// As for [`LocalKey::with`], and if the value is borrowed.
     pub fn take(&'static self) -> T
     where
         T: Default,
@@ -228,11 +228,11 @@ impl<T: 'static> LocalKey<RefCell<T>> {
         self.with(RefCell::take)
     }
 
-    /// This thread's value; `value` is left in its place.
+    /// Replaces this thread's value with `value` and returns the old one.
     ///
     /// # Panics
     ///
-    /// As [`LocalKey::with`], and if the value is borrowed.
+    /// As for [`LocalKey::with`], and if the value is borrowed.
     pub fn replace(&'static self, value: T) -> T {
         self.with(|cell| cell.replace(value))
     }

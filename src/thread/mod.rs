@@ -1,7 +1,6 @@
 //! Drop-in replacements for `std::thread`.
 //!
-//! Inside a model a thread is a coroutine on the OS thread that explores. Outside, these functions
-//! are std's.
+//! Inside a model a thread is a coroutine on the OS thread that explores. Outside, these functions are std's.
 //!
 //! | std | here |
 //! |---|---|
@@ -29,14 +28,16 @@ pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, spawn};
 pub use std::thread::{Result, available_parallelism};
 
-/// The thread that calls this.
+/// Returns a handle to the calling thread.
 #[must_use]
 pub fn current() -> Thread {
     Thread::current()
 }
 
-/// Waits until the thread's token is available, and takes it. That it returns without, as std's may for no reason,
-/// is explored if `Builder::spurious_wakeups` says how often.
+/// Waits until the thread's token is available, and takes it.
+///
+/// Std's function may also return spuriously. That is explored if
+/// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how often.
 #[track_caller]
 pub fn park() {
     match rt::current() {
@@ -47,8 +48,9 @@ pub fn park() {
     }
 }
 
-/// Takes the thread's token if it is available. Inside a model time does not pass: whether the
-/// token comes first is explored both ways.
+/// Waits until the thread's token is available, but no longer than `duration`, and takes it.
+///
+/// Inside a model time does not pass; a timeout and a token in time are both explored.
 #[track_caller]
 pub fn park_timeout(duration: Duration) {
     match rt::current() {
@@ -59,14 +61,14 @@ pub fn park_timeout(duration: Duration) {
     }
 }
 
-/// [`park_timeout`] with milliseconds.
+/// Same as [`park_timeout`], in milliseconds.
 #[track_caller]
 #[deprecated(note = "std has deprecated it; use `park_timeout`")]
 pub fn park_timeout_ms(ms: u32) {
     park_timeout(Duration::from_millis(ms.into()));
 }
 
-/// Lets others run. Inside a model this is a spin hint, see [`crate::hint::spin_loop`].
+/// Lets other threads run. Inside a model this is a spin hint, see [`crate::hint::spin_loop`].
 #[track_caller]
 pub fn yield_now() {
     if let Answer::Outside = rt::hint() {
@@ -74,7 +76,7 @@ pub fn yield_now() {
     }
 }
 
-/// Inside a model time does not pass, and this is [`yield_now`].
+/// Sleeps for `duration`. Inside a model time does not pass, and this is the same as [`yield_now`].
 #[track_caller]
 pub fn sleep(duration: Duration) {
     if let Answer::Outside = rt::hint() {
@@ -82,15 +84,17 @@ pub fn sleep(duration: Duration) {
     }
 }
 
-/// [`sleep`] with milliseconds.
+/// Same as [`sleep`], in milliseconds.
 #[track_caller]
 #[deprecated(note = "std has deprecated it; use `sleep`")]
 pub fn sleep_ms(ms: u32) {
     sleep(Duration::from_millis(ms.into()));
 }
 
-/// Whether this thread is unwinding: from a panic, or because it is stuck in an execution that is over. A destructor that
-/// checks something asks this first; one that panics then ends the process.
+/// Returns whether this thread is unwinding.
+///
+/// It unwinds from a panic, or because it is stuck in an execution that is over. A destructor that checks something
+/// asks this first: one that panics then ends the process.
 #[must_use]
 pub fn panicking() -> bool {
     // Only its own panics poison a lock.

@@ -100,7 +100,7 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// Threads that end before the scope does; see [`scope`].
+/// A scope whose threads end before it does; see [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     members: Arc<Members>,
     /// Invariant in both lifetimes, as in std.
@@ -108,12 +108,12 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Calls `f` with a scope, waits for all threads that were spawned in it, and gives what `f` returned.
+/// Calls `f` with a scope, waits for all threads that were spawned in it, and returns what `f` returned.
 ///
 /// # Panics
 ///
 /// If a thread of the scope has panicked and was not joined. Inside a model this takes
-/// `Builder::catch_panics`.
+/// [`Builder::catch_panics`](crate::Builder::catch_panics).
 #[track_caller]
 pub fn scope<'env, F, T>(f: F) -> T
 where
@@ -150,7 +150,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Panics
     ///
-    /// Outside a model, if the operating system has no thread to give.
+    /// Outside a model, if the operating system fails to create a thread.
     #[track_caller]
     pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
     where
@@ -178,7 +178,7 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Waits for the end of a thread in a [`Scope`].
+/// Handle to a thread in a [`Scope`], to wait until it has ended.
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,
     scope: PhantomData<&'scope mut &'scope ()>,
@@ -192,23 +192,23 @@ impl<'scope, T> ScopedJoinHandle<'scope, T> {
         }
     }
 
-    /// The thread that is waited for.
+    /// Returns a handle to the thread.
     #[must_use]
     pub fn thread(&self) -> &Thread {
         self.handle.thread()
     }
 
-    /// Waits for the thread's end and gives what it returned.
+    /// Waits until the thread has ended, and returns what its closure returned.
     ///
     /// # Errors
     ///
-    /// The payload of the thread's panic, as [`JoinHandle::join`].
+    /// The payload of the thread's panic, as for [`JoinHandle::join`].
     #[track_caller]
     pub fn join(self) -> Result<T> {
         self.handle.join()
     }
 
-    /// Whether the thread has finished.
+    /// Returns whether the thread has finished.
     #[track_caller]
     pub fn is_finished(&self) -> bool {
         self.handle.is_finished()

@@ -14,7 +14,7 @@ use crate::rt;
 ///
 /// # Panics
 ///
-/// Outside a model, if the operating system has no thread to give.
+/// Outside a model, if the operating system fails to create a thread.
 #[cfg(not(any(loom, feature = "loom")))]
 #[track_caller]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
@@ -25,13 +25,15 @@ where
     expect(Builder::new().spawn(f))
 }
 
-/// Spawns a thread of a model. As in loom, neither the closure nor what it returns needs to be `Send`: all
-/// threads of a model run on one OS thread.
+/// Spawns a thread of a model.
+///
+/// As in loom, neither the closure nor what it returns needs to be `Send`: all threads of a model run on one OS
+/// thread.
 ///
 /// # Panics
 ///
-/// Outside a model, where the thread would be a real one. [`Builder::spawn`] and [`scope`](super::scope()),
-/// which ask for `Send`, give one.
+/// Outside a model, where the thread would be a real one. [`Builder::spawn`] and [`scope`](super::scope()), which
+/// require `Send`, spawn one there.
 #[cfg(any(loom, feature = "loom"))]
 #[track_caller]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
@@ -67,7 +69,7 @@ const UNIT: usize = if cfg!(any(loom, feature = "loom")) {
     1
 };
 
-/// Gives a thread properties before it is spawned.
+/// Configures a thread before it is spawned.
 #[must_use = "must eventually spawn the thread"]
 pub struct Builder {
     name: Option<String>,
@@ -75,7 +77,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder with nothing set.
+    /// Creates a builder with nothing set.
     #[expect(clippy::new_without_default, reason = "std's has no default either")]
     pub fn new() -> Builder {
         Builder {
@@ -90,9 +92,11 @@ impl Builder {
         self
     }
 
-    /// The size of the stack in bytes. Inside a model no stack is smaller than
-    /// [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size) says, or larger than a GiB; with
-    /// [loom's signatures](crate#looms-signatures) the size is one in words there, as loom takes it.
+    /// Sets the size of the stack, in bytes.
+    ///
+    /// Inside a model no stack is smaller than [`dpor::Builder::stack_size`](crate::Builder#structfield.stack_size)
+    /// says, or larger than 1 GiB. With [loom's signatures](crate#looms-signatures) the size is in words there, as in
+    /// loom.
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
         self
@@ -114,11 +118,11 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Outside a model, if the operating system has no thread to give.
+    /// Outside a model, if the operating system fails to create a thread.
     ///
     /// # Panics
     ///
-    /// If the name has a null byte in it, as std's.
+    /// If the name contains a null byte, as std's method.
     #[track_caller]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
@@ -129,17 +133,17 @@ impl Builder {
         unsafe { self.start(f, None, unit::<T>) }
     }
 
-    /// Spawns a thread that may use what does not live for ever.
+    /// Spawns a thread whose closure and result need not be `'static`.
     ///
     /// # Errors
     ///
-    /// Outside a model, if the operating system has no thread to give.
+    /// Outside a model, if the operating system fails to create a thread.
     ///
     /// # Safety
     ///
-    /// The thread must be joined before anything ends that its closure or its result uses; the end of
-    /// the closure's scope is no join. Inside a model an execution may end, and be unwound, in the
-    /// middle, so there only [`scope`](super::scope()) is safe.
+    /// The thread must be joined before the end of anything that its closure or its result uses; leaving the scope
+    /// does not join it. Inside a model an execution may end in the middle, and be unwound there, so only
+    /// [`scope`](super::scope()) is safe.
     #[track_caller]
     pub unsafe fn spawn_unchecked<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
@@ -154,7 +158,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Outside a model, if the operating system has no thread to give.
+    /// Outside a model, if the operating system fails to create a thread.
     #[track_caller]
     pub fn spawn_scoped<'scope, 'env, F, T>(
         self,
