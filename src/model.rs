@@ -273,8 +273,13 @@ impl Builder {
             seed,
             elapsed: watch.start.elapsed(),
         };
-        match passed.verdict() {
-            Verdict::Complete => watch.complete(),
+        let verdict = passed.verdict();
+        if !matches!(verdict, Verdict::Stopped(_)) {
+            // All that there is within what was asked for has been explored.
+            watch.complete();
+        }
+        match verdict {
+            Verdict::Complete => {}
             Verdict::Replayed => {
                 let line = passed.followed(&given.unwrap_or_default(), &site);
                 // Who plays a schedule by hand waits for an answer; what a test prints that passes is not shown.
@@ -283,13 +288,7 @@ impl Builder {
                     false => above(|| eprint!("{line}")),
                 }
             }
-            verdict => {
-                if let Verdict::Rounds(_) | Verdict::Waits(_) = verdict {
-                    // All that there is within the bound has been explored.
-                    watch.complete();
-                }
-                above(|| eprintln!("{}", passed.report().cut_short(&site)));
-            }
+            _ => above(|| eprintln!("{}", passed.report().cut_short(&site))),
         }
         let remarks = [
             watch.hintless(&passed.driver),

@@ -114,6 +114,25 @@ fn executions_that_are_left_out_for_their_rounds_are_remembered() {
     assert!(!file.0.exists(), "all within the bound has been explored");
 }
 
+#[test]
+fn the_end_of_a_marked_test_leaves_no_checkpoint() {
+    let file = Scratch::new("marked");
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.0.clone());
+    builder.checkpoint_interval = 1;
+    let report = builder.check(|| {
+        let shared = Arc::new(AtomicUsize::new(0));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || theirs.fetch_add(1, SeqCst));
+        shared.fetch_add(1, SeqCst);
+        other.join().unwrap();
+        dpor::stop_exploring();
+        shared.fetch_add(1, SeqCst);
+    });
+    assert_eq!((report.executions, report.verdict), (2, Verdict::Marked));
+    assert!(!file.0.exists(), "nothing is left to explore");
+}
+
 /// What a panic says.
 fn refusal(run: impl FnOnce() -> Report) -> String {
     let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("refused");
