@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::rt::object::machine::ROUNDS_FURTHER;
+use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Pruned;
@@ -18,10 +19,15 @@ use super::{Choice, Point};
 /// A thread that has not come back to its hint after so many events has left the loop.
 const ROUND_MAX: usize = 256;
 
+/// How many steps the thread makes before it is looked at again. It only has to be stopped some time.
+const AT_ONCE: usize = 32;
+
 /// A thread that goes further alone.
 pub(crate) struct Further {
     steps: Steps,
     path: String,
+    /// The thread, once it has a name.
+    thread: Option<ThreadId>,
     /// How many rounds it had made at its last step, and how many events it had performed then.
     last: (u32, usize),
     rounds: Rc<Cell<Option<u32>>>,
@@ -38,6 +44,7 @@ impl Further {
         let further = Further {
             steps: Steps::of(schedule),
             path,
+            thread: None,
             last: (0, 0),
             rounds: rounds.clone(),
         };
@@ -51,7 +58,9 @@ impl Way for Further {
             return self.steps.choose(at);
         }
         let over = Choice::Prune(Pruned::Asleep);
-        let Some(thread) = at.machine.names.find(&self.path) else {
+        let named = self.thread.or_else(|| at.machine.names.find(&self.path));
+        self.thread = named;
+        let Some(thread) = named else {
             return over;
         };
         let (rounds, has_left) = at.machine.rounds_further();
@@ -59,14 +68,18 @@ impl Way for Further {
         if rounds != self.last.0 {
             self.last = (rounds, events);
         }
-        let has_left = has_left || events > self.last.1 + ROUND_MAX;
-        if rounds > 0 && (has_left || !at.machine.enabled(thread)) {
-            self.rounds.set(Some(rounds));
+        // Behind the last of these rounds the thread waits again, which is no sign that it has left the loop.
+        if rounds > ROUNDS_FURTHER {
             return over;
         }
-        match rounds > ROUNDS_FURTHER || !at.machine.enabled(thread) {
+        let has_left = has_left || events > self.last.1 + ROUND_MAX;
+        let is_stuck = !at.machine.enabled(thread);
+        if rounds > 0 && (has_left || is_stuck) {
+            self.rounds.set(Some(rounds));
+        }
+        match has_left || is_stuck {
             true => over,
-            false => Choice::Run(Step::of(thread)),
+            false => Choice::RunOn(Step::of(thread), AT_ONCE),
         }
     }
 }

@@ -154,6 +154,8 @@ pub(crate) struct Hinted {
 struct GoesFurther {
     /// Its path of births.
     path: String,
+    /// The thread, once it has a name.
+    thread: Option<ThreadId>,
     /// From when on it does not, in its events.
     events: u32,
     /// How often it has come to a hint since then in the same way as the time before.

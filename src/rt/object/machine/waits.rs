@@ -7,7 +7,7 @@
 use crate::rt::object::spin::SpinLog;
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::ReadSets;
-use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::id::{Names, ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation};
 
 use super::{GoesFurther, Hinted, Loop, Machine, Thread};
@@ -36,6 +36,16 @@ impl Thread {
     }
 }
 
+impl GoesFurther {
+    /// Whether it is this thread. Its name is looked up until it has one, and not in each round.
+    fn is(&mut self, thread: ThreadId, names: &Names) -> bool {
+        if self.thread.is_none() {
+            self.thread = names.find(&self.path);
+        }
+        self.thread == Some(thread)
+    }
+}
+
 impl Machine {
     /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait, or that it goes no further.
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
@@ -58,10 +68,11 @@ impl Machine {
         if let Some(further) = &mut self.goes_further
             && entry.events >= further.events
             && further.rounds <= ROUNDS_FURTHER
-            && self.names.path(thread) == further.path
+            && further.is(thread, &self.names)
         {
             match entry.spin.is_alike() {
-                Some(true) => further.rounds += 1,
+                // What it does behind the loop, until it is looked at again, is not counted.
+                Some(true) => further.rounds += u32::from(!further.has_left),
                 Some(false) => further.has_left = true,
                 None => {}
             }
@@ -133,6 +144,7 @@ impl Machine {
     pub(crate) fn let_go_further(&mut self, path: String, events: u32) {
         self.goes_further = Some(GoesFurther {
             path,
+            thread: None,
             events,
             rounds: 0,
             has_left: false,
