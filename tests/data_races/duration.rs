@@ -1,0 +1,175 @@
+//! How long does an access last, and does the report say so?
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::thread;
+
+use super::{Plain, check, race};
+
+#[test]
+fn an_access_lasts_until_its_closure_returns() {
+    check(
+        "a write inside of another thread's `with`",
+        "[intro.races] 21",
+        true,
+        || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                if theirs.1.load(Acquire) == 1 {
+                    theirs.0.set(1);
+                }
+            });
+            shared.0.0.with(|_| shared.1.store(1, Release));
+            other.join().unwrap();
+        },
+    );
+    check(
+        "a pointer that is gone before",
+        "[intro.races] 21",
+        false,
+        || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                if theirs.1.load(Acquire) == 1 {
+                    theirs.0.set(1);
+                }
+            });
+            drop(shared.0.0.read());
+            shared.1.store(1, Release);
+            other.join().unwrap();
+        },
+    );
+    // A guard has its pointer as a field, and gives the lock up before its fields are dropped.
+    let guarded = |use_it: fn(&dpor::cell::MutPtr<usize>, bool)| {
+        move || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                if theirs.1.load(Acquire) == 1 {
+                    theirs.0.set(1);
+                }
+            });
+            let pointer = shared.0.0.write();
+            use_it(&pointer, false);
+            shared.1.store(1, Release);
+            use_it(&pointer, true);
+            drop(pointer);
+            other.join().unwrap();
+        }
+    };
+    check(
+        "a pointer that is dropped behind",
+        "[intro.races] 21",
+        false,
+        guarded(|pointer, behind| {
+            if !behind {
+                // SAFETY: the detector sees what is done with it.
+                unsafe { *pointer.deref() = 2 };
+            }
+        }),
+    );
+    check(
+        "a pointer that is used behind",
+        "[intro.races] 21",
+        true,
+        guarded(|pointer, behind| {
+            if behind {
+                // SAFETY: as above.
+                unsafe { *pointer.deref() = 2 };
+            }
+        }),
+    );
+    // What the thread does apart from the pointer counts, though the pointer ends last and ended before.
+    let apart = |writes: bool, use_it: fn(&Plain)| {
+        move || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                if theirs.1.load(Acquire) == 1 {
+                    theirs.0.set(1);
+                }
+            });
+            let pointers = match writes {
+                true => (Some(shared.0.0.write()), None),
+                false => (None, Some(shared.0.0.read())),
+            };
+            shared.1.store(1, Release);
+            use_it(&shared.0);
+            drop(pointers);
+            other.join().unwrap();
+        }
+    };
+    let read = |plain: &Plain| assert!(plain.get() < 2);
+    let write = |plain: &Plain| plain.set(1);
+    for (behind, pointer, use_it) in [
+        ("a read behind a pointer to write", true, read as fn(&Plain)),
+        ("a write behind a pointer to write", true, write),
+        ("a read behind a pointer to read", false, read),
+        ("a write behind a pointer to read", false, write),
+    ] {
+        check(behind, "[intro.races] 21", true, apart(pointer, use_it));
+    }
+}
+
+/// The lines of the report of a race with an access of main's that lasts.
+fn lasting(use_it: fn(&Plain, &AtomicUsize, &mut dyn FnMut())) -> Vec<String> {
+    let text = race(move || {
+        let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            if theirs.1.load(Acquire) == 1 {
+                theirs.0.set(1);
+            }
+        });
+        let mut other = Some(other);
+        let mut join = || other.take().map_or((), |other| other.join().unwrap());
+        use_it(&shared.0, &shared.1, &mut join);
+        join();
+    });
+    text.expect("a race").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_report_says_up_to_when_an_access_has_lasted_and_its_table_has_where() {
+    let lines = lasting(|plain, told, _| plain.0.with(|_| told.store(1, Release)));
+    let text = lines.join("\n");
+    assert!(
+        lines[1].ends_with(", after its event 2 until after its event 3"),
+        "{text}"
+    );
+    let row = |what: &str| {
+        let row = |line: &String| line.trim_start().starts_with("-") && line.contains(what);
+        lines.iter().position(row)
+    };
+    let event = |number: &str| {
+        let mut lines = lines.iter();
+        lines.position(|line| line.trim_start().replacen('*', " ", 1).starts_with(number))
+    };
+    let in_order = [
+        event("2  spawn"),
+        row("read plain.0 begins"),
+        event("3  told := 1"),
+        row("(read plain.0 ends)"),
+        row("write"),
+    ];
+    assert!(in_order.iter().all(Option::is_some), "{text}");
+    assert!(in_order.is_sorted(), "{text}");
+
+    let lines = lasting(|plain, told, join| {
+        plain.0.with(|_| {
+            told.store(1, Release);
+            join();
+        });
+    });
+    let text = lines.join("\n");
+    assert!(
+        lines[1].ends_with(", after its event 2, and goes on"),
+        "{text}"
+    );
+    assert!(text.contains("read plain.0 begins"), "{text}");
+    assert!(!text.contains("ends)"), "{text}");
+}

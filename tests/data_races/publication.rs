@@ -1,0 +1,197 @@
+//! Who may use what is in a new block, and what does the report say if its maker has told nobody?
+
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
+
+use dpor::cell::UnsafeCell;
+use dpor::sync::Arc;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize, fence};
+use dpor::thread;
+
+use super::{Plain, check, race};
+
+/// A node that one thread makes and another one finds.
+struct Node {
+    value: UnsafeCell<usize>,
+    mark: AtomicUsize,
+}
+
+/// One thread publishes a node with this ordering; another one, that sees it with this, does this to it.
+fn published(
+    write: Ordering,
+    read: Ordering,
+    look: impl Fn(&Node) + Copy + Send + Sync + 'static,
+) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let head = Arc::new(AtomicPtr::new(std::ptr::null_mut()));
+        let theirs = head.clone();
+        let other = thread::spawn(move || {
+            let node = Box::new(Node {
+                value: UnsafeCell::new(7),
+                mark: AtomicUsize::new(0),
+            });
+            theirs.store(Box::into_raw(node), write);
+        });
+        let found: *mut Node = head.load(read);
+        // SAFETY: nobody frees the node before both threads are at their ends.
+        if let Some(node) = unsafe { found.as_ref() } {
+            look(node);
+        }
+        other.join().unwrap();
+        // SAFETY: the other thread has ended, and this one does not look any more.
+        drop(unsafe { Box::from_raw(head.load(Relaxed)) });
+    }
+}
+
+#[test]
+fn what_is_in_a_new_block_may_be_used_by_who_has_learnt_of_it() {
+    // SAFETY: whether the access is ordered is what is to be found.
+    let value = |node: &Node| assert_eq!(node.value.with(|it| unsafe { *it }), 7);
+    let mark = |node: &Node| assert_eq!(node.mark.load(Acquire), 0);
+    let again = |node: &Node| {
+        node.mark.store(1, Relaxed);
+    };
+    for (write, read, racy) in [
+        (Release, Acquire, false),
+        (SeqCst, SeqCst, false),
+        (Relaxed, Acquire, true),
+        (Release, Relaxed, true),
+        (Relaxed, Relaxed, true),
+    ] {
+        let why = match racy {
+            false => "the pointer is published",
+            true => "the node is made without anybody being told",
+        };
+        check("a cell in a node", why, racy, published(write, read, value));
+        check(
+            "an atomic in a node",
+            why,
+            racy,
+            published(write, read, mark),
+        );
+        check(
+            "a store to a node",
+            why,
+            racy,
+            published(write, read, again),
+        );
+    }
+}
+
+#[test]
+fn a_report_says_what_was_made_where_and_what_would_have_told_of_it() {
+    // SAFETY: as above.
+    let value = |node: &Node| assert_eq!(node.value.with(|it| unsafe { *it }), 7);
+    let text = race(published(Relaxed, Acquire, value)).expect("a race");
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.starts_with("data race: main uses "), "{text}");
+    assert!(
+        first.contains("nothing orders that behind the making of it by main.1"),
+        "{text}"
+    );
+    // A build without symbols has the line of the event before.
+    let made = text.lines().nth(1).unwrap_or_default();
+    assert!(made.starts_with("  main.1     allocate "), "{text}");
+    assert!(made.contains("tests/data_races/publication.rs:"), "{text}");
+    assert!(text.contains("is Relaxed, and main's load"), "{text}");
+    // That both have used it is no answer to how the one should have learnt of it.
+    let text = race(|| {
+        let head = Arc::new(AtomicPtr::new(std::ptr::null_mut()));
+        let theirs = head.clone();
+        let other = thread::spawn(move || {
+            let mark = Box::new(AtomicUsize::new(0));
+            mark.fetch_add(1, Relaxed);
+            theirs.store(Box::into_raw(mark), Relaxed);
+        });
+        let found: *mut AtomicUsize = head.load(Acquire);
+        // SAFETY: it is not freed before both threads are at their ends.
+        if let Some(mark) = unsafe { found.as_ref() } {
+            mark.fetch_add(1, Relaxed);
+        }
+        other.join().unwrap();
+        // SAFETY: the other thread has ended, and this one does not look any more.
+        drop(unsafe { Box::from_raw(head.load(Relaxed)) });
+    });
+    let text = text.expect("a race");
+    assert!(
+        text.contains("is Relaxed, and main's load theirs"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_was_handed_over_by_a_primitive_that_is_not_swapped_is_told_so() {
+    const HINT: &str = "  nothing that dpor sees has brought it to main.2: swap the import";
+    let text = race(|| {
+        let slot = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let theirs = slot.clone();
+        let one = thread::spawn(move || {
+            *theirs.lock().unwrap() = Some(Box::new(AtomicUsize::new(1)));
+        });
+        let other = thread::spawn(move || {
+            if let Some(number) = &*slot.lock().unwrap() {
+                number.load(Relaxed);
+            }
+        });
+        one.join().unwrap();
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    assert!(text.contains(HINT), "{text}");
+    // A third thread hands it on, which is seen, but too weak.
+    let text = race(|| {
+        let [first, second] = [0; 2].map(|_| Arc::new(AtomicPtr::new(std::ptr::null_mut())));
+        let (here, there) = (first.clone(), second.clone());
+        let one = thread::spawn(move || {
+            let number = Box::leak(Box::new(AtomicUsize::new(1)));
+            here.store(number, Relaxed);
+        });
+        let other = thread::spawn(move || {
+            let number: *mut AtomicUsize = there.load(Relaxed);
+            // SAFETY: it is leaked.
+            if let Some(number) = unsafe { number.as_ref() } {
+                number.load(Relaxed);
+            }
+        });
+        second.store(first.load(Relaxed), Relaxed);
+        one.join().unwrap();
+        other.join().unwrap();
+        let number = first.load(Relaxed);
+        // SAFETY: both threads have ended.
+        drop(unsafe { Box::from_raw(number) });
+    });
+    let text = text.expect("a race");
+    assert!(!text.contains("nothing that dpor sees"), "{text}");
+}
+
+#[test]
+fn a_reference_that_comes_too_late_is_not_called_publication() {
+    for (leave, come) in [
+        ("fetch_sub", Relaxed),
+        ("fetch_sub", Acquire),
+        ("swap", Relaxed),
+    ] {
+        let text = race(move || {
+            let shared = Arc::new((AtomicUsize::new(1), Plain::default()));
+            let theirs = shared.clone();
+            let last = thread::spawn(move || {
+                let references = &theirs.0;
+                let left = match leave {
+                    "swap" => references.swap(0, Release),
+                    _ => references.fetch_sub(1, Release),
+                };
+                if left == 1 {
+                    fence(Acquire);
+                    theirs.1.set(7);
+                }
+            });
+            // One step too many: what was looked at may have gone when the reference is taken.
+            if shared.0.load(Relaxed) > 0 {
+                shared.0.fetch_add(1, come);
+                shared.1.get();
+            }
+            last.join().unwrap();
+        });
+        let text = text.expect("a race");
+        assert!(!text.contains("published before"), "{leave}: {text}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Does the report name both accesses, and the orderings that are too weak?
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, FailureKind, thread};
+
+use super::{Plain, message, race};
+
+#[test]
+fn a_report_names_both_accesses_and_the_orderings_that_are_too_weak() {
+    let text = race(message(|x| x.store(1, Relaxed), |x| x.load(Acquire) == 1));
+    let text = text.expect("a race");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("data race: main.1 and main access"),
+        "{text}"
+    );
+    assert!(
+        lines[1].contains("main.1     write  at tests/data_races/main.rs:"),
+        "{text}"
+    );
+    assert!(
+        lines[2].contains("main       read   at tests/data_races/main.rs:"),
+        "{text}"
+    );
+    assert!(lines[3].contains("is Relaxed, and main's load"), "{text}");
+    assert!(
+        lines[3].contains("with at least Release and Acquire the two are ordered here"),
+        "{text}"
+    );
+    // The schedule leads there again.
+    let schedule = lines
+        .iter()
+        .find_map(|line| line.strip_prefix("schedule   "));
+    let mut builder = Builder::new();
+    builder.replay = schedule.map(str::to_owned);
+    let again = builder.explore(message(|x| x.store(1, Relaxed), |x| x.load(Acquire) == 1));
+    assert_eq!(again.expect_err("again").kind(), FailureKind::DataRace);
+}
+
+#[test]
+fn a_compare_exchange_that_fails_is_told_by_the_ordering_that_it_fails_with() {
+    let fails = |x: &AtomicUsize| x.compare_exchange(0, 2, AcqRel, Relaxed) == Err(1);
+    let text = race(message(|x| x.store(1, Release), fails)).expect("a race");
+    let line = text.lines().nth(3).expect("four lines");
+    assert!(
+        line.contains(" is Relaxed where it fails: with at least"),
+        "{text}"
+    );
+    assert!(
+        line.contains(" is Release, and main's compare-exchange"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_ordering_that_is_named_is_the_one_that_was_forgotten() {
+    // A count by hand whose last owner does not acquire. That the others' additions are relaxed is right.
+    let text = race(|| {
+        let count = Arc::new((AtomicUsize::new(1), Plain::default()));
+        let leave = |count: &(AtomicUsize, Plain)| {
+            if count.0.fetch_sub(1, Release) == 1 {
+                count.1.set(7);
+            }
+        };
+        let theirs = count.clone();
+        count.0.fetch_add(1, Relaxed);
+        let other = thread::spawn(move || {
+            theirs.0.fetch_add(1, Relaxed);
+            leave(&theirs);
+            leave(&theirs);
+        });
+        count.1.get();
+        leave(&count);
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let link = text.lines().find(|line| line.contains("with at least"));
+    let link = link.expect("a link");
+    assert!(
+        link.contains("with at least AcqRel the two are ordered"),
+        "{link}"
+    );
+    assert!(
+        link.contains("'s sub on count.0 at ") && !link.contains("'s add"),
+        "{text}"
+    );
+    assert!(link.contains("is Release, and main"), "{text}");
+}
