@@ -1,0 +1,102 @@
+//! Is it reported if a loop would give up by itself after more rounds than were explored?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::{Builder, Verdict, hint, thread};
+
+/// A spin lock, taken and given back by two threads, that is tried so many times before a thread counts itself among the slow.
+fn tried_first(
+    times: usize,
+    slow: &'static std::sync::atomic::AtomicBool,
+) -> impl Fn() + Send + Sync {
+    move || {
+        let lock = Arc::new((AtomicBool::new(false), AtomicUsize::new(0)));
+        let take = move |(taken, contended): &(AtomicBool, AtomicUsize)| {
+            for _ in 0..times {
+                if !taken.swap(true, SeqCst) {
+                    return taken.store(false, SeqCst);
+                }
+                hint::spin_loop();
+            }
+            slow.store(true, SeqCst);
+            contended.fetch_add(1, SeqCst);
+            while taken.swap(true, SeqCst) {
+                thread::yield_now();
+            }
+            taken.store(false, SeqCst);
+        };
+        let theirs = lock.clone();
+        let other = thread::spawn(move || take(&theirs));
+        take(&lock);
+        other.join().expect("no thread panics");
+    }
+}
+
+#[test]
+fn a_loop_that_gives_up_after_more_rounds_than_are_free_is_told_and_can_be_explored() {
+    static SLOW: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    let explored = |times, bound| {
+        SLOW.store(false, SeqCst);
+        let mut builder = Builder::new();
+        builder.spin_bound = bound;
+        let report = builder.check(tried_first(times, &SLOW));
+        (report.verdict, report.complete)
+    };
+    for times in [3, 10, 100] {
+        let bounded = (Verdict::Waits(times), false);
+        assert_eq!(explored(times, 1), bounded);
+        assert_eq!(explored(times, times as u32 - 2), bounded, "{times}");
+        if times < 100 {
+            assert_eq!(explored(times, times as u32 - 1), (Verdict::Complete, true));
+            assert!(SLOW.load(SeqCst), "{times}");
+        }
+    }
+    // So few are free.
+    assert_eq!(explored(2, 1), (Verdict::Complete, true));
+    // Nobody has so much patience.
+    assert_eq!(explored(1000, 1), (Verdict::Complete, true));
+}
+
+#[test]
+fn what_goes_further_and_fails_has_left_its_loop() {
+    let report = Builder::new().check(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let theirs = flag.clone();
+        let waits = thread::spawn(move || {
+            for _ in 0..20 {
+                if theirs.load(SeqCst) {
+                    return;
+                }
+                hint::spin_loop();
+            }
+            panic!("it takes too long");
+        });
+        flag.store(true, SeqCst);
+        waits.join().expect("it is let go on in time");
+    });
+    assert_eq!(report.verdict, Verdict::Waits(20));
+}
+
+#[test]
+fn who_goes_further_without_end_waits_again_so_that_all_come_to_their_ends() {
+    use std::sync::atomic::AtomicUsize as Plain;
+    static ENDS: Plain = Plain::new(0);
+    static LOOKS: Plain = Plain::new(0);
+    let report = Builder::new().check(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let theirs = flag.clone();
+        let sets = thread::spawn(move || theirs.store(true, SeqCst));
+        while !flag.load(SeqCst) {
+            LOOKS.fetch_add(1, SeqCst);
+            hint::spin_loop();
+        }
+        ENDS.fetch_add(1, SeqCst);
+        sets.join().expect("no thread panics");
+    });
+    assert_eq!((report.executions, report.complete), (4, true));
+    // One execution more, which is none of the exploration.
+    assert_eq!(ENDS.load(SeqCst), 5);
+    assert!(LOOKS.load(SeqCst) < 200, "{LOOKS:?}");
+}

@@ -1,0 +1,130 @@
+//! Is a loop that nobody can end reported as a livelock, and one that makes progress not?
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Condvar, Mutex};
+use dpor::{Algorithm, Builder, FailureKind, thread};
+
+use super::{Locked, look_around};
+
+#[test]
+fn a_cycle_of_rounds_that_nobody_ends_is_a_livelock() {
+    let failure = Builder::new().explore(|| {
+        let flags: Arc<[AtomicUsize; 2]> = Arc::default();
+        let shared = flags.clone();
+        let other = thread::spawn(move || {
+            shared[0].store(1, SeqCst);
+            shared[0].store(0, SeqCst);
+        });
+        look_around(&*flags);
+        other.join().unwrap();
+    });
+    let failure = failure.expect_err("the flag may be reset before it is seen");
+    assert_eq!(failure.kind(), FailureKind::Livelock);
+    let text = failure.to_string();
+    assert!(text.contains("(these 3 rows 100 times)"), "{text}");
+}
+
+#[test]
+fn a_queue_that_nobody_fills_is_waited_for_in_vain_also_with_a_deadline() {
+    let failure = Builder::new().explore(|| {
+        let (queue, filled) = (Mutex::new(Vec::<u32>::new()), Condvar::new());
+        let mut guard = queue.lock().unwrap();
+        while guard.pop().is_none() {
+            let waited = filled.wait_timeout(guard, Duration::from_millis(1));
+            (guard, _) = waited.unwrap();
+        }
+    });
+    let failure = failure.expect_err("there is nothing to pop");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    let text = failure.to_string();
+    for told in [
+        "main       waits without a timeout until filled notifies it",
+        " another timeout: nothing else can run ",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(!text.contains("spin"), "nobody spins: {text}");
+}
+
+#[test]
+fn who_takes_and_puts_back_for_ever_is_in_a_livelock_and_who_stops_is_not() {
+    let looks = |times: usize| {
+        Builder::new().explore(move || {
+            let lock = Locked::new();
+            for _ in 0..times {
+                if lock.with(|number| *number > 0) {
+                    break;
+                }
+                thread::yield_now();
+            }
+        })
+    };
+    assert!(looks(500).expect("it ends").complete);
+    let failure = looks(usize::MAX).expect_err("nobody sets the number");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    // What it leaves behind somewhere else is progress, up to the next round or to where it waits otherwise.
+    for change in [false, true] {
+        let may_fail = Builder::new().explore(move || {
+            let (lock, changes) = (Locked::new(), AtomicUsize::new(0));
+            let look = |_| {
+                lock.with(|number| assert_eq!(*number, 0));
+                thread::yield_now();
+            };
+            (0..950).for_each(look);
+            changes.fetch_add(change as usize, SeqCst);
+            (0..950).for_each(look);
+            changes.fetch_add(change as usize, SeqCst);
+            (0..90).for_each(|_| thread::park_timeout(Duration::from_millis(1)));
+        });
+        let livelock = may_fail.err().map(|failure| failure.kind());
+        assert_eq!(livelock, (!change).then_some(FailureKind::Livelock));
+    }
+}
+
+#[test]
+fn a_livelock_comes_again_from_its_schedule_whatever_was_let_go_before() {
+    // Both give up their first loops, and then it depends on who goes on first.
+    let staged = || {
+        let shared = Arc::new([0; 3].map(AtomicUsize::new));
+        let tries = |flag: &AtomicUsize| {
+            for _ in 0..5 {
+                if flag.load(SeqCst) != 0 {
+                    break;
+                }
+                thread::yield_now();
+            }
+        };
+        let [ours, theirs] = [shared.clone(), shared];
+        let waits = thread::spawn(move || {
+            tries(&ours[0]);
+            if ours[1].load(SeqCst) == 0 {
+                while ours[2].load(SeqCst) == 0 {
+                    thread::yield_now();
+                }
+            }
+        });
+        let tells = thread::spawn(move || {
+            tries(&theirs[0]);
+            theirs[1].store(1, SeqCst);
+        });
+        waits.join().expect("no thread panics");
+        tells.join().expect("no thread panics");
+    };
+    for algorithm in [Algorithm::Optimal, Algorithm::Random] {
+        let mut builder = Builder::new();
+        (builder.algorithm, builder.seed) = (algorithm, Some(1));
+        let failure = builder.explore(staged).expect_err("it may spin");
+        assert_eq!(failure.kind(), FailureKind::Livelock);
+        let text = failure.to_string();
+        if algorithm == Algorithm::Optimal {
+            assert!(text.contains("(execution 2, "), "{text}");
+        }
+        assert!(!text.contains("does not decide alone"), "{text}");
+        builder.replay = Some(failure.schedule().to_owned());
+        let again = builder.explore(staged).expect_err("it spins again");
+        assert_eq!(again.kind(), FailureKind::Livelock, "{again}");
+    }
+}

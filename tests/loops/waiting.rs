@@ -1,0 +1,180 @@
+//! Which loops are taken to wait, and for which change?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Algorithm, Builder, hint, thread};
+
+use super::{count, two_flags};
+
+#[test]
+fn a_spinning_thread_waits_for_the_change() {
+    let body = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let shared = flag.clone();
+        let setter = thread::spawn(move || shared.store(1, SeqCst));
+        while flag.load(SeqCst) == 0 {
+            hint::spin_loop();
+        }
+        setter.join().expect("no thread panics");
+    };
+    // The flag is set before the first, second, third look, or while the thread waits after it.
+    assert_eq!(count(body), 4);
+}
+
+/// A loop that backs off for longer each time, as those of many crates do.
+fn back_off(rounds: &mut u32) {
+    for _ in 0..1 << *rounds {
+        hint::spin_loop();
+    }
+    *rounds = (*rounds + 1).min(6);
+}
+
+#[test]
+fn a_thread_that_backs_off_for_longer_each_time_waits_like_one_that_does_not() {
+    let body = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let shared = flag.clone();
+        let setter = thread::spawn(move || shared.store(1, SeqCst));
+        let mut rounds = 0;
+        while flag.load(SeqCst) == 0 {
+            back_off(&mut rounds);
+        }
+        setter.join().expect("no thread panics");
+    };
+    assert_eq!(count(body), 4);
+}
+
+#[test]
+fn a_thread_that_takes_and_puts_back_before_it_yields_waits_for_a_change() {
+    // A consumer that takes a lock of its own making, finds nothing, gives the lock back, and yields.
+    let body = || {
+        let (lock, slot) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let shared = Arc::new((lock, slot));
+        let theirs = shared.clone();
+        let producer = thread::spawn(move || theirs.1.store(7, SeqCst));
+        let found = loop {
+            let (lock, slot) = &*shared;
+            assert_eq!(lock.swap(1, SeqCst), 0, "there is one consumer");
+            let found = slot.load(SeqCst);
+            lock.store(0, SeqCst);
+            if found != 0 {
+                break found;
+            }
+            thread::yield_now();
+        };
+        assert_eq!(found, 7);
+        producer.join().expect("no thread panics");
+    };
+    // The value is there for one of the first five looks, or is waited for. Only the second hint shows that there is
+    // such a loop, and it is idle twice after an iteration to compare with.
+    assert_eq!(count(body), 6);
+}
+
+#[test]
+fn a_thread_that_looks_at_several_things_in_turns_waits_for_a_change_of_any() {
+    // The flag is set before the first, second, third look at it, or waited for.
+    assert_eq!(count(two_flags(1)), 4);
+    // The loop ends with one of six looks; or it waits, and one flag was set behind the look at it, the other one was
+    // and is seen when all is looked at again, or is set behind that and seen in the next turn, or both were set.
+    assert_eq!(count(two_flags(2)), 6 + 1 + 2 + 1);
+}
+
+#[test]
+fn a_thread_that_tries_a_few_times_before_it_yields_waits_for_a_change() {
+    let body = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let shared = flag.clone();
+        let setter = thread::spawn(move || shared.store(1, SeqCst));
+        let try_it = || {
+            (0..3).any(|tries| {
+                let is_set = flag.load(SeqCst) == 1;
+                if !is_set && tries < 2 {
+                    hint::spin_loop();
+                }
+                is_set
+            })
+        };
+        while !try_it() {
+            thread::yield_now();
+        }
+        setter.join().expect("no thread panics");
+    };
+    // Three tries with three looks each, or while the thread waits.
+    assert_eq!(count(body), 3 * 3 + 1);
+}
+
+#[test]
+fn a_cycle_of_rounds_in_which_something_is_changed_is_none() {
+    // It counts its rounds, so it is on its way to the end.
+    let body = || {
+        let (flags, rounds): (Arc<[AtomicUsize; 2]>, _) = (Arc::default(), AtomicUsize::new(0));
+        let shared = flags.clone();
+        let setter = thread::spawn(move || shared[1].store(1, SeqCst));
+        while flags[rounds.load(SeqCst) % 2].load(SeqCst) == 0 && rounds.fetch_add(1, SeqCst) < 9 {
+            hint::spin_loop();
+        }
+        setter.join().expect("no thread panics");
+    };
+    // It looks five times at the flag that is set: before each of these, or never.
+    assert_eq!(count(body), 5 + 1);
+}
+
+#[test]
+fn that_a_spinning_thread_goes_on_is_not_said_to_be_why_it_fails() {
+    let failure = Builder::new().explore(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let counts = thread::spawn(move || (1..4).for_each(|n| theirs.store(n, SeqCst)));
+        while x.load(SeqCst) == 0 {
+            hint::spin_loop();
+        }
+        assert!(x.load(SeqCst) < 2, "too late");
+        counts.join().unwrap();
+    });
+    let text = failure.expect_err("two of them are too many").to_string();
+    // Where it goes on earlier and looks as late, it fails as well.
+    assert!(!text.contains("it fails because"), "{text}");
+    let spins = "main's \"spin until x changes\" (event 9) fails: one with the second before the first passes";
+    assert!(text.contains(spins), "{text}");
+}
+
+#[test]
+fn a_wait_that_was_let_go_is_not_shut_out_by_what_comes_later() {
+    // Where both spin they are let go together, and one of them writes what is there already before the other goes on.
+    for algorithm in [Algorithm::Optimal, Algorithm::Source, Algorithm::Bounded] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let report = builder.check(|| {
+            let shared = Arc::new([0; 3].map(AtomicUsize::new));
+            let theirs = shared.clone();
+            let told = thread::spawn(move || {
+                let [x, y, _] = &*theirs;
+                loop {
+                    y.store(2, SeqCst);
+                    if x.load(SeqCst) != 0 {
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            });
+            let theirs = shared.clone();
+            let tells = thread::spawn(move || {
+                let [x, y, z] = &*theirs;
+                y.swap(0, SeqCst);
+                z.store(1, SeqCst);
+                while y.load(SeqCst) != 2 {
+                    thread::yield_now();
+                }
+                x.store(1, SeqCst);
+            });
+            shared[2].load(SeqCst);
+            for other in [told, tells] {
+                other.join().expect("no thread panics");
+            }
+        });
+        assert!(report.complete);
+        assert_eq!(report.executions, 308, "{algorithm:?}");
+    }
+}
