@@ -1,0 +1,184 @@
+//! Is it reported if the same schedule does not lead to the same execution?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
+use dpor::{FailureKind, thread};
+
+use super::failure;
+
+#[test]
+fn an_operation_that_comes_out_differently_when_it_is_repeated_is_told() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let shared = x.clone();
+        x.load(SeqCst);
+        // It succeeds the first time, and fails the second.
+        let expected = runs.fetch_add(1, SeqCst);
+        let _ = x.compare_exchange(expected, 7, SeqCst, SeqCst);
+        let other = thread::spawn(move || shared.store(1, SeqCst));
+        x.load(SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    assert!(text.contains("now, with another outcome"), "{text}");
+}
+
+#[test]
+fn an_object_that_is_not_there_any_more_when_it_is_repeated_is_told() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        // Blocks of different sizes are different blocks.
+        let slots: Vec<_> = (0..runs.fetch_add(1, SeqCst) + 2).collect();
+        let slots: Arc<[_]> = slots.into_iter().map(AtomicUsize::new).collect();
+        slots[0].load(SeqCst);
+        let shared = slots.clone();
+        let other = thread::spawn(move || shared[1].store(1, SeqCst));
+        slots[1].load(SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    assert!(
+        text.contains("event 1, by main, was \"load slots[0]\" at tests/failures/determinism.rs"),
+        "{text}"
+    );
+    assert!(text.contains("and is \"load slots[0]#2\" at"), "{text}");
+}
+
+#[test]
+fn a_closure_that_is_not_deterministic_is_told_so() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let shared = x.clone();
+        if runs.fetch_add(1, SeqCst).is_multiple_of(2) {
+            x.load(SeqCst);
+        } else {
+            x.store(2, SeqCst);
+        }
+        let other = thread::spawn(move || shared.store(1, SeqCst));
+        x.load(SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    assert!(text.contains("the test is not deterministic"), "{text}");
+    assert!(
+        text.contains("was \"load x\" at") && text.contains("is \"store to x\" at"),
+        "{text}"
+    );
+}
+
+/// The lines of a failure between its verdict and its table, and its JSON. What came of running it again is on its page, too.
+fn told(f: impl Fn() + Send + Sync + 'static) -> (String, serde_json::Value) {
+    let failure = failure(f);
+    let text = failure.to_string();
+    let (_, below) = text.split_once("(execution ").expect("a verdict");
+    let (lines, _) = below.split_once("\n\n").expect("a table");
+    let page = failure.html();
+    for again in ["passes", "ends otherwise", "fails too"] {
+        let said = format!("run again from the same one, the test {again}");
+        assert_eq!(page.contains(&said), lines.contains(&said), "{lines}");
+    }
+    let json = serde_json::from_str(&failure.json()).expect("JSON");
+    (lines.to_owned(), json)
+}
+
+/// Two threads that depend on each other, in two executions.
+fn two_orders(shared: &Arc<AtomicUsize>) -> usize {
+    let theirs = shared.clone();
+    let other = thread::spawn(move || theirs.store(1, SeqCst));
+    let seen = shared.load(SeqCst);
+    other.join().unwrap();
+    seen
+}
+
+#[test]
+fn a_failure_that_does_not_come_again_from_its_schedule_is_not_put_down_to_it() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let (lines, json) = told(move || {
+        two_orders(&Arc::default());
+        assert!(runs.fetch_add(1, SeqCst) != 1, "the second time");
+    });
+    let expected = "the schedule does not decide alone: run again from the same one, the test passes, and so may";
+    assert!(lines.contains(expected), "{lines}");
+    assert!(lines.contains("that keeps its value"), "{lines}");
+    assert!(!lines.contains("it fails because"), "{lines}");
+    assert_eq!(
+        (&json["again"], &json["pair"]),
+        (&"passes".into(), &().into())
+    );
+    assert_eq!(json["simplified"], false);
+
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let (lines, json) = told(move || {
+        let seen = two_orders(&Arc::default());
+        match runs.fetch_add(1, SeqCst) {
+            0 => {}
+            1 => panic!("a wild guess"),
+            _ if seen == 1 => drop(Mutex::new(()).lock().map(|_held| thread::park())),
+            _ => {}
+        }
+    });
+    let expected = "the test ends otherwise (deadlock), and so may the replay below";
+    assert!(lines.contains(expected), "{lines}");
+    assert_eq!(
+        (&json["again"], &json["pair"]),
+        (&"ends_otherwise".into(), &().into())
+    );
+}
+
+#[test]
+fn a_failure_is_put_down_to_a_pair_only_if_it_passes_the_other_way_round_each_time() {
+    let mut put_down = 0;
+    for passes in 2..40 {
+        let runs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = runs.clone();
+        let (lines, _) = told(move || {
+            let in_time = counted.fetch_add(1, SeqCst) < passes;
+            let seen = two_orders(&Arc::default());
+            assert!(seen == 0 && in_time, "it is late");
+        });
+        if lines.contains("it fails because") {
+            put_down += 1;
+            assert!(runs.load(SeqCst) <= passes, "{lines}");
+        }
+    }
+    assert!(put_down > 0);
+}
+
+#[test]
+fn a_value_that_differs_although_the_schedule_is_the_same_is_told_unless_it_is_an_address() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let (lines, json) = told(move || {
+        let run = runs.fetch_add(1, SeqCst);
+        let x = Arc::new(AtomicUsize::new(0));
+        two_orders(&x);
+        x.store(run, SeqCst);
+        assert!(run < 1, "not the first time");
+    });
+    let expected =
+        "the test fails too, but main's \"theirs := 1 (was 1)\" (event 8) comes out otherwise";
+    assert!(lines.contains(expected), "{lines}");
+    assert_eq!(
+        (&json["again"], &json["pair"]),
+        (&"differs".into(), &().into())
+    );
+
+    static KEPT: std::sync::Mutex<Vec<Box<[usize]>>> = std::sync::Mutex::new(Vec::new());
+    let (lines, json) = told(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let seen = two_orders(&x);
+        // What is kept is not freed, so another execution has another address.
+        let kept = vec![1].into_boxed_slice();
+        x.store(kept.as_ptr().addr(), SeqCst);
+        KEPT.lock().unwrap().push(kept);
+        assert_eq!(seen, 0);
+    });
+    assert!(lines.contains("it fails because"), "{lines}");
+    assert!(json["again"].is_null(), "{lines}");
+}

@@ -1,0 +1,33 @@
+//! Is a value that is forgotten on one path reported as a leak?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, FailureKind, thread};
+
+#[test]
+fn a_tracked_value_that_is_not_dropped_on_one_path_is_a_leak() {
+    use dpor::alloc::Track;
+    let run = |leaks: bool| {
+        Builder::new().explore(move || {
+            let slot = Arc::new(AtomicUsize::new(0));
+            let theirs = slot.clone();
+            let other = thread::spawn(move || theirs.store(1, SeqCst));
+            let value = Track::new(String::from("kept"));
+            if leaks && slot.load(SeqCst) == 1 {
+                std::mem::forget(value);
+            }
+            other.join().unwrap();
+        })
+    };
+    assert!(run(false).expect("nothing leaks").complete);
+    let found = run(true).expect_err("one path leaks");
+    assert_eq!(found.kind(), FailureKind::Leak);
+    assert!(
+        found
+            .to_string()
+            .contains("  made at tests/failures/leaks.rs:"),
+        "{found}"
+    );
+}

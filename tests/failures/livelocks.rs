@@ -1,0 +1,61 @@
+//! Is a loop that nobody ends a livelock, with a hint and without one?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicBool;
+use dpor::{Builder, FailureKind, thread};
+
+use super::failure;
+
+#[test]
+fn a_loop_that_nobody_ends_is_a_livelock() {
+    let found = failure(|| {
+        let flag = AtomicBool::new(false);
+        while !flag.load(SeqCst) {
+            thread::yield_now();
+        }
+    });
+    assert_eq!(found.kind(), FailureKind::Livelock);
+    assert!(
+        found.to_string().contains("spins until flag changes"),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_loop_without_a_hint_is_a_livelock_too() {
+    for flags in 1..=3 {
+        let found = failure(move || {
+            let flags: Vec<_> = (0..flags).map(|_| AtomicBool::new(false)).collect();
+            while !flags.iter().any(|flag| flag.load(SeqCst)) {}
+        });
+        assert_eq!(found.kind(), FailureKind::Livelock, "{flags}: {found}");
+        let rounds = "nothing has changed for 30000 rounds in a row";
+        assert!(found.to_string().contains(rounds), "{flags}: {found}");
+    }
+    // One that gives up is none.
+    let report = Builder::new().check(|| {
+        let flag = AtomicBool::new(false);
+        assert!((0..20_000).all(|_| !flag.load(SeqCst)));
+    });
+    assert!(report.complete);
+}
+
+#[test]
+fn a_lock_that_is_spun_on_by_swapping_in_what_is_there_waits_without_a_hint() {
+    let report = Builder::new().check(|| {
+        let lock = Arc::new(AtomicBool::new(false));
+        let take = |lock: &AtomicBool| {
+            while lock.swap(true, SeqCst) {}
+            lock.store(false, SeqCst);
+        };
+        let theirs = lock.clone();
+        let other = thread::spawn(move || take(&theirs));
+        take(&lock);
+        other.join().unwrap();
+    });
+    assert!(report.complete);
+    // Each of two may find it taken up to some thousand times.
+    assert!(report.executions < 3000, "{}", report.executions);
+}

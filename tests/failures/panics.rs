@@ -1,0 +1,111 @@
+//! Is a panic reported with its own text, and is everything cleaned up after it?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
+use dpor::{Builder, FailureKind, thread};
+
+use super::{failure, lost_update};
+
+#[test]
+fn a_panic_is_told_with_its_text_first_and_its_schedule_replays_to_it() {
+    let first = failure(lost_update);
+    assert_eq!(first.kind(), FailureKind::Panic);
+    let text = first.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("thread 'main' panicked at tests/failures/main.rs:"),
+        "{text}"
+    );
+    assert_eq!(
+        lines[1],
+        "assertion `left == right` failed: an update was lost"
+    );
+    assert!(
+        text.contains("counter := 1 (was 1)") || text.contains("x := 1 (was 1)"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("DPOR_REPLAY=\"{}\"", first.schedule())),
+        "{text}"
+    );
+
+    let events = first.events();
+    let shown = |what: &str| text.contains(what) || ["start", "end"].contains(&what);
+    assert!(events.iter().all(|event| shown(&event.what)));
+    let last = events.last().expect("it has events");
+    assert_eq!(
+        (last.thread.as_str(), last.what.as_str()),
+        ("main", "x = 1")
+    );
+    assert!(last.place.file().ends_with("failures/main.rs"));
+
+    let mut builder = Builder::new();
+    builder.replay = Some(first.schedule().to_owned());
+    let again = builder
+        .explore(lost_update)
+        .expect_err("the schedule fails again");
+    assert_eq!(again.schedule(), first.schedule());
+    assert_eq!(again.kind(), FailureKind::Panic);
+}
+
+#[test]
+#[should_panic(expected = "an update was lost")]
+fn the_test_harness_sees_the_panic_of_the_test() {
+    dpor::model(lost_update);
+}
+
+#[test]
+fn a_panic_while_other_threads_hold_locks_unwinds_every_stack() {
+    static DROPS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    struct Payload(Arc<Mutex<u32>>);
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            // Takes a lock that another thread of the torn-down execution holds.
+            *self.0.lock().unwrap_or_else(|e| e.into_inner()) += 1;
+            DROPS.fetch_add(1, SeqCst);
+        }
+    }
+    let mut builder = Builder::new();
+    builder.simplify = 0;
+    let found = builder.explore(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let payload = Payload(lock.clone());
+        let held = lock.lock().unwrap();
+        let other = thread::spawn(move || {
+            let _payload = payload;
+            panic!("in the middle");
+        });
+        drop(other.join());
+        drop(held);
+    });
+    let found = found.expect_err("the panic");
+    assert_eq!(found.kind(), FailureKind::Panic);
+    assert!(found.to_string().contains("in the middle"));
+    assert_eq!(DROPS.load(SeqCst), 1);
+}
+
+#[test]
+fn failing_models_in_parallel_threads_report_their_own_failures() {
+    let rounds = 200;
+    std::thread::scope(|scope| {
+        for text in ["left", "right"] {
+            scope.spawn(move || {
+                for _ in 0..rounds {
+                    let found = failure(move || {
+                        let x = Arc::new(AtomicUsize::new(0));
+                        let shared = x.clone();
+                        let other = thread::spawn(move || shared.store(1, SeqCst));
+                        assert_eq!(x.load(SeqCst), 0, "{text}");
+                        other.join().unwrap();
+                    });
+                    assert!(found.to_string().contains(text), "{found}");
+                }
+            });
+        }
+    });
+    // The hook that was there before still sees panics outside of models.
+    let caught = std::panic::catch_unwind(|| panic!("outside"));
+    assert!(caught.is_err());
+}

@@ -1,0 +1,147 @@
+//! Do a schedule, and the command in the report, lead back to the failure?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, FailureKind, Verdict, thread};
+
+use super::lost_update;
+
+#[test]
+fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
+    let mut builder = Builder::new();
+    builder.replay = Some("v1 main*3 main.7".to_owned());
+    let stale = builder
+        .explore(lost_update)
+        .expect_err("there is no seventh thread");
+    assert_eq!(stale.kind(), FailureKind::Schedule);
+    let text = stale.to_string();
+    assert!(
+        text.contains("at step 4 it asks for a step of main.7, but only"),
+        "{text}"
+    );
+    builder.replay = Some("v1 rain".to_owned());
+    let malformed = builder.explore(lost_update).expect_err("malformed");
+    assert!(
+        malformed
+            .to_string()
+            .contains("at byte 3: expected a thread"),
+        "{malformed}"
+    );
+}
+
+/// Not a test of its own: what [`a_report_names_the_file_and_the_command_that_replay_it`] runs.
+#[test]
+fn child_that_fails() {
+    if std::env::var_os("DPOR_TEST_FAILS").is_some() {
+        Builder::new().check(lost_update);
+    }
+}
+
+/// Not a test of its own: what [`a_schedule_is_for_one_of_a_test_s_models`] runs.
+#[test]
+fn child_whose_third_model_fails() {
+    if std::env::var_os("DPOR_TEST_FAILS").is_none() {
+        return;
+    }
+    for adds in [true, true, false, true] {
+        let report = Builder::new().check(move || {
+            if !adds {
+                return lost_update();
+            }
+            let counter = Arc::new(AtomicUsize::new(0));
+            let shared = counter.clone();
+            let other = thread::spawn(move || shared.fetch_add(1, SeqCst));
+            counter.fetch_add(1, SeqCst);
+            other.join().unwrap();
+        });
+        assert_eq!(report.executions, 2, "{report}");
+    }
+}
+
+/// What a test of this program that fails says with this in `DPOR_REPLAY`.
+fn run(child: &str, replay: &str) -> String {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", child, "--nocapture"]);
+    command.env("DPOR_TEST_FAILS", "1");
+    command.env("CARGO_PKG_NAME", env!("CARGO_PKG_NAME"));
+    command.env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"));
+    command.env("DPOR_REPORT_DIR", env!("CARGO_TARGET_TMPDIR"));
+    if !replay.is_empty() {
+        command.env("DPOR_REPLAY", replay);
+    }
+    String::from_utf8(command.output().unwrap().stderr).unwrap()
+}
+
+/// What stands behind a label of the report, which is once at the beginning of a line.
+fn labelled(text: &str, label: &str) -> String {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(label));
+    let [only] = lines.collect::<Vec<_>>()[..] else {
+        panic!("not one `{label}` in: {text}")
+    };
+    only.to_owned()
+}
+
+#[test]
+fn a_schedule_is_for_one_of_a_test_s_models() {
+    let child = "replay::child_whose_third_model_fails";
+    let text = run(child, "");
+    let schedule = labelled(&text, "schedule   ");
+    assert!(schedule.starts_with("v1 "), "{text}");
+    let replay = labelled(&text, "replay     ");
+    let meant = format!("model 3: {schedule}");
+    assert!(
+        replay.starts_with(&format!("DPOR_REPLAY=\"{meant}\" ")),
+        "{text}"
+    );
+    let json = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("replay.child_whose_third_model_fails.json");
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(json["command"], replay.as_str());
+    assert_eq!(json["schedule"], schedule.as_str());
+    let kept = labelled(&text, "kept       in ");
+    let (path, _) = kept.split_once(" (DPOR_REPLAY=").expect("how to replay it");
+    for replay in [meant.clone(), format!("@{path}")] {
+        let again = run(child, &replay);
+        // The other models are explored.
+        assert!(again.contains("(execution 1, after"), "{again}");
+        assert!(!again.contains("has followed the schedule"), "{again}");
+        assert_eq!(labelled(&again, "schedule   "), schedule);
+    }
+    // What is given to a model by the program is for that one.
+    let mut builder = Builder::new();
+    builder.replay = Some("model 3: v1 main".to_owned());
+    let report = builder.check(|| {
+        dpor::choose(2);
+    });
+    assert_eq!(report.verdict, Verdict::Replayed);
+    let malformed = run(child, "model 1: v1 rain");
+    assert!(
+        malformed.contains("at byte 12: expected a thread"),
+        "{malformed}"
+    );
+}
+
+#[test]
+fn a_report_names_the_file_and_the_command_that_replay_it() {
+    let run = |replay: &str| run("replay::child_that_fails", replay);
+    let text = run("");
+    let kept = labelled(&text, "kept       in ");
+    let (path, replay) = kept.split_once(" (DPOR_REPLAY=").expect("how to replay it");
+    assert_eq!(replay, format!("@{path})"));
+    // So it is with the command, which names the program and the whole name of the test.
+    let replay = labelled(&text, "replay     ");
+    let (schedule, command) = replay.split_once("\" ").expect("a schedule in quotes");
+    let schedule = schedule.strip_prefix("DPOR_REPLAY=\"").expect("a schedule");
+    assert_eq!(schedule, labelled(&text, "schedule   "));
+    let own = " -- --exact replay::child_that_fails";
+    assert!(command.contains("cargo test --test failures"), "{command}");
+    assert!(command.ends_with(own), "{command}");
+    let again = run(&format!("@{path}"));
+    assert_eq!(
+        labelled(&again, "schedule   "),
+        labelled(&text, "schedule   ")
+    );
+}

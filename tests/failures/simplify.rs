@@ -1,0 +1,96 @@
+//! Is the execution that is shown simpler than the one that was found, and does it fail in the same way?
+
+use std::panic::catch_unwind;
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::{AtomicIsize, AtomicUsize};
+use dpor::{Builder, Failure, thread};
+
+use super::failure;
+
+/// Two words that are written by each of two threads and read in between; `told` is what a panic says of them.
+fn torn(told: fn(usize, usize) -> String) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let words = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let writers = [1, 2].map(|value| {
+            let words = words.clone();
+            thread::spawn(move || words.each_ref().map(|word| word.store(value, SeqCst)))
+        });
+        let [first, second] = words.each_ref().map(|word| word.load(SeqCst));
+        if first > second {
+            panic!("{}", told(first, second));
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_simpler_execution_that_fails_with_other_values_is_shown_and_raised() {
+    let words = |first, second| format!("{first} is not {second}");
+    let model = || Builder::new();
+    let mut as_found = model();
+    as_found.simplify = 0;
+    let found = as_found.explore(torn(words)).expect_err("it fails");
+    let shown = model().explore(torn(words)).expect_err("it fails");
+    let first = |failure: &Failure| failure.to_string().lines().nth(1).unwrap().to_owned();
+    assert_ne!(first(&found), first(&shown));
+    assert!(shown.events().len() < found.events().len());
+    let raised = catch_unwind(|| model().check(torn(words))).expect_err("it fails");
+    assert_eq!(raised.downcast_ref::<String>(), Some(&first(&shown)));
+}
+
+#[test]
+fn a_simpler_execution_that_fails_with_other_words_is_another_failure() {
+    let words = |first: usize, second| format!("{} and {}", "x".repeat(first), "y".repeat(second));
+    let mut as_found = Builder::new();
+    as_found.simplify = 0;
+    let found = as_found.explore(torn(words)).expect_err("it fails");
+    let shown = failure(torn(words));
+    let first = |failure: &Failure| failure.to_string().lines().nth(1).unwrap().to_owned();
+    assert_eq!(first(&found), first(&shown));
+}
+
+#[test]
+fn a_failure_that_needs_many_switches_is_shown_without_those_that_it_does_not_need() {
+    // A deque from which its owner takes the last item without a compare-exchange: that takes three
+    // preemptions, of the owner and of one thief. The other thief has no part in it.
+    let steal = || {
+        let deque = Arc::new((AtomicIsize::new(0), AtomicIsize::new(2)));
+        let thieves = [(); 2].map(|()| {
+            let deque = deque.clone();
+            thread::spawn(move || {
+                let (top, bottom) = &*deque;
+                let at = top.load(SeqCst);
+                let any = at < bottom.load(SeqCst);
+                any && top.compare_exchange(at, at + 1, SeqCst, SeqCst).is_ok()
+            })
+        });
+        let pop = || {
+            let (top, bottom) = &*deque;
+            let at = bottom.load(SeqCst) - 1;
+            bottom.store(at, SeqCst);
+            let first = top.load(SeqCst);
+            if first == at {
+                top.store(at + 1, SeqCst);
+            }
+            if first >= at {
+                bottom.store(at + 1, SeqCst);
+            }
+            first <= at
+        };
+        let popped = [pop(), pop()];
+        let stolen = thieves.map(|thief| thief.join().unwrap());
+        let taken = popped.into_iter().chain(stolen).filter(|&taken| taken);
+        assert!(taken.count() <= 2, "an item was taken twice");
+    };
+    let mut as_found = Builder::new();
+    as_found.simplify = 0;
+    let found = as_found.explore(steal).expect_err("it fails");
+    let shown = failure(steal);
+    let turns = |failure: &Failure| failure.schedule().split(' ').skip(1).count();
+    assert_eq!(turns(&shown), 6, "{}", shown.schedule());
+    assert!(turns(&found) > 6, "{}", found.schedule());
+}
