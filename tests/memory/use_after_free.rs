@@ -1,0 +1,112 @@
+//! Is it found if memory is used after it was freed, or could be?
+
+use std::sync::atomic::Ordering::{Acquire, SeqCst};
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{FailureKind, thread};
+
+use super::{At, Node, Slot, beside, fails, passes, take_and_free, tells, value};
+
+/// Keeps the pointer that the slot had at first, waits for a thread that frees the node, and calls `use_it`.
+fn after_the_free(use_it: fn(*mut Node)) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let slot = Arc::new(Slot::full());
+        let theirs = slot.clone();
+        let stale = slot.0.load(Acquire);
+        thread::spawn(move || take_and_free(&theirs))
+            .join()
+            .unwrap();
+        use_it(stale);
+    }
+}
+
+#[test]
+fn a_shim_that_is_used_after_its_block_was_freed() {
+    let look = |node| {
+        value(node);
+    };
+    let failure = fails(FailureKind::UseAfterFree, after_the_free(look));
+    tells(
+        &failure,
+        &[
+            "use after free: main uses what is in a block that has been freed",
+            "main       load ",
+            "at tests/memory/main.rs:",
+            "main.1     free ",
+            "at tests/memory/main.rs:",
+            "the block: 16 bytes, allocated by main at tests/memory/main.rs:",
+        ],
+    );
+}
+
+#[test]
+fn a_cell_that_is_used_after_its_block_was_freed() {
+    // SAFETY: as in `free`.
+    let write = |node: *mut Node| unsafe { (*node).plain.with_mut(|value| *value = 1) };
+    let failure = fails(FailureKind::UseAfterFree, after_the_free(write));
+    tells(
+        &failure,
+        &[
+            "use after free: main",
+            "write (*node).plain",
+            "main.1     free",
+        ],
+    );
+}
+
+#[test]
+fn a_use_that_nothing_orders_before_the_free() {
+    let look = |slot: &Slot| {
+        let node = slot.0.load(Acquire);
+        if !node.is_null() {
+            value(node);
+        }
+    };
+    let failure = fails(FailureKind::DataRace, beside(take_and_free, look));
+    tells(
+        &failure,
+        &[
+            "data race: main.1 frees the block, and nothing orders main's load value before that",
+            "main       value = 7 (Acquire) at tests/memory/main.rs:",
+            "main.1     free ",
+            " at tests/memory/main.rs:",
+            "the block: 16 bytes, allocated by main at tests/memory/main.rs:",
+        ],
+    );
+}
+
+#[test]
+fn a_block_that_grows_is_another_one() {
+    let grow = |reserve: usize| {
+        move || {
+            let mut list = Vec::with_capacity(reserve);
+            list.push(AtomicUsize::new(1));
+            let first: *const AtomicUsize = &raw const list[0];
+            list.push(AtomicUsize::new(2));
+            // SAFETY: only where the list has not moved; the model keeps the memory either way.
+            assert_eq!(unsafe { &*first }.load(SeqCst), 1);
+        }
+    };
+    fails(FailureKind::UseAfterFree, grow(1));
+    assert_eq!(passes(grow(2)), 1);
+}
+
+#[test]
+fn what_is_freed_must_not_be_about_to_be_used() {
+    // The first store is ordered before the free. The second comes too late in each execution with a free, and its
+    // thread had come to it before that.
+    let failure = fails(FailureKind::UseAfterFree, || {
+        let latch = Box::new(AtomicUsize::new(0));
+        let at = At(&raw const *latch);
+        thread::spawn(move || at.announce());
+        match latch.load(Acquire) {
+            1 => drop(latch),
+            _ => dpor::alloc::may_leak(Box::leak(latch)),
+        }
+    });
+    tells(
+        &failure,
+        &["use after free: main.1 uses", "store to", "main       free"],
+    );
+}
