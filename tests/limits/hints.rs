@@ -1,0 +1,95 @@
+//! Is it reported where a loop went round many times, with a hint or without one?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, thread};
+
+use super::printed;
+
+/// Waits for what another thread stores, and does `relax` in each round.
+fn waits(relax: fn()) {
+    let ready = Arc::new(AtomicUsize::new(0));
+    let theirs = ready.clone();
+    let other = thread::spawn(move || theirs.store(1, SeqCst));
+    while ready.load(SeqCst) == 0 {
+        relax();
+    }
+    other.join().unwrap();
+}
+
+/// Not tests of their own: what [`a_loop_without_a_hint_is_told_where_it_is`] runs.
+#[test]
+fn child_that_waits_without_a_hint() {
+    Builder::new().check(|| waits(|| ()));
+}
+
+#[test]
+fn child_that_waits_with_a_hint() {
+    Builder::new().check(|| waits(dpor::hint::spin_loop));
+}
+
+#[test]
+fn a_loop_without_a_hint_is_told_where_it_is() {
+    let text = printed("hints::child_that_waits_without_a_hint", &[]);
+    let at = include_str!("hints.rs").lines();
+    let at = at
+        .take_while(|line| !line.contains("while ready.load"))
+        .count()
+        + 1;
+    let said = format!(
+        " a loop without a hint went round 1000 times before it was taken for waiting: it reads ready at tests/limits/hints.rs:{at}:"
+    );
+    assert!(text.contains(&said), "{text}");
+    assert_eq!(printed("hints::child_that_waits_with_a_hint", &[]), "");
+}
+
+/// Not a test of its own: what [`a_loop_that_two_threads_keep_going_is_told_where_it_is`] runs.
+#[test]
+fn child_with_loops_that_take_and_put_back() {
+    let mut builder = Builder::new();
+    builder.max_permutations.get_or_insert(1000);
+    builder.check(|| {
+        let shared: Arc<[AtomicUsize; 2]> = Arc::default();
+        let poll = |[lock, ready]: &[AtomicUsize; 2]| {
+            loop {
+                if lock.swap(1, SeqCst) == 0 {
+                    let is_ready = ready.load(SeqCst) == 1;
+                    lock.store(0, SeqCst);
+                    if is_ready {
+                        return;
+                    }
+                }
+                dpor::hint::spin_loop();
+            }
+        };
+        let others = [(), ()].map(|()| {
+            let theirs = shared.clone();
+            thread::spawn(move || poll(&theirs))
+        });
+        shared[1].store(1, SeqCst);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_loop_that_two_threads_keep_going_is_told_where_it_is() {
+    let told = |variables: &[(&str, &str)]| {
+        let text = printed("hints::child_with_loops_that_take_and_put_back", variables);
+        assert!(text.contains("was not explored in full"), "{text}");
+        let at = include_str!("hints.rs").lines();
+        let at = at.take_while(|line| line.trim() != "dpor::hint::spin_loop();");
+        let said = format!(
+            " times to the hint at tests/limits/hints.rs:{}:",
+            at.count() + 1
+        );
+        text.contains(&said) && text.contains("DPOR_MAX_ROUNDS=3")
+    };
+    assert!(told(&[]));
+    // A few rounds are nothing, and who has bounded them knows.
+    assert!(!told(&[("DPOR_MAX_PERMUTATIONS", "2")]));
+    assert!(!told(&[("DPOR_MAX_ROUNDS", "2")]));
+}

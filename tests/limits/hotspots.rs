@@ -1,0 +1,48 @@
+//! How many executions would a stopped search still have had, and what costs the most of them?
+
+use std::time::Duration;
+
+use dpor::sync::mpsc;
+use dpor::{Builder, thread};
+
+use super::lost_update;
+
+#[test]
+fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
+    let mut builder = Builder::new();
+    let full = builder.check(lost_update);
+    assert_eq!(full.estimate, Some(36.0));
+    let booked: u64 = full.hotspots.iter().map(|hotspot| hotspot.executions).sum();
+    assert_eq!(
+        booked, 35,
+        "every execution but the first: {:?}",
+        full.hotspots
+    );
+    builder.max_permutations = Some(20);
+    let stopped = builder.check(lost_update);
+    let estimate = stopped.estimate.expect("planned executions are known");
+    assert!((20.0..72.0).contains(&estimate), "{estimate}");
+    for hotspot in &stopped.hotspots {
+        assert!(
+            hotspot.place.starts_with("tests/limits/main.rs:"),
+            "{hotspot:?}"
+        );
+        assert_eq!(hotspot.object().as_deref(), Some("x"), "{hotspot:?}");
+    }
+}
+
+#[test]
+fn what_costs_most_is_at_no_place_of_the_crate_itself() {
+    let report = Builder::new().check(|| {
+        let (sender, receiver) = mpsc::channel();
+        let other = thread::spawn(move || sender.send(1).unwrap());
+        while receiver.recv_timeout(Duration::from_secs(1)).is_err() {}
+        other.join().unwrap();
+    });
+    let places = report.hotspots.iter().map(|hotspot| &*hotspot.place);
+    let places: Vec<&str> = places.collect();
+    let known =
+        |place: &&str| place.starts_with("tests/limits/hotspots.rs:") || *place == "in a drop";
+    assert!(places.iter().all(known), "{places:?}");
+    assert!(places.contains(&"in a drop"), "{places:?}");
+}

@@ -1,0 +1,74 @@
+//! Does the search go on after a failure if more than one is asked for?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
+use dpor::{Builder, FailureKind, thread};
+
+use super::EXHAUSTIVE;
+
+#[test]
+fn distinct_failures_are_collected_and_each_can_be_replayed() {
+    let body = || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let handles: Vec<_> = (1..=3)
+            .map(|i| {
+                let x = x.clone();
+                thread::spawn(move || x.swap(i, SeqCst))
+            })
+            .collect();
+        let seen: Vec<_> = handles.into_iter().map(|h| h.join().unwrap()).collect();
+        assert_ne!(seen, [0, 1, 2], "one after the other");
+        assert_ne!(seen, [2, 3, 0], "the other way round");
+        if seen[1] == 0 && seen[0] == 3 {
+            thread::park();
+        }
+    };
+    let mut builder = Builder::new();
+    let first = builder.explore(body).expect_err("three ways to fail");
+    assert!(first.others().is_empty(), "one is enough by default");
+    builder.max_failures = 10;
+    let first = builder.explore(body).expect_err("three ways to fail");
+    let all: Vec<_> = std::iter::once(&*first).chain(first.others()).collect();
+    let count = |kind| all.iter().filter(|failure| failure.kind() == kind).count();
+    assert_eq!(count(FailureKind::Panic), 2);
+    assert_eq!(count(FailureKind::Deadlock), 1);
+    for failure in all {
+        let mut replay = Builder::new();
+        replay.replay = Some(failure.schedule().to_owned());
+        let again = replay.explore(body).expect_err("the same failure");
+        assert_eq!(again.kind(), failure.kind());
+    }
+}
+
+#[test]
+fn a_failure_in_the_middle_of_a_wakeup_sequence_does_not_end_the_search() {
+    // The first execution fails while two threads wait for a lock. Both are to have it before its
+    // holder, after the store; but the store is where the executions fail.
+    let body = || {
+        let lock = Arc::new(Mutex::new(()));
+        let x = Arc::new(AtomicUsize::new(0));
+        let held = lock.clone();
+        thread::spawn(move || {
+            let _guard = held.lock().unwrap();
+            thread::park();
+        });
+        for _ in 0..2 {
+            let lock = lock.clone();
+            thread::spawn(move || drop(lock.lock().unwrap()));
+        }
+        thread::spawn(move || {
+            x.store(1, SeqCst);
+            panic!("on purpose");
+        });
+    };
+    for algorithm in EXHAUSTIVE {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        builder.max_failures = 5;
+        let failure = builder.explore(body).expect_err("fails");
+        assert_eq!(failure.kind(), FailureKind::Panic, "{algorithm:?}");
+        assert!(failure.to_string().contains("on purpose"), "{failure}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Is a limit that stopped the search named with its value and its variable?
+
+use std::time::Duration;
+
+use dpor::{Builder, Limit, Verdict};
+
+use super::lost_update;
+
+#[test]
+fn a_limit_that_was_hit_is_named_with_its_value_and_its_variable() {
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(35);
+    let report = builder.check(lost_update);
+    assert_eq!(report.executions, 35);
+    assert_eq!(report.verdict, Verdict::Stopped(Limit::Permutations(35)));
+    assert!(!report.complete);
+    let text = report.to_string();
+    let expected = "stopped by max_permutations = 35 (DPOR_MAX_PERMUTATIONS): 35 executions";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_just_enough_is_not_hit() {
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(36);
+    let report = builder.check(lost_update);
+    assert_eq!((report.executions, report.verdict), (36, Verdict::Complete));
+    assert!(report.complete);
+    assert!(report.to_string().starts_with("complete: 36 executions"));
+    let one = Builder::new().check(|| assert_eq!(dpor::choose(1), 0));
+    assert!(
+        one.to_string().starts_with("complete: 1 execution, "),
+        "{one}"
+    );
+}
+
+#[test]
+fn no_time_and_no_memory_stop_an_exploration_before_its_end() {
+    let mut builder = Builder::new();
+    builder.max_duration = Some(Duration::ZERO);
+    let report = builder.check(lost_update);
+    let limit = Limit::Duration(Duration::ZERO);
+    assert_eq!(
+        (report.executions, report.verdict),
+        (0, Verdict::Stopped(limit))
+    );
+    let text = report.to_string();
+    assert!(
+        text.contains("max_duration = 0 s (DPOR_MAX_DURATION)"),
+        "{text}"
+    );
+
+    let mut builder = Builder::new();
+    builder.max_memory = Some(100);
+    let report = builder.check(lost_update);
+    assert_eq!(report.verdict, Verdict::Stopped(Limit::Memory(100)));
+    assert_eq!(
+        report.executions, 1,
+        "after one execution something is planned"
+    );
+    let text = report.to_string();
+    assert!(
+        text.contains("max_memory = 100 bytes (DPOR_MAX_MEMORY)"),
+        "{text}"
+    );
+}
