@@ -1,0 +1,37 @@
+//! Who is the leader of a barrier, and does anybody pass it alone?
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Barrier;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::thread;
+
+use super::outcomes;
+
+#[test]
+fn a_barrier_has_every_thread_as_leader_and_nobody_passes_alone() {
+    let (seen, executions) = outcomes(|| {
+        let barrier = Barrier::new(3);
+        let before = AtomicUsize::new(0);
+        thread::scope(|s| {
+            let all: Vec<_> = (0..3)
+                .map(|_| {
+                    s.spawn(|| {
+                        before.fetch_add(1, SeqCst);
+                        let leader = barrier.wait().is_leader();
+                        assert_eq!(before.load(SeqCst), 3);
+                        leader
+                    })
+                })
+                .collect();
+            let leaders: Vec<bool> = all.into_iter().map(|h| h.join().unwrap()).collect();
+            leaders.iter().position(|&leader| leader)
+        })
+    });
+    assert_eq!(
+        seen.into_keys().collect::<Vec<_>>(),
+        [Some(0), Some(1), Some(2)]
+    );
+    // Six orders of the additions, each with three leaders.
+    assert_eq!(executions, 18);
+}
