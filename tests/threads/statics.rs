@@ -1,0 +1,140 @@
+//! Does every execution find statics as they were at the start?
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
+
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::sync::{LazyLock, Mutex, Once, OnceLock, RwLock};
+use dpor::{Builder, thread};
+
+use super::count;
+
+#[test]
+fn values_that_are_made_on_first_use_have_their_own_names() {
+    static FIRST: LazyLock<usize> = LazyLock::new(|| *SECOND + 1);
+    static SECOND: LazyLock<usize> = LazyLock::new(|| FIRST.count_ones() as usize);
+    let failure = Builder::new().explore(|| {
+        let _ = *FIRST;
+    });
+    let text = failure.expect_err("each needs the other").to_string();
+    assert!(text.contains("waits to initialise FIRST"), "{text}");
+    assert!(text.contains("initialise SECOND"), "{text}");
+}
+
+#[test]
+fn statics_of_every_type_begin_anew_in_each_execution_twice_in_one_process() {
+    static FLAG: AtomicBool = AtomicBool::new(false);
+    static LIST: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    static TABLE: RwLock<Option<String>> = RwLock::new(None);
+    static ONCE: Once = Once::new();
+    static CELL: OnceLock<String> = OnceLock::new();
+    static LAZY: LazyLock<Mutex<Vec<usize>>> = LazyLock::new(|| {
+        MADE.fetch_add(1, Ordering::Relaxed);
+        Mutex::new(vec![1])
+    });
+    static MADE: StdAtomicUsize = StdAtomicUsize::new(0);
+    for _ in 0..2 {
+        MADE.store(0, Ordering::Relaxed);
+        let traces = count(|| {
+            assert!(!FLAG.load(SeqCst));
+            assert!(LIST.lock().unwrap().is_empty());
+            assert!(TABLE.read().unwrap().is_none());
+            assert!(!ONCE.is_completed());
+            assert!(CELL.get().is_none());
+            let body = |n: usize| {
+                LIST.lock().unwrap().push(n);
+            };
+            thread::scope(|s| {
+                s.spawn(|| body(1));
+                s.spawn(|| body(2));
+            });
+            FLAG.store(true, SeqCst);
+            *TABLE.write().unwrap() = Some(String::from("full"));
+            ONCE.call_once(|| ());
+            CELL.set(String::from("set")).unwrap();
+            LAZY.lock().unwrap().push(2);
+            assert_eq!(LAZY.lock().unwrap().len(), 2);
+            assert_eq!(LIST.lock().unwrap().len(), 2);
+        });
+        assert_eq!(traces, 2);
+        assert_eq!(MADE.load(Ordering::Relaxed), 2, "once in each execution");
+    }
+}
+
+#[test]
+fn two_racing_users_of_a_lazy_static_see_one_value() {
+    static LAZY: LazyLock<AtomicUsize> = LazyLock::new(|| AtomicUsize::new(5));
+    let traces = count(|| {
+        thread::scope(|s| {
+            s.spawn(|| LAZY.load(SeqCst));
+            s.spawn(|| LAZY.load(SeqCst));
+        });
+    });
+    // Who makes the value.
+    assert_eq!(traces, 2);
+}
+
+#[test]
+fn a_lock_in_a_static_that_was_filled_outside_of_a_model_is_refused_not_corrupted() {
+    static CELL: OnceLock<Mutex<Vec<usize>>> = OnceLock::new();
+    CELL.get_or_init(|| Mutex::new(vec![1]));
+    let failure = Builder::new().explore(|| {
+        if let Some(list) = CELL.get() {
+            list.lock().unwrap().push(2);
+        }
+    });
+    let text = failure.expect_err("it cannot be put back").to_string();
+    assert!(text.contains("make it inside the closure"), "{text}");
+}
+
+#[test]
+fn explorations_in_parallel_that_share_statics_take_turns() {
+    static COUNT: AtomicUsize = AtomicUsize::new(3);
+    static LIST: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for _ in 0..20 {
+                    let traces = count(|| {
+                        assert!(LIST.lock().unwrap().is_empty());
+                        let add = || {
+                            let seen = COUNT.load(SeqCst);
+                            LIST.lock().unwrap().push(seen);
+                            COUNT.store(seen + 1, SeqCst);
+                        };
+                        thread::scope(|s| {
+                            s.spawn(add);
+                            add();
+                        });
+                        assert_eq!(LIST.lock().unwrap().len(), 2);
+                        assert!((4..=5).contains(&COUNT.load(SeqCst)));
+                    });
+                    assert_eq!(traces, 6);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_lock_in_a_static_is_not_poisoned_when_an_execution_begins() {
+    static LOCK: Mutex<u8> = Mutex::new(0);
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    for _ in 0..2 {
+        let report = builder.check(|| {
+            assert!(!LOCK.is_poisoned());
+            let other = thread::spawn(|| {
+                let _guard = LOCK.lock();
+                panic!("while the lock is held");
+            });
+            let before = LOCK.lock().is_err();
+            assert!(other.join().is_err());
+            assert!(LOCK.lock().is_err());
+            LOCK.clear_poison();
+            assert_eq!(*LOCK.lock().unwrap(), 0, "{before}");
+        });
+        assert_eq!(report.executions, 2);
+        assert!(!LOCK.is_poisoned());
+    }
+}
