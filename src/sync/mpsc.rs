@@ -308,11 +308,10 @@ impl<T> Receiver<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         if let End::Modelled(queue) = &self.0 {
-            queue.perform(OpKind::DropReceiver);
             // A sender that waits for its message to be taken takes it back itself.
-            if queue.capacity != 1 {
-                while queue.pop().is_some() {}
-            }
+            let discards = queue.capacity != 1;
+            queue.perform(OpKind::DropReceiver { discards });
+            while discards && queue.pop().is_some() {}
         }
     }
 }

@@ -213,6 +213,49 @@ fn locks_threads_and_channels_order() {
         },
     );
     check(
+        "a message that nobody receives",
+        "std::sync::mpsc: who drops the receiver drops what is queued, like one who receives it",
+        false,
+        || {
+            let (sender, receiver) = mpsc::channel();
+            thread::spawn(move || {
+                let _ = sender.send(Arc::new(Plain::default()));
+            });
+            drop(receiver);
+        },
+    );
+    check(
+        "messages behind one that was received",
+        "std::sync::mpsc: who drops the receiver drops what is queued, like one who receives it",
+        false,
+        || {
+            let (sender, receiver) = mpsc::sync_channel(2);
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let _ = sender.send(Arc::new(Plain::default()));
+                }
+            });
+            let _ = receiver.recv();
+            drop(receiver);
+        },
+    );
+    check(
+        "after a message that nobody receives was sent",
+        "what follows the send is not ordered",
+        true,
+        || {
+            let shared = Arc::new(Plain::default());
+            let theirs = shared.clone();
+            let (sender, receiver) = mpsc::channel();
+            thread::spawn(move || {
+                let _ = sender.send(());
+                theirs.set(1);
+            });
+            drop(receiver);
+            shared.get();
+        },
+    );
+    check(
         "unpark and park",
         "std::thread::park: unpark synchronises with park",
         false,

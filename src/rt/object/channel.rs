@@ -144,7 +144,7 @@ pub(crate) fn apply(channel: Channel, kind: &OpKind) -> (Channel, Outcome) {
             let senders = channel.senders.saturating_sub(1);
             (Channel { senders, ..channel }, Outcome::Done)
         }
-        OpKind::DropReceiver => {
+        OpKind::DropReceiver { .. } => {
             let gone = Channel {
                 receiver: false,
                 waiting: false,

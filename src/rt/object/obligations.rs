@@ -289,7 +289,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             OpKind::TryRecv,
             OpKind::AddSender,
             OpKind::DropSender,
-            OpKind::DropReceiver,
+            OpKind::DropReceiver { discards: true },
         ],
         // P has the receiver. Q has a sender as long as there is one, and P has another one if there
         // are two.
@@ -299,9 +299,10 @@ pub(crate) fn kinds() -> Vec<Kind> {
             };
             match kind {
                 OpKind::RecvWait if channel.capacity != Some(0) => false,
-                OpKind::RecvWait | OpKind::Recv { .. } | OpKind::TryRecv | OpKind::DropReceiver => {
-                    thread == P && channel.receiver
-                }
+                OpKind::RecvWait
+                | OpKind::Recv { .. }
+                | OpKind::TryRecv
+                | OpKind::DropReceiver { .. } => thread == P && channel.receiver,
                 OpKind::Taken { .. } => channel.capacity == Some(0) && channel.senders > 0,
                 _ => channel.senders >= if thread == Q { 1 } else { 2 },
             }

@@ -284,7 +284,15 @@ impl Knowledge {
             OpKind::Recv { .. } | OpKind::TryRecv => {}
             OpKind::AddSender => {}
             OpKind::DropSender => self.tell(me, object),
-            OpKind::DropReceiver => self.tell_some(me, object),
+            OpKind::DropReceiver { discards } => {
+                self.tell_some(me, object);
+                // To discard a message is to receive it.
+                if discards {
+                    for (_, clock) in std::mem::take(&mut self.object(object).messages) {
+                        self.thread(me).clock.join(&clock);
+                    }
+                }
+            }
             OpKind::Choose { .. } | OpKind::GiveUp { .. } | OpKind::Start | OpKind::Wait { .. } => {
             }
         }

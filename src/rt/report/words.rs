@@ -249,7 +249,7 @@ impl<'a> Names<'a> {
             OpKind::TryRecv => format!("try_recv from {}", self.object(object)),
             OpKind::AddSender => format!("clone a sender of {}", self.object(object)),
             OpKind::DropSender => format!("drop a sender of {}", self.object(object)),
-            OpKind::DropReceiver => format!("drop the receiver of {}", self.object(object)),
+            OpKind::DropReceiver { .. } => format!("drop the receiver of {}", self.object(object)),
             OpKind::Choose { options, what } => match what {
                 Choice::Value => format!("choose({options})"),
                 Choice::MayWakeUp => "choose how to wake up".to_owned(),

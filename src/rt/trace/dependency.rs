@@ -280,7 +280,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Recv { .. } | OpKind::TryRecv => Class::RecvFailed,
         OpKind::AddSender => Class::AddSender,
         OpKind::DropSender => Class::DropSender,
-        OpKind::DropReceiver => Class::DropReceiver,
+        OpKind::DropReceiver { .. } => Class::DropReceiver,
         OpKind::Choose { .. } | OpKind::Start | OpKind::GiveUp { .. } => Class::Local,
         OpKind::Wait { .. } if outcome == Outcome::LetGo => Class::LetGo,
         OpKind::Wait { .. } => Class::Wait,

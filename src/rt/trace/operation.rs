@@ -344,7 +344,11 @@ pub(crate) enum OpKind {
     TryRecv,
     AddSender,
     DropSender,
-    DropReceiver,
+    /// The receiver goes. If it `discards`, the messages that are still queued go with it; without any capacity each
+    /// sender keeps its own.
+    DropReceiver {
+        discards: bool,
+    },
 
     // Operations on nothing shared.
     /// One of `options`.

@@ -211,7 +211,7 @@ impl Blocking {
             code.push(op(
                 object,
                 if me == 1 {
-                    OpKind::DropReceiver
+                    OpKind::DropReceiver { discards: true }
                 } else {
                     OpKind::DropSender
                 },

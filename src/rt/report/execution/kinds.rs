@@ -73,7 +73,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::TryRecv => "try_recv",
         OpKind::AddSender => "sender_clone",
         OpKind::DropSender => "sender_drop",
-        OpKind::DropReceiver => "receiver_drop",
+        OpKind::DropReceiver { .. } => "receiver_drop",
         OpKind::Choose { .. } => "choose",
         OpKind::GiveUp { .. } => "give_up",
         OpKind::Start => "start",

@@ -143,7 +143,7 @@ impl Links {
             OpKind::Send | OpKind::TrySend if ok => note(Deed::Sent(value)),
             OpKind::Recv { .. } | OpKind::TryRecv if ok => note(Deed::Received(value)),
             OpKind::DropSender => note(Deed::DroppedSender),
-            OpKind::DropReceiver => note(Deed::DroppedReceiver),
+            OpKind::DropReceiver { .. } => note(Deed::DroppedReceiver),
             _ => {}
         }
     }
