@@ -291,6 +291,9 @@ pub struct Builder {
     pub spin_bound: u32,
     /// Whether weak compare-exchanges may fail spuriously.
     ///
+    /// After such a failure a thread's compare-exchanges on the same atomic do not fail spuriously again until one of
+    /// them succeeds. Otherwise a retry loop would have infinitely many executions.
+    ///
     /// Environment: none. Default: `false`.
     pub spurious_failures: bool,
     /// Maximum number of a thread's waits, in each execution, that may end spuriously.

@@ -462,9 +462,9 @@ pub(crate) fn skip_rest() {
     context::skip_rest();
 }
 
-/// Whether spurious failures of weak compare-exchanges are explored by the running model.
-pub(crate) fn spurious_failures() -> bool {
-    context::spurious_failures()
+/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for no reason.
+pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
+    context::may_fail_for_no_reason(address)
 }
 
 /// The value of a thread-local variable in the current thread. `key` is the variable's address.

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc as StdArc, Mutex as StdMutex};
 use std::time::Duration;
 
-use dpor::sync::atomic::AtomicBool;
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Condvar, Mutex, Notify};
-use dpor::{Builder, FailureKind, thread};
+use dpor::{Builder, FailureKind, Verdict, hint, thread};
 
 #[test]
 fn spurious_wakeups_are_explored_on_request() {
@@ -190,4 +190,51 @@ fn wakeups_for_no_reason_do_not_hide_those_that_are_lost() {
             assert_eq!(failure.kind(), FailureKind::Deadlock, "{failure}");
         }
     }
+}
+
+/// How many executions a right program has whose weak compare-exchanges may fail for no reason.
+fn executions_with_failures(body: impl Fn() + Send + Sync + 'static) -> u64 {
+    let mut builder = Builder::new();
+    builder.spurious_failures = true;
+    let report = builder.check(body);
+    assert_eq!(report.verdict, Verdict::Complete);
+    report.executions
+}
+
+#[test]
+fn a_retry_loop_ends_although_its_exchange_may_fail_for_no_reason() {
+    let raise = |x: &AtomicUsize| {
+        let mut found = x.load(SeqCst);
+        while let Err(other) = x.compare_exchange_weak(found, found + 1, SeqCst, SeqCst) {
+            found = other;
+            hint::spin_loop();
+        }
+    };
+    // It fails first, or not.
+    assert_eq!(
+        executions_with_failures(move || raise(&AtomicUsize::new(0))),
+        2
+    );
+    // Once one has succeeded the next may fail, and each atomic counts for itself.
+    let twice = move || {
+        let (x, y) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        for one in [&x, &x, &y] {
+            raise(one);
+        }
+    };
+    assert_eq!(executions_with_failures(twice), 8);
+    let update = || {
+        let x = AtomicUsize::new(0);
+        assert_eq!(x.fetch_update(SeqCst, SeqCst, |v| Some(v + 1)), Ok(0));
+    };
+    assert_eq!(executions_with_failures(update), 2);
+    let two = move || {
+        let x = AtomicUsize::new(0);
+        thread::scope(|s| {
+            s.spawn(|| raise(&x));
+            raise(&x);
+        });
+        assert_eq!(x.into_inner(), 2);
+    };
+    assert!(executions_with_failures(two) > 2);
 }

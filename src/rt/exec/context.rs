@@ -464,7 +464,7 @@ pub(crate) fn count_wakeup() {
     });
 }
 
-/// Whether spurious failures are explored by the model that runs here.
+/// Switches exploration on or off from here on, where a model runs.
 pub(crate) fn switch_exploration(on: bool) {
     let _ = with(|runtime| runtime.inner.borrow_mut().driver.switch_exploration(on));
 }
@@ -474,16 +474,13 @@ pub(crate) fn skip_rest() {
     let _ = with(|runtime| runtime.inner.borrow_mut().driver.skip_rest());
 }
 
-/// Whether spurious failures of weak compare-exchanges are explored by the model that runs here.
-pub(crate) fn spurious_failures() -> bool {
+/// Whether a weak compare-exchange of the current thread on the atomic at this address may fail for no reason.
+pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     with(|runtime| {
-        runtime
-            .inner
-            .borrow()
-            .driver
-            .machine
-            .limits
-            .spurious_failures
+        let inner = runtime.inner.borrow();
+        let (machine, me) = (&inner.driver.machine, runtime.current.get());
+        machine.limits.spurious_failures
+            && machine.may_fail_for_no_reason(me, inner.table.known(address))
     })
     .unwrap_or(false)
 }

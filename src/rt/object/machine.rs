@@ -194,6 +194,8 @@ struct Thread {
     timeouts: Timeouts,
     /// How many of its waits were such that may end for no reason.
     wakeups: u32,
+    /// The atomics at which one of its compare-exchanges has failed for no reason, and none has succeeded since.
+    failed: Vec<ObjectId>,
     /// Whether a thread has joined it.
     joined: bool,
 }
@@ -230,6 +232,7 @@ impl Thread {
             let_go_in_a_row: 0,
             timeouts: Timeouts::default(),
             wakeups: 0,
+            failed: Vec::new(),
             joined: false,
         }
     }
@@ -302,6 +305,7 @@ impl Machine {
         entry.let_go_in_a_row = 0;
         entry.timeouts.reset();
         entry.wakeups = 0;
+        entry.failed.clear();
         entry.joined = false;
         entry.spin.reset();
         entry.unparked = None;
@@ -520,6 +524,17 @@ impl Machine {
     pub(crate) fn next_child(&mut self, creator: ThreadId) -> ThreadId {
         let nth = self.threads[creator.index()].children + 1;
         self.names.child(creator, nth)
+    }
+
+    /// Whether a weak compare-exchange of `thread` may fail for no reason at this atomic, which it may not have met yet.
+    /// After such a failure not before one has succeeded there, or a loop around it would have no end.
+    pub(crate) fn may_fail_for_no_reason(
+        &self,
+        thread: ThreadId,
+        object: Option<ObjectId>,
+    ) -> bool {
+        let failed = &self.threads[thread.index()].failed;
+        self.limits.spurious_failures && object.is_none_or(|object| !failed.contains(&object))
     }
 
     /// Whether a wait of `thread` may still end for no reason.

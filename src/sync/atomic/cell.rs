@@ -83,7 +83,7 @@ pub(super) fn compare(
         failure,
         expected,
         new: ty.truncate(new),
-        spurious: weak && rt::spurious_failures(),
+        spurious: weak && rt::may_fail_for_no_reason(target.address),
     };
     !matches!(
         rt::compare(target.address, ty, target.memory, kind),

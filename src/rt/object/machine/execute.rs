@@ -36,6 +36,17 @@ impl Thread {
         }
     }
 
+    /// What has become of a compare-exchange at this atomic, if the operation is one. It is noted where one has failed for
+    /// no reason, until one succeeds there.
+    #[inline(always)]
+    fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
+        if fails_for_no_reason(kind, outcome) {
+            self.failed.push(object);
+        } else if matches!(outcome, Outcome::Success(_)) && !self.failed.is_empty() {
+            self.failed.retain(|&failed| failed != object);
+        }
+    }
+
     /// The thread does this to an object in this state.
     #[inline(always)]
     fn use_object(&mut self, state: &mut State, step: Step, operation: &Operation) -> Executed {
@@ -57,6 +68,12 @@ impl Thread {
             ..Executed::plainly(outcome, state.label(operation, outcome), before)
         }
     }
+}
+
+/// Whether this is a compare-exchange that has found what it expected, and failed.
+#[inline(always)]
+fn fails_for_no_reason(kind: &OpKind, outcome: Outcome) -> bool {
+    matches!(*kind, OpKind::CompareExchange { expected, .. } if outcome == Outcome::Failure(expected))
 }
 
 /// Whether what was done to an atomic has only shown its value to the thread.
@@ -161,6 +178,7 @@ impl Foreseen<'_> {
             thread.spin.come_back(site, object, before, self.bound);
         }
         if kind.is_atomic() {
+            thread.note_failure((object, kind), self.executed.outcome);
             thread.saw(object, before, after, self.executed.outcome);
         }
     }
@@ -243,6 +261,7 @@ impl Machine {
                 let bound = self.limits.unhinted_spin_bound;
                 let log = &thread.spin;
                 if looks(kind) && log.may_wait(bound)
+                    || fails_for_no_reason(kind, executed.outcome)
                     || is_look(before, after, executed.outcome) && !log.has_room()
                     || !log.has_room_for_round()
                 {
@@ -316,6 +335,7 @@ impl Machine {
             let bound = self.limits.unhinted_spin_bound;
             entry.spin.come_back(site, object, before, bound);
         }
+        entry.note_failure((object, kind), executed.outcome);
         entry.saw(object, before, after, executed.outcome);
         executed
     }
