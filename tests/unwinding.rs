@@ -331,6 +331,33 @@ fn child_that_ends_the_process() {
             *queue.lock().expect("in the middle") += 1;
             worker.unwrap().join().unwrap();
         }),
+        Ok("null") => Builder::new().check(|| {
+            let nothing: *const AtomicUsize = std::hint::black_box(std::ptr::null());
+            thread::spawn(|| ());
+            // SAFETY: there is nothing, which std has to notice.
+            unsafe { &*nothing }.load(SeqCst);
+        }),
+        Ok("misaligned") => Builder::new().check(|| {
+            let words = [7u32; 2];
+            let between = std::hint::black_box(words.as_ptr()).wrapping_byte_add(1);
+            // SAFETY: it is no place for a number, which std has to notice.
+            assert_eq!(unsafe { *between }, 7);
+        }),
+        Ok("unchecked") => Builder::new().check(|| {
+            let worker = thread::Builder::new().name("worker".to_owned());
+            let worker = worker.spawn(|| {
+                let numbers = std::hint::black_box(vec![1, 2, 3]);
+                // SAFETY: there are three, which std has to notice.
+                assert_eq!(unsafe { *numbers.get_unchecked(3) }, 4);
+            });
+            worker.unwrap().join().unwrap();
+        }),
+        Ok("foreign") => Builder::new().check(|| {
+            extern "C" fn called_back() {
+                panic!("broken");
+            }
+            called_back();
+        }),
         Ok("stuck") => {
             // Given up by `assume` while another thread has to wait for the lock.
             Builder::new().check(|| check_when_dropped(|| true))
@@ -407,6 +434,67 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
             told("the execution had ended with a panic\n");
         }
     }
+}
+
+/// What [`child_that_ends_the_process`] says where the harness keeps what its tests print.
+fn last_words(how: &str) -> String {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "child_that_ends_the_process"]);
+    let output = child.env("DPOR_TEST_ABORTS", how).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_panic_that_cannot_unwind_is_told_before_it_ends_the_process() {
+    let any = "dpor: a panic that cannot unwind ends the process. What was found is not lost:\n";
+    let foreign = "dpor: a panic in a function that cannot unwind ends the process. What was found is not lost:\n";
+    for (how, first, who, message, replay) in [
+        (
+            "null",
+            any,
+            "main",
+            "null pointer dereference occurred\n",
+            "v1 main",
+        ),
+        (
+            "misaligned",
+            any,
+            "main",
+            "misaligned pointer dereference: ",
+            "v1",
+        ),
+        (
+            "unchecked",
+            any,
+            "worker",
+            "unsafe precondition(s) violated: ",
+            "v1 main main.1*0",
+        ),
+        ("foreign", foreign, "main", "broken\n", "v1"),
+    ] {
+        let said = last_words(how);
+        let told = |expected: &str| assert!(said.contains(expected), "{expected}: {said}");
+        told(first);
+        told(&format!("\n  {who} panicked at "));
+        told(&format!(": {message}"));
+        if how != "unchecked" {
+            // The check of `get_unchecked` may stand in std.
+            told(&format!("\n  {who} panicked at tests/unwinding.rs:"));
+        }
+        told(&format!("\n  replay: DPOR_REPLAY=\"{replay}\" "));
+        told("cargo test --test unwinding -- --exact child_that_ends_the_process\n");
+    }
+}
+
+#[test]
+fn a_panic_that_only_says_what_std_says_is_a_failure_as_any_other() {
+    let text = fails(FailureKind::Panic, || {
+        panic!("null pointer dereference occurred")
+    });
+    let told = "\nnull pointer dereference occurred\n";
+    assert!(text.contains(told), "{text}");
+    assert!(!text.contains("resume_unwind"), "{text}");
 }
 
 #[test]

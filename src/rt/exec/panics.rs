@@ -1,11 +1,13 @@
 //! Who panicked, where, and what must not be printed twice?
 //!
 //! One hook is installed, once per process. It asks whether this OS thread is running the code of a
-//! modelled thread; then it keeps the message for the report and prints nothing. Any other panic
-//! goes to the hook that was there before. It is never taken out again, so models in parallel tests
+//! modelled thread; then it keeps the message for the report and prints nothing, unless the panic ends
+//! the process ([`Fatal`]): then there will be no report, and what there is to tell is told at once. Any
+//! other panic goes to the hook that was there before. It is never taken out again, so models in parallel tests
 //! do not get into each other's way.
 
 use std::io::Write;
+use std::panic::PanicHookInfo;
 use std::sync::Once;
 
 use super::context::{Runtime, with_any};
@@ -37,7 +39,7 @@ pub(crate) fn install() {
                     location,
                 }
             };
-            if !keep(panic) {
+            if !keep(panic, || can_unwind(info)) {
                 before(info);
             }
         }));
@@ -45,8 +47,12 @@ pub(crate) fn install() {
 }
 
 /// A panic has begun. If that is in the code of a modelled thread, keeps what is said of it, by which thread it is and
-/// after how many events, and answers true.
-fn keep(panic: impl FnOnce(ThreadId, usize) -> Panic) -> bool {
+/// after how many events, and answers true. If it ends the process, tells what there is to tell and answers false, so
+/// that it is printed as well.
+fn keep(
+    panic: impl FnOnce(ThreadId, usize) -> Panic,
+    can_unwind: impl FnOnce() -> Option<bool>,
+) -> bool {
     let kept = with_any(|runtime| {
         if !runtime.running.get() {
             return false;
@@ -54,19 +60,71 @@ fn keep(panic: impl FnOnce(ThreadId, usize) -> Panic) -> bool {
         let events = runtime.inner.try_borrow();
         let events = events.map_or(0, |inner| inner.driver.executed().len());
         let message = panic(runtime.current.get(), events);
-        if message.text.starts_with(ABORT) {
-            runtime.last_words();
-            return false;
+        let Some(fatal) = Fatal::of(&message.text, can_unwind()) else {
+            runtime.begin_panic(message);
+            return true;
+        };
+        if fatal == Fatal::Itself {
+            runtime.begin_panic(message);
         }
-        runtime.begin_panic(message);
-        true
+        runtime.last_words(fatal);
+        false
     });
     kept == Some(true)
 }
 
-/// How std says that the process is about to end, because a destructor has panicked while its thread
-/// unwound already.
-const ABORT: &str = "panic in a destructor during cleanup";
+/// Whether a panic unwinds, as far as that is known. The method that tells is not stable, but what is printed for
+/// debugging has it, and has nothing else that a program could write these words into.
+fn can_unwind(info: &PanicHookInfo<'_>) -> Option<bool> {
+    let text = format!("{info:?}");
+    let says = |said| text.contains(said);
+    match (says("can_unwind: true"), says("can_unwind: false")) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _ => None,
+    }
+}
+
+/// Why a panic ends the process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fatal {
+    /// A destructor has panicked while its thread unwound already.
+    Cleanup,
+    /// Another panic has come to a function that cannot unwind.
+    Function,
+    /// It cannot unwind: a check has failed whose caller is not made for that.
+    Itself,
+}
+
+/// How std says which of them it is.
+const FATAL: [(&str, Fatal); 9] = [
+    ("panic in a destructor during cleanup", Fatal::Cleanup),
+    ("panic in a function that cannot unwind", Fatal::Function),
+    ("null pointer dereference occurred", Fatal::Itself),
+    ("misaligned pointer dereference: ", Fatal::Itself),
+    ("unsafe precondition(s) violated: ", Fatal::Itself),
+    (
+        "trying to construct an enum from an invalid value ",
+        Fatal::Itself,
+    ),
+    ("attempted to instantiate uninhabited type ", Fatal::Itself),
+    ("attempted to zero-initialize type ", Fatal::Itself),
+    ("attempted to leave type ", Fatal::Itself),
+];
+
+impl Fatal {
+    /// Why a panic with this message ends the process; `None` if it does not. Where nobody knows whether it unwinds,
+    /// the message decides.
+    fn of(message: &str, can_unwind: Option<bool>) -> Option<Fatal> {
+        let said = FATAL.iter().find(|(said, _)| message.starts_with(said));
+        let said = said.map(|(_, fatal)| *fatal);
+        match can_unwind {
+            Some(true) => None,
+            Some(false) => said.or(Some(Fatal::Itself)),
+            None => said,
+        }
+    }
+}
 
 impl Runtime {
     /// The last panic has been caught, and is not the end of the execution.
@@ -101,11 +159,14 @@ impl Runtime {
         }
     }
 
-    /// Tells what there is to tell before the process ends.
-    fn last_words(&self) {
-        let mut text = String::from(
-            "dpor: a destructor has panicked while its thread unwound, which ends the process. What was found is not lost:\n",
-        );
+    /// Tells what there is to tell before the process ends, for this reason.
+    fn last_words(&self, fatal: Fatal) {
+        let what = match fatal {
+            Fatal::Cleanup => "a destructor has panicked while its thread unwound, which",
+            Fatal::Function => "a panic in a function that cannot unwind",
+            Fatal::Itself => "a panic that cannot unwind",
+        };
+        let mut text = format!("dpor: {what} ends the process. What was found is not lost:\n");
         let inner = self.inner.try_borrow();
         let who = |thread: ThreadId| match &inner {
             Ok(inner) => match inner.name_of(thread) {
@@ -138,6 +199,8 @@ impl Runtime {
             let (thread, events) = match (self.failed.get(), self.failing.get()) {
                 (Some((_, thread, events)), _) => (thread, events),
                 (None, Some((thread, events))) => (Some(thread), events.min(executed)),
+                // The panic of a thread may not have been a failure (`catch_panics`), but is one now.
+                (None, None) if !self.stopping.get() => (Some(self.current.get()), executed),
                 (None, None) => (None, executed),
             };
             let (trace, names) = (&driver.trace, &driver.machine.names);
@@ -146,5 +209,29 @@ impl Runtime {
         }
         // Not `eprint`: what a test prints like that is kept until the test has ended.
         let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_std_says_decides_only_where_nobody_knows_better() {
+        let cleanup = "panic in a destructor during cleanup";
+        let null = "null pointer dereference occurred";
+        let misaligned =
+            "misaligned pointer dereference: address must be a multiple of 0x4 but is 0x1";
+        for (message, can_unwind, fatal) in [
+            (cleanup, None, Some(Fatal::Cleanup)),
+            (cleanup, Some(false), Some(Fatal::Cleanup)),
+            (null, None, Some(Fatal::Itself)),
+            (null, Some(true), None),
+            (misaligned, None, Some(Fatal::Itself)),
+            ("broken", None, None),
+            ("broken", Some(false), Some(Fatal::Itself)),
+        ] {
+            assert!(Fatal::of(message, can_unwind) == fatal, "{message}");
+        }
     }
 }
