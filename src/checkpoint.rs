@@ -4,7 +4,7 @@
 //! (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
 //! renamed, so that there is a whole one at any time, whenever the process is killed. A file that
 //! belongs to another test, or to another build of this one, is refused: the numbers in it
-//! would mean something else.
+//! would mean something else. One that belongs to another model of the test is left to that one.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
@@ -18,7 +18,10 @@ use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 3";
+const MAGIC: &str = "dpor checkpoint 4";
+
+/// What the line is called that says which of the models of a test the file belongs to.
+const MODEL: &str = "model";
 
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
@@ -46,7 +49,9 @@ impl Checkpoint {
         let name = thread.name().unwrap_or("without a name");
         let identity = vec![
             ("version of dpor", env!("CARGO_PKG_VERSION").to_owned()),
-            ("test", format!("{name}, with the model at {site}")),
+            ("test", name.to_owned()),
+            ("build", BUILD.get_or_init(build).clone()?),
+            (MODEL, site.to_string()),
             (
                 "setting",
                 format!(
@@ -64,7 +69,6 @@ impl Checkpoint {
                     settings.expect_explicit_explore
                 ),
             ),
-            ("build", BUILD.get_or_init(build).clone()?),
         ];
         Ok(Some(Checkpoint {
             file: file.clone(),
@@ -75,12 +79,19 @@ impl Checkpoint {
         }))
     }
 
-    /// Takes up what the file holds, if there is one.
-    pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<(), String> {
+    /// Takes up what the file holds, if there is one. False if it belongs to another model of the test, which has
+    /// been told then: this one has no file.
+    pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<bool, String> {
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.try_to_write();
+                return self.try_to_write().map(|()| true);
+            }
+            Err(_) if self.file.is_dir() => {
+                return Err(format!(
+                    "the checkpoint {} (DPOR_CHECKPOINT_FILE) is a directory, and not a file",
+                    self.file.display()
+                ));
             }
             Err(error) => return Err(self.refusal(&format!("cannot be read: {error}"))),
         };
@@ -95,6 +106,16 @@ impl Checkpoint {
         }
         for (what, ours) in &self.identity {
             let theirs = line(&mut rest).ok_or_else(damaged)?;
+            if theirs != ours && *what == MODEL {
+                let told = format!(
+                    "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) is for the model at {theirs} of this test, and stays \
+                     as it is; the model at {ours} is explored without a checkpoint\n",
+                    self.file.display()
+                );
+                // What a test prints that passes is not shown.
+                above(|| drop(std::io::stderr().write_all(told.as_bytes())));
+                return Ok(false);
+            }
             if theirs != ours {
                 return Err(self.refusal(&format!(
                     "belongs to another {what}: `{theirs}`, and not `{ours}`"
@@ -105,7 +126,7 @@ impl Checkpoint {
             return Err(damaged());
         }
         self.written = driver.stats.begun();
-        Ok(())
+        Ok(true)
     }
 
     /// Whether a file can be written here, which is better known before the exploration than after it.

@@ -175,8 +175,7 @@ impl<'a> Watch<'a> {
         let start = Instant::now();
         let mut checkpoint = None;
         if !follows && let Some(mut file) = Checkpoint::new(settings, site)? {
-            file.resume(driver)?;
-            checkpoint = Some(file);
+            checkpoint = file.resume(driver)?.then_some(file);
         }
         Ok(Watch {
             settings,

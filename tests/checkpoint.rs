@@ -181,7 +181,9 @@ fn a_checkpoint_of_another_test_or_setting_is_refused() {
     part(&file.0, 5, &seen);
     let mut builder = Builder::new();
     builder.checkpoint_file = Some(file.0.clone());
-    let text = refusal(|| builder.check(|| adders(drop)));
+    let other = std::thread::Builder::new().name("another test".to_owned());
+    let text = other.spawn(move || refusal(|| builder.check(|| adders(drop))));
+    let text = text.unwrap().join().unwrap();
     assert!(
         text.contains("belongs to another test: `a_checkpoint_of_another"),
         "{text}"
@@ -201,6 +203,86 @@ fn a_checkpoint_of_another_test_or_setting_is_refused() {
     assert!(
         text.contains("belongs to another setting: `order depth_first, spin_bound 1"),
         "{text}"
+    );
+}
+
+/// Not a test of its own: what [`a_checkpoint_of_another_model_of_the_test_is_left_alone`] runs.
+#[test]
+fn child_with_two_models() {
+    let Ok(first) = std::env::var("DPOR_TEST_TWO_MODELS") else {
+        return;
+    };
+    let first = first.parse().expect("a number of executions");
+    let explore = |options| {
+        move || {
+            dpor::choose(options);
+        }
+    };
+    Builder::new().check(explore(first));
+    Builder::new().check(explore(3));
+}
+
+#[test]
+fn a_checkpoint_of_another_model_of_the_test_is_left_alone() {
+    let file = Scratch::new("models");
+    // What is said by a run of a test with a first model of so many executions, each model stopped after this many.
+    let run = |first: &str, most: &str| {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_with_two_models"])
+            .env("DPOR_TEST_TWO_MODELS", first)
+            .env("DPOR_CHECKPOINT_FILE", &file.0)
+            .env("DPOR_MAX_PERMUTATIONS", most)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}{printed}");
+        said.lines()
+            .filter(|line| line.contains("DPOR_CHECKPOINT_FILE"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let left_alone = |lines: &[String]| {
+        let [line] = lines else {
+            panic!("not one line: {lines:?}")
+        };
+        let start = format!(
+            "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) is for the model at tests/checkpoint.rs:",
+            file.0.display()
+        );
+        assert!(line.starts_with(&start), "{line}");
+        let end = " of this test, and stays as it is; the model at tests/checkpoint.rs:";
+        assert!(line.contains(end), "{line}");
+        assert!(
+            line.ends_with(" is explored without a checkpoint"),
+            "{line}"
+        );
+    };
+    // The first model ends, and the second one leaves a file, which it takes up again.
+    assert_eq!(run("1", "1"), Vec::<String>::new());
+    let bytes = std::fs::read(&file.0).expect("of the second model");
+    left_alone(&run("1", "1"));
+    let later = std::fs::read(&file.0).expect("of the second model");
+    assert_ne!(later, bytes, "the second model has gone on");
+    left_alone(&run("1", "1"));
+    assert!(!file.0.exists(), "the second model is explored");
+    // The first model leaves a file, which the second one leaves alone.
+    left_alone(&run("2", "1"));
+    assert!(file.0.exists(), "the first model is not explored");
+    assert_eq!(run("2", "9"), Vec::<String>::new());
+    assert!(!file.0.exists(), "both models are explored");
+}
+
+#[test]
+fn a_directory_is_no_file_and_is_not_to_be_removed() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let told = refusal(|| part(directory, 5, &Arc::default()));
+    assert_eq!(
+        told,
+        format!(
+            "the checkpoint {} (DPOR_CHECKPOINT_FILE) is a directory, and not a file",
+            directory.display()
+        )
     );
 }
 
