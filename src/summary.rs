@@ -43,7 +43,8 @@ pub struct Report {
     /// Estimated number of executions in all, where one can be given.
     ///
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not what they will
-    /// find. The estimate is often too low by a factor of two or three. It is at most 1e200.
+    /// find. The estimate is often too low by a factor of two or three. It is at most 1e200. `None` if it would be
+    /// hardly more than what was executed although something is left.
     pub estimate: Option<f64>,
     /// Places that cost most executions: at most three, the worst first.
     ///

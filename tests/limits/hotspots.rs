@@ -5,7 +5,7 @@ use std::time::Duration;
 use dpor::sync::mpsc;
 use dpor::{Builder, thread};
 
-use super::lost_update;
+use super::{lost_update, printed};
 
 #[test]
 fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
@@ -29,6 +29,34 @@ fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
         );
         assert_eq!(hotspot.object().as_deref(), Some("x"), "{hotspot:?}");
     }
+}
+
+#[test]
+fn an_estimate_that_leaves_nothing_although_something_is_left_is_none() {
+    // Whoever looks a step further finds out only then that there is another one.
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(1000);
+    let report = builder.check(|| while dpor::any::<bool>() {});
+    assert_eq!(report.estimate, None);
+}
+
+/// Not a test of its own: what [`no_total_is_told_that_is_no_more_than_what_was_executed`] runs.
+#[test]
+fn child_that_always_finds_another_execution() {
+    if std::env::var_os("DPOR_TEST_FINDS").is_some() {
+        Builder::new().check(|| while dpor::any::<bool>() {});
+    }
+}
+
+#[test]
+fn no_total_is_told_that_is_no_more_than_what_was_executed() {
+    let variables = [("DPOR_TEST_FINDS", "1"), ("DPOR_MAX_PERMUTATIONS", "1000")];
+    let text = printed(
+        "hotspots::child_that_always_finds_another_execution",
+        &variables,
+    );
+    assert!(text.contains(": 1000 executions, "), "{text}");
+    assert!(!text.contains(" in all"), "{text}");
 }
 
 #[test]

@@ -68,6 +68,9 @@ pub(crate) enum Next {
     Ended,
 }
 
+/// An estimate that has more than this share of it executed has nothing to say of what is left: it would be told as 100 %.
+const ALL_BUT: f64 = 0.995;
+
 /// The limits of one execution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -206,13 +209,17 @@ impl Driver {
         self.explorer.more()
     }
 
-    /// About how many executions there will be in all, where the explorer knows what it plans.
+    /// About how many executions there will be in all, where the explorer knows what it plans. None if that is hardly
+    /// more than what has been executed although something is left: in a loop without an end, each execution plans
+    /// only the next one, and there is always as much left as at the beginning.
     pub(crate) fn estimate(&self) -> Option<f64> {
         let mut planned = Vec::new();
         self.explorer.planned(&mut planned);
         let known = !planned.is_empty() || !self.explorer.more();
         let recursive = || known.then(|| self.estimator.recursive(&planned));
-        self.explorer.estimate().or_else(recursive)
+        let estimate = self.explorer.estimate().or_else(recursive);
+        let begun = self.stats.begun() as f64;
+        estimate.filter(|estimate| !self.explorer.more() || begun < ALL_BUT * estimate)
     }
 
     /// Writes down what is still to be explored, between two executions; `None` if that is nothing,
