@@ -333,16 +333,26 @@ fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
     }
 }
 
-/// The schedule that is to be followed; `None` if this model is not the one that the text is for. What the program gives
-/// itself is for the model that it gives it to.
+/// The schedule that is to be followed; `None`, and a line that says so, if this model is not the one that the text is
+/// for. What the program gives itself is for the model that it gives it to.
 fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     let by_program = !std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text);
     let parse = |text: &str| {
-        let (schedule, meant) = nth::unnumbered(text)?;
+        let (schedule, nth) = nth::unnumbered(text)?;
         // An error counts the bytes of the whole text.
         let before = text.len() - schedule.len();
         let schedule = Schedule::parse(&format!("{:before$}{schedule}", ""))?;
-        Ok((by_program || meant).then_some(schedule))
+        let last = nth::last();
+        if by_program || nth == last {
+            return Ok(Some(schedule));
+        }
+        let told = format!(
+            "dpor: the schedule of DPOR_REPLAY is for model {nth} of the test; this is model {last}, which is explored as \
+             usual\n"
+        );
+        // What a test prints that passes is not shown.
+        above(|| drop(std::io::stderr().write_all(told.as_bytes())));
+        Ok(None)
     };
     match kept::read(text) {
         Err(error) => Err(unfit(text, &format!("cannot be read: {error}"))),

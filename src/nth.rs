@@ -28,11 +28,15 @@ pub(crate) fn numbered(schedule: &str) -> Cow<'_, str> {
     }
 }
 
-/// The schedule in a text that may say which model it is for, and whether it is for the one that began last.
-pub(crate) fn unnumbered(text: &str) -> Result<(&str, bool), String> {
-    let begun = BEGUN.get().max(1);
+/// The number of the model that began last.
+pub(crate) fn last() -> u64 {
+    BEGUN.get().max(1)
+}
+
+/// The schedule in a text that may say which model it is for, and the number of that one.
+pub(crate) fn unnumbered(text: &str) -> Result<(&str, u64), String> {
     let Some(rest) = text.trim_start().strip_prefix(MODEL) else {
-        return Ok((text, begun == 1));
+        return Ok((text, 1));
     };
     let parted = rest
         .split_once(':')
@@ -40,7 +44,7 @@ pub(crate) fn unnumbered(text: &str) -> Result<(&str, bool), String> {
     let read = |(nth, schedule): (&str, _)| {
         let digits = nth.bytes().all(|byte| byte.is_ascii_digit());
         let nth: u64 = digits.then_some(nth)?.parse().ok()?;
-        (nth > 0).then_some((schedule, nth == begun))
+        (nth > 0).then_some((schedule, nth))
     };
     parted.and_then(read).ok_or_else(|| {
         let found: String = rest.chars().take(10).collect();
@@ -57,12 +61,12 @@ mod tests {
         let said = |text| unnumbered(text).expect("well formed");
         begin();
         assert_eq!(numbered("v1 main"), "v1 main");
-        assert_eq!(said("v1 main"), ("v1 main", true));
-        assert_eq!(said("model 2: v1 main"), (" v1 main", false));
+        assert_eq!(last(), 1);
         begin();
         assert_eq!(numbered("v1 main"), "model 2: v1 main");
-        assert_eq!(said("model 2: v1 main"), (" v1 main", true));
-        assert_eq!(said("v1 main"), ("v1 main", false));
+        assert_eq!(last(), 2);
+        assert_eq!(said("v1 main"), ("v1 main", 1));
+        assert_eq!(said("model 2: v1 main"), (" v1 main", 2));
     }
 
     #[test]

@@ -56,6 +56,47 @@ fn a_replay_that_does_not_fail_is_told_whatever_the_harness_keeps_to_itself() {
     }
 }
 
+/// Not a test of its own: what [`a_model_that_the_schedule_is_not_for_says_so`] runs.
+#[test]
+fn child_with_two_models() {
+    if std::env::var_os("DPOR_TEST_TWO_MODELS").is_some() {
+        for _ in 0..2 {
+            dpor::model(|| {
+                dpor::any::<bool>();
+            });
+        }
+    }
+}
+
+#[test]
+fn a_model_that_the_schedule_is_not_for_says_so() {
+    let other = |nth, model| {
+        format!(
+            "dpor: the schedule of DPOR_REPLAY is for model {nth} of the test; this is model {model}, which is explored as \
+             usual"
+        )
+    };
+    for (replay, told) in [
+        ("v1 main", vec![other(1, 2)]),
+        ("model 2: v1 main", vec![other(2, 1)]),
+        ("model 9: v1 main", vec![other(9, 1), other(9, 2)]),
+    ] {
+        // Not with `--nocapture`.
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "replay::child_with_two_models"])
+            .env("DPOR_TEST_TWO_MODELS", "1")
+            .env("DPOR_REPLAY", replay)
+            .output()
+            .unwrap();
+        assert!(child.status.success());
+        let text = String::from_utf8(child.stderr).unwrap();
+        let lines = text
+            .lines()
+            .filter(|line| !line.contains("has followed the schedule"));
+        assert_eq!(lines.collect::<Vec<_>>(), told, "{replay}: {text}");
+    }
+}
+
 #[test]
 fn what_has_begun_early_begins_early_again() {
     use std::sync::atomic::AtomicBool;
