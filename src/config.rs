@@ -280,6 +280,8 @@ pub struct Builder {
     pub seed: Option<u64>,
     /// Number of ordering constraints in the bugs that [`Algorithm::Pct`] looks for, at least 1.
     ///
+    /// A value above the number of steps of the longest execution has the effect of that number.
+    ///
     /// Environment: `DPOR_PCT_DEPTH`. Default: 3.
     pub pct_depth: usize,
     /// Number of idle rounds of a spin loop that are free before its hint waits for a change.

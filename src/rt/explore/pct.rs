@@ -11,6 +11,8 @@
 //! first execution has no change of priorities.
 //! Deviation 2: only steps at which several threads are enabled count. Where one is alone it runs
 //! whatever its priority, and the change can as well be made when it next has competition.
+//! Deviation 3: no more changes are drawn than there are steps. A greater d is one beyond every bug
+//! that an execution of this length can have.
 
 use super::Point;
 use super::rng::Rng;
@@ -25,8 +27,10 @@ pub(crate) struct Pct {
     steps: u64,
     /// How many steps of this execution had competition.
     step: u64,
-    /// For each change of priorities the step before which it happens, in no order.
-    changes: Vec<u64>,
+    /// For each change of priorities the step before which it happens, and the priority that it gives, in this order.
+    changes: Vec<(u64, u64)>,
+    /// How many of them have happened.
+    changed: usize,
     /// For each thread its priority. Those drawn when a thread is first seen are above 2^63.
     priorities: Vec<u64>,
 }
@@ -39,6 +43,7 @@ impl Pct {
             steps: 0,
             step: 0,
             changes: Vec::new(),
+            changed: 0,
             priorities: Vec::new(),
         }
     }
@@ -48,12 +53,13 @@ impl Strategy for Pct {
     fn begin(&mut self, rng: &mut Rng) {
         self.priorities.clear();
         self.changes.clear();
+        self.changed = 0;
         self.step = 0;
-        if self.steps > 0 {
-            let changes = self.depth.saturating_sub(1);
-            let steps = self.steps;
-            self.changes.extend((0..changes).map(|_| rng.below(steps)));
-        }
+        let steps = self.steps;
+        let changes = (self.depth as u64).saturating_sub(1).min(steps);
+        let drawn = (1..=changes).map(|priority| (rng.below(steps), priority));
+        self.changes.extend(drawn);
+        self.changes.sort_unstable();
     }
 
     fn pick(&mut self, at: &Point<'_>, able: &[ThreadId], rng: &mut Rng) -> Option<ThreadId> {
@@ -68,11 +74,12 @@ impl Strategy for Pct {
         if able.len() < 2 {
             return able.first().copied();
         }
-        for i in 0..self.changes.len() {
-            if self.changes[i] == self.step {
-                let thread = highest(able, &self.priorities)?;
-                self.priorities[thread.index()] = i as u64 + 1;
-            }
+        while let Some(&(step, priority)) = self.changes.get(self.changed)
+            && step <= self.step
+        {
+            let thread = highest(able, &self.priorities)?;
+            self.priorities[thread.index()] = priority;
+            self.changed += 1;
         }
         self.step += 1;
         highest(able, &self.priorities)
@@ -83,9 +90,8 @@ impl Strategy for Pct {
         if able.len() < 2 {
             return usize::MAX;
         }
-        let ahead = self.changes.iter().filter(|&&change| change >= self.step);
-        let steps = ahead.map(|change| (change - self.step) as usize);
-        steps.min().unwrap_or(usize::MAX)
+        let next = self.changes.get(self.changed);
+        next.map_or(usize::MAX, |(step, _)| (step - self.step) as usize)
     }
 
     fn pass(&mut self, times: u64, able: &[ThreadId], _rng: &mut Rng) {

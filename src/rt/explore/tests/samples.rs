@@ -11,6 +11,19 @@ use super::super::{Explorer, Free};
 use super::random::program;
 
 #[test]
+fn a_depth_beyond_every_execution_costs_no_more_than_one_as_long() {
+    for seed in 1..30 {
+        let program = program(seed);
+        let sampled = |depth| {
+            let sampler = Box::new(Sampler::new(Pct::new(depth), seed, 10));
+            let samples = explore_with(&program, sampler, true, u64::MAX);
+            samples.expect("there is no limit").traces
+        };
+        assert_eq!(sampled(usize::MAX), sampled(10_000), "seed {seed}");
+    }
+}
+
+#[test]
 fn samples_are_among_the_traces() {
     let samplers: [fn(u64) -> Box<dyn Explorer>; 3] = [
         |seed| Box::new(Sampler::new(Walk, seed, 10)),
