@@ -65,7 +65,10 @@ impl Environment<'_> {
             None => Ok(None),
             Some(text) => match text.trim().parse() {
                 Ok(value) => Ok(Some(value)),
-                Err(_) => Err(format!("{name}=`{text}`: expected {what}")),
+                Err(_) => {
+                    let more = too_big(&text);
+                    Err(format!("{name}=`{text}`: expected {what}{more}"))
+                }
             },
         }
     }
@@ -121,7 +124,8 @@ impl Environment<'_> {
             ("all", _) => Ok(Some(Executions::All)),
             (_, Ok(number)) if number > 0 => Ok(Some(Executions::Only(number))),
             _ => Err(format!(
-                "{name}=`{text}`: expected `all`, or the number of an execution, from 1"
+                "{name}=`{text}`: expected `all`, or the number of an execution, from 1{}",
+                too_big(&text)
             )),
         }
     }
@@ -139,5 +143,53 @@ impl Environment<'_> {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
             format!("{name}=`{text}`: expected one of {}", names.join(", "))
         })
+    }
+}
+
+/// What is added of a text that is no number of those that are read: they have no sign, so one that has only digits is
+/// too big.
+fn too_big(text: &str) -> &'static str {
+    let text = text.trim();
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    // Zero is no number of what counts from 1.
+    let is_zero = digits.bytes().all(|byte| byte == b'0');
+    match is_number && !is_zero {
+        true => "; this one is too big",
+        false => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_too_big_is_told_to_be() {
+        for value in ["99999999999999999999", " +99999999999999999999 "] {
+            let env = Environment {
+                get: &|_| Ok(Some(value.to_owned())),
+            };
+            let execution = "`all`, or the number of an execution, from 1";
+            for (error, expected) in [
+                (env.size("X", "events").err(), "a number of events"),
+                (env.number("X", "seconds").err(), "a number of seconds"),
+                (
+                    env.parse::<u32>("X", "a number below 2^32").err(),
+                    "a number below 2^32",
+                ),
+                (env.executions("X").map(drop).err(), execution),
+            ] {
+                let told = format!("X=`{value}`: expected {expected}; this one is too big");
+                assert_eq!(error, Some(told));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_at_all_is_not_too_big() {
+        for value in ["many", "-1", "1e6", "+", "00"] {
+            assert_eq!(too_big(value), "", "{value}");
+        }
     }
 }
