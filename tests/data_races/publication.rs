@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 
 use dpor::cell::UnsafeCell;
+use dpor::hint::spin_loop;
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize, fence};
 use dpor::thread;
@@ -194,4 +195,106 @@ fn a_reference_that_comes_too_late_is_not_called_publication() {
         let text = text.expect("a race");
         assert!(!text.contains("published before"), "{leave}: {text}");
     }
+}
+
+/// What two threads have for a lock made of atomics, and what it protects.
+#[derive(Default)]
+struct Protocol {
+    choosing: [AtomicUsize; 2],
+    says: [AtomicUsize; 2],
+    turn: AtomicUsize,
+    data: Plain,
+}
+
+impl Protocol {
+    /// Peterson's lock, in the wrong order: whose turn it is comes before the wish.
+    fn turn_before_wish(&self, me: usize) {
+        self.turn.store(1 - me, SeqCst);
+        self.says[me].store(1, SeqCst);
+        while self.says[1 - me].load(SeqCst) == 1 && self.turn.load(SeqCst) == 1 - me {
+            spin_loop();
+        }
+    }
+
+    /// Takes a ticket behind the other's, as in Lamport's bakery.
+    fn take_a_ticket(&self, me: usize) {
+        let theirs = self.says[1 - me].load(SeqCst);
+        self.says[me].store(theirs + 1, SeqCst);
+    }
+
+    /// Lamport's bakery, in which nobody waits for who is choosing a ticket.
+    fn choosing_is_not_awaited(&self, me: usize) {
+        self.take_a_ticket(me);
+        let wait = |theirs| theirs != 0 && (theirs, 1 - me) < (self.says[me].load(SeqCst), me);
+        while wait(self.says[1 - me].load(SeqCst)) {
+            spin_loop();
+        }
+    }
+
+    /// Lamport's bakery, in which the first thread waits for nobody behind it.
+    fn only_the_second_waits(&self, me: usize) {
+        self.choosing[me].store(1, SeqCst);
+        self.take_a_ticket(me);
+        self.choosing[me].store(0, SeqCst);
+        if me == 0 {
+            return;
+        }
+        while self.choosing[0].load(SeqCst) == 1 {
+            spin_loop();
+        }
+        let ticket = self.says[1].load(SeqCst);
+        while (1..=ticket).contains(&self.says[0].load(SeqCst)) {
+            spin_loop();
+        }
+    }
+}
+
+#[test]
+fn what_a_thread_says_to_get_a_lock_is_not_called_publication() {
+    type Enter = fn(&Protocol, usize);
+    let protocols: [(&str, Enter); 3] = [
+        ("Peterson", Protocol::turn_before_wish),
+        ("bakery", Protocol::choosing_is_not_awaited),
+        ("half a bakery", Protocol::only_the_second_waits),
+    ];
+    let texts = protocols.map(|(name, lock)| {
+        let text = race(move || {
+            let protocol = Arc::new(Protocol::default());
+            let theirs = protocol.clone();
+            let in_turn = move |protocol: &Protocol, me: usize| {
+                lock(protocol, me);
+                protocol.data.set(me);
+                protocol.says[me].store(0, SeqCst);
+            };
+            let other = thread::spawn(move || in_turn(&theirs, 1));
+            in_turn(&protocol, 0);
+            other.join().unwrap();
+        });
+        (name, text.expect("a race"))
+    });
+    let called = texts.map(|(name, text)| (name, text.contains("published before")));
+    assert_eq!(called, protocols.map(|(name, _)| (name, false)));
+}
+
+#[test]
+fn who_has_looked_at_what_only_others_write_may_have_published_too_early() {
+    let text = race(|| {
+        let shared = Arc::new((AtomicUsize::new(3), AtomicUsize::new(0), Plain::default()));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            let (limit, ready, data) = &*theirs;
+            ready.store(1, Release);
+            data.set(limit.load(Acquire));
+        });
+        let (_, ready, data) = &*shared;
+        if ready.load(Acquire) == 1 {
+            data.get();
+        }
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    assert!(
+        text.contains("published before it was written: main.1 told by \"ready := 1 (was 0)\""),
+        "{text}"
+    );
 }

@@ -12,7 +12,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
-use crate::rt::trace::verdict::{Blocked, DataRace, Effect, End, Lost};
+use crate::rt::trace::verdict::{Access, Blocked, DataRace, Effect, End, Lost};
 
 /// One sentence with the name of the mistake.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
@@ -221,6 +221,9 @@ impl Told<'_> {
         let (writer, reader) = (self.who(told), self.names.thread(second.thread));
         let (what, number) = (self.names.happened(&events[told]), told + 1);
         let again = race.written.is_some_and(|written| written <= published);
+        if !again && self.asks_for_leave(race, read.operation.object) {
+            return None;
+        }
         Some(match again {
             // It said so before the write, and nothing after it.
             false => format!(
@@ -229,6 +232,28 @@ impl Told<'_> {
             true => format!(
                 "written again too early: {writer} had published this by \"{what}\" (event {number}), and nothing told it that {reader} was done with it"
             ),
+        })
+    }
+
+    /// Whether the writer has looked, before it wrote, at something else than what it told by that the reader had changed
+    /// before it used the memory. So do two threads that ask each other for leave, by a lock made of atomics: what they
+    /// say there is that they wish to write, or when it is their turn, and not that anything has been written.
+    fn asks_for_leave(&self, race: &DataRace, told_by: ObjectId) -> bool {
+        let DataRace { first, second, .. } = race;
+        let events = self.events();
+        let before = |access: &Access, event: &Event| {
+            event.thread == access.thread && event.index < access.after
+        };
+        let changed = |object: ObjectId| {
+            let mut changes = self.changes(object, 0..events.len());
+            changes.any(|at| before(second, &events[at]))
+        };
+        events.iter().any(|event| {
+            let object = event.operation.object;
+            before(first, event)
+                && goes_by_what_it_reads(event)
+                && object != told_by
+                && changed(object)
         })
     }
 
