@@ -298,3 +298,26 @@ fn who_has_looked_at_what_only_others_write_may_have_published_too_early() {
         "{text}"
     );
 }
+
+#[test]
+fn what_was_published_before_something_newer_was_seen_is_not_called_too_early() {
+    let text = race(|| {
+        let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0), Plain::default()));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            let (begun, ready, data) = &*theirs;
+            begun.store(1, Release);
+            data.set(7);
+            ready.store(1, Relaxed);
+        });
+        let (begun, ready, data) = &*shared;
+        if begun.load(Acquire) == 1 && ready.load(Acquire) == 1 {
+            data.get();
+        }
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    assert!(text.contains("store to ready"), "{text}");
+    assert!(text.contains("is Relaxed, and main's load"), "{text}");
+    assert!(!text.contains("published before"), "{text}");
+}

@@ -206,12 +206,12 @@ impl Told<'_> {
                     OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
                 );
             let from = self.changes(event.operation.object, 0..at).next_back();
-            let from = from.filter(|&from| {
-                reads && events[from].thread == first.thread && self.publishes(&events[from])
-            })?;
+            let from = from.filter(|&from| reads && events[from].thread == first.thread)?;
             Some((from, event))
         })?;
-        if !goes_by_what_it_reads(read) || gives_up(&events[told]) {
+        // The last that it has seen of the writer is what it goes by.
+        let publishes = self.publishes(&events[told]) && !gives_up(&events[told]);
+        if !publishes || !goes_by_what_it_reads(read) {
             return None;
         }
         let published = events[told].index;
