@@ -30,8 +30,9 @@ fn spurious_wakeups_are_explored_on_request() {
         })
     };
     assert!(run(0).expect("an `if` is enough").complete);
-    let failure = run(1).expect_err("an `if` is not enough");
-    assert!(failure.to_string().contains("woke up too early"));
+    let text = run(1).expect_err("an `if` is not enough").to_string();
+    assert!(text.contains("woke up too early"), "{text}");
+    assert!(text.contains("wait on pair.1 ends for no reason"), "{text}");
 }
 
 #[test]
@@ -73,9 +74,28 @@ fn a_timed_wait_may_end_for_no_reason_before_its_time_on_request() {
     let text = text.expect_err("the time is not over").to_string();
     assert!(text.contains("woke up too early"), "{text}");
     assert!(
+        text.contains("wait on condvar ends for no reason"),
+        "{text}"
+    );
+    assert!(
         text.contains("its time is not over: it woke up for no reason"),
         "{text}"
     );
+}
+
+#[test]
+fn a_wait_whose_time_is_over_is_said_to_time_out() {
+    for wakeups in [0, 1] {
+        let text = waking_up(wakeups, || {
+            let (lock, condvar) = (Mutex::new(()), Condvar::new());
+            let waited = condvar.wait_timeout(lock.lock().unwrap(), Duration::from_millis(1));
+            assert!(!waited.unwrap().1.timed_out(), "nobody notified it");
+        });
+        let text = text.expect_err("the time is over").to_string();
+        assert!(text.contains("wait on condvar times out"), "{text}");
+        let decided = text.contains("its time is over");
+        assert_eq!(decided, wakeups > 0, "{text}");
+    }
 }
 
 /// Explores `f` with so many waits of each thread that may end for no reason.

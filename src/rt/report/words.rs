@@ -5,10 +5,12 @@
 //! twice: as announced, before it happens, and as it happened, with its values.
 
 mod tasks;
+mod timeouts;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::timeouts::Unnotified;
 use super::source::Sources;
 use crate::rt::object::machine::Machine;
 use crate::rt::object::{State, count};
@@ -28,6 +30,8 @@ pub(super) struct Names<'a> {
     objects: BTreeMap<ObjectId, String>,
     /// Those of the objects that are the tokens of tasks.
     tasks: BTreeSet<ObjectId>,
+    /// How waits have ended that nobody has notified.
+    unnotified: BTreeMap<(ThreadId, u32), Unnotified>,
     /// The pointers that the events speak of, in their order: an address says nothing, and is another
     /// one each time.
     pointers: Vec<u64>,
@@ -121,6 +125,7 @@ impl<'a> Names<'a> {
             threads,
             objects,
             tasks,
+            unnotified: timeouts::unnotified(trace, machine),
             pointers,
         }
     }
@@ -363,7 +368,7 @@ impl<'a> Names<'a> {
                 }
             }
             OpKind::Awake { .. } if !event.outcome.succeeded() => {
-                format!("wait on {} ends without a notification", name())
+                format!("wait on {} {}", name(), self.ended_unnotified(event))
             }
             OpKind::Awake { .. } => format!("woken by {}", name()),
             ref kind @ (OpKind::Park | OpKind::ParkTimeout { .. }) => {
