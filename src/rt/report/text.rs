@@ -395,7 +395,7 @@ fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let _ = match may_fail_both_ways {
         true => writeln!(
             out,
-            "  not every order of {first} and {second} fails: one with the second before the first passes"
+            "  it may fail because {first} comes before {second}: the test passed in the one order that was tried with the second before the first"
         ),
         false => writeln!(
             out,
