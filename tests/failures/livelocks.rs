@@ -24,6 +24,47 @@ fn a_loop_that_nobody_ends_is_a_livelock() {
 }
 
 #[test]
+fn a_loop_that_waits_for_the_end_of_a_thread_is_told_so() {
+    let found = failure(|| {
+        let go = Arc::new(AtomicBool::new(false));
+        let theirs = go.clone();
+        let other = thread::spawn(move || {
+            while !theirs.load(SeqCst) {
+                thread::yield_now();
+            }
+        });
+        while !other.is_finished() {
+            thread::yield_now();
+        }
+        go.store(true, SeqCst);
+    });
+    assert_eq!(found.kind(), FailureKind::Livelock);
+    let text = found.to_string();
+    assert!(
+        text.contains("main       spins until main.1 ends "),
+        "{text}"
+    );
+    // Either may end this loop.
+    let found = failure(|| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let theirs = stop.clone();
+        let other = thread::spawn(move || {
+            while !theirs.load(SeqCst) {
+                thread::yield_now();
+            }
+        });
+        while !stop.load(SeqCst) && !other.is_finished() {
+            thread::yield_now();
+        }
+    });
+    let text = found.to_string();
+    assert!(
+        text.contains("spins until stop changes or main.1 ends "),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_loop_without_a_hint_is_a_livelock_too() {
     for flags in 1..=3 {
         let found = failure(move || {

@@ -267,8 +267,14 @@ impl<'a> Names<'a> {
                 set, timed: false, ..
             } => {
                 let set = self.machine.sets.get(set);
-                let names: Vec<String> = set.iter().map(|&o| self.whose(o)).collect();
-                format!("spin until {} changes", names.join(" or "))
+                let (ends, changes) = set.iter().partition(|&&object| self.is_thread(object));
+                let told = |objects: Vec<&ObjectId>, does: &str| {
+                    let names: Vec<String> = objects.iter().map(|&&o| self.whose(o)).collect();
+                    (!names.is_empty()).then(|| format!("{} {does}", names.join(" or ")))
+                };
+                let told = [told(changes, "changes"), told(ends, "ends")];
+                let told: Vec<String> = told.into_iter().flatten().collect();
+                format!("spin until {}", told.join(" or "))
             }
             OpKind::Wait {
                 set, timed: true, ..
@@ -280,11 +286,18 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// Whether an object stands for a thread's end.
+    fn is_thread(&self, object: ObjectId) -> bool {
+        let region = self.machine.names.place(object).region;
+        matches!(region, Region::Thread(_))
+    }
+
     /// What ends a wait for this object that has timed out often enough.
     fn end_of_wait(&self, object: ObjectId) -> String {
         match self.machine.kind(object) {
             Some(ObjectKind::Condvar) => format!("{} notifies it", self.object(object)),
             Some(ObjectKind::Token) => self.end_of_token_wait(object),
+            _ if self.is_thread(object) => format!("{} ends", self.whose(object)),
             _ => format!("{} changes", self.object(object)),
         }
     }
