@@ -121,3 +121,24 @@ fn make_mut_clones_while_the_value_is_shared_and_leaves_weak_references_behind()
         assert_eq!(Arc::strong_count(&mine), 1);
     });
 }
+
+#[test]
+fn who_is_not_alone_is_told_what_else_there_is() {
+    let told = |text: &str, f: fn(&mut Arc<usize>)| {
+        let failure = dpor::Builder::new().explore(move || {
+            f(&mut Arc::new(7));
+            panic!("to be read");
+        });
+        let report = failure.expect_err("it panics").to_string();
+        assert!(report.contains(text), "{text}: {report}");
+    };
+    told("if unique: no, 2 references  ", |shared| {
+        let theirs = shared.clone();
+        assert!(Arc::try_unwrap(theirs).is_err());
+    });
+    told("if unique: no, 2 references and 1 weak  ", |shared| {
+        let _weak = Arc::downgrade(shared);
+        let theirs = shared.clone();
+        assert!(Arc::try_unwrap(theirs).is_err());
+    });
+}

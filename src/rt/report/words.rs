@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::timeouts::Unnotified;
 use super::source::Sources;
+use crate::plural::counted;
 use crate::rt::object::machine::Machine;
 use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
@@ -358,7 +359,8 @@ impl<'a> Names<'a> {
                 format!("{}: {}", self.announced(&event.operation), counts(found))
             }
             OpKind::TakeUnique if !event.outcome.succeeded() => {
-                format!("{}: {}", self.announced(&event.operation), counts(found))
+                let announced = self.announced(&event.operation);
+                format!("{announced}: no, {}", references(found))
             }
             OpKind::Upgrade | OpKind::RetainRaw if !event.outcome.succeeded() => {
                 format!("{}: nothing left", self.announced(&event.operation))
@@ -526,5 +528,14 @@ pub(super) fn counts(word: u64) -> String {
     match (word % count::WEAK, word / count::WEAK) {
         (strong, 0) => format!("{strong}"),
         (strong, weak) => format!("{strong}, and {weak} weak"),
+    }
+}
+
+/// What keeps a reference from being the only one, from the word that holds both counts.
+fn references(word: u64) -> String {
+    let strong = counted(word % count::WEAK, "reference");
+    match word / count::WEAK {
+        0 => strong,
+        weak => format!("{strong} and {weak} weak"),
     }
 }
