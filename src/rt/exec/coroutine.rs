@@ -417,6 +417,28 @@ pub(crate) fn leave_room<const BYTES: usize>() {
     black_box(&mut room);
 }
 
+/// [`leave_room`] if it is not known that there is plenty. On any other stack than that of the coroutine that runs on this OS
+/// thread nothing is asked for: the handler of an overflow allocates, too, and has a stack of 8 KiB, of which code that is not
+/// optimised uses most.
+#[inline]
+pub(crate) fn leave_room_on_coroutine<const BYTES: usize>() {
+    // What a call of `leave_room` needs itself.
+    const OWN: usize = 512;
+    let current = CURRENT.get();
+    if current.is_null() {
+        return;
+    }
+    // SAFETY: as in `suspend`: the pointer is there only while `resume` borrows the owner of the control block.
+    let bottom = unsafe { &*current }.bottom.get();
+    let last = Stretch {
+        start: bottom,
+        length: BYTES + OWN,
+    };
+    if last.is_here() {
+        leave_room::<BYTES>();
+    }
+}
+
 /// The smallest page size of any supported system. Stacks begin and end at multiples of the real
 /// one, which is a multiple of this.
 const PAGE: usize = 4096;

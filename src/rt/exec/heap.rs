@@ -43,7 +43,7 @@ use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
 
-use super::coroutine::leave_room;
+use super::coroutine::leave_room_on_coroutine;
 use super::outsiders;
 use crate::rt::trace::NOWHERE;
 
@@ -553,11 +553,10 @@ fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
 /// functions that are called before that one do so themselves.
 #[inline]
 pub(crate) fn entered() {
-    with_attached(|_| leave_room::<ROOM>());
+    with_attached(|_| leave_room_on_coroutine::<ROOM>());
 }
 
-/// What an allocator may need of the stack, in bytes. Also touched when the handler of an overflow
-/// allocates, on a signal stack that may have no more than 8192.
+/// What an allocator may need of the stack, in bytes.
 const ROOM: usize = 2048;
 
 /// Called by the tracking allocator before each allocation. Gives a block that is to be used instead of a new
@@ -565,7 +564,7 @@ const ROOM: usize = 2048;
 #[inline]
 pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
     with_attached(|heap| {
-        leave_room::<ROOM>();
+        leave_room_on_coroutine::<ROOM>();
         heap.hand_out(layout, allocator)
     })?
 }
@@ -582,7 +581,7 @@ pub(crate) fn allocated(start: *mut u8, layout: Layout, kept: impl FnOnce() -> K
 #[inline]
 pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) -> bool {
     let now = with_attached(|heap| {
-        leave_room::<ROOM>();
+        leave_room_on_coroutine::<ROOM>();
         let free = heap.note_freed(start.addr(), layout);
         if free == Free::AtTheEnd {
             heap.keep(kept());

@@ -216,7 +216,7 @@ fn an_overflow_does_not_hit_what_has_room() {
 
     #[inline(never)]
     fn recurse(inside: &Cell<bool>, depth: usize) -> usize {
-        leave_room::<2048>();
+        leave_room_on_coroutine::<2048>();
         inside.set(true);
         needs_room();
         inside.set(false);
