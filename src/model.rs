@@ -1,13 +1,12 @@
 //! Exploring a closure, and what the closure can ask for while it is explored.
 
-use std::io::Write;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place, unfit};
-use crate::progress::above;
+use crate::progress::{above, above_captured};
 use crate::report_dir::ReportDir;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::run::{Explored, Settings, explore, stacks};
@@ -282,9 +281,9 @@ impl Builder {
             Verdict::Complete => {}
             Verdict::Replayed => {
                 let line = passed.followed(&given.unwrap_or_default(), &site);
-                // Who plays a schedule by hand waits for an answer; what a test prints that passes is not shown.
+                // Who plays a schedule by hand waits for an answer.
                 match std::env::var("DPOR_REPLAY").is_ok_and(|text| !text.trim().is_empty()) {
-                    true => above(|| drop(std::io::stderr().write_all(line.as_bytes()))),
+                    true => above_captured(&line),
                     false => above(|| eprint!("{line}")),
                 }
             }
@@ -350,8 +349,7 @@ fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
             "dpor: the schedule of DPOR_REPLAY is for model {nth} of the test; this is model {last}, which is explored as \
              usual\n"
         );
-        // What a test prints that passes is not shown.
-        above(|| drop(std::io::stderr().write_all(told.as_bytes())));
+        above_captured(&told);
         Ok(None)
     };
     match kept::read(text) {

@@ -141,6 +141,12 @@ pub(crate) fn above(print: impl FnOnce()) {
     BARS.suspend(print);
 }
 
+/// Prints this, above bars, past what the test harness captures: what a test prints that passes is not shown.
+pub(crate) fn above_captured(text: &str) {
+    // Standard error may be closed, and that is no reason to fail.
+    above(|| drop(std::io::stderr().write_all(text.as_bytes())));
+}
+
 /// Draws a bar of so many executions that have begun, with a text, on so many columns.
 fn draw(bar: &ProgressBar, text: String, begun: u64, estimate: Option<f64>, columns: u16) {
     let template = if columns < ROOMY || estimate.is_none() {

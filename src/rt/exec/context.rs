@@ -479,8 +479,8 @@ pub(crate) fn may_fail_for_no_reason(address: usize) -> bool {
     with(|runtime| {
         let inner = runtime.inner.borrow();
         let (machine, me) = (&inner.driver.machine, runtime.current.get());
-        machine.limits.spurious_failures
-            && machine.may_fail_for_no_reason(me, inner.table.known(address))
+        let has_failed = |object| machine.has_failed_for_no_reason(me, object);
+        machine.limits.spurious_failures && !inner.table.known(address).is_some_and(has_failed)
     })
     .unwrap_or(false)
 }

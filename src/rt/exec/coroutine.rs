@@ -41,7 +41,7 @@
 //!   overflow in a model inside a model therefore kills the process.
 //! - The handler allocates, in 0.8.11 what it prints, so the stack must not end inside of `malloc` with its lock held:
 //!   the handler would wait for that lock forever. A recursion that allocates, or a long list that
-//!   frees itself, does meet this. [`leave_room`] makes such a stack overflow one step earlier; the
+//!   frees itself, does meet this. [`leave_room_on_coroutine`] makes such a stack overflow one step earlier; the
 //!   tracking allocator calls it, and a program without that allocator may hang.
 //!
 //! The handler replaces the one of std, so an overflow of an OS thread's own stack still ends the

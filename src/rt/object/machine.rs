@@ -526,15 +526,10 @@ impl Machine {
         self.names.child(creator, nth)
     }
 
-    /// Whether a weak compare-exchange of `thread` may fail for no reason at this atomic, which it may not have met yet.
-    /// After such a failure not before one has succeeded there, or a loop around it would have no end.
-    pub(crate) fn may_fail_for_no_reason(
-        &self,
-        thread: ThreadId,
-        object: Option<ObjectId>,
-    ) -> bool {
-        let failed = &self.threads[thread.index()].failed;
-        self.limits.spurious_failures && object.is_none_or(|object| !failed.contains(&object))
+    /// Whether a compare-exchange of `thread` at this atomic has failed for no reason, and none has succeeded there since.
+    /// None is to fail so again until then, or a loop around it would have no end.
+    pub(crate) fn has_failed_for_no_reason(&self, thread: ThreadId, object: ObjectId) -> bool {
+        self.threads[thread.index()].failed.contains(&object)
     }
 
     /// Whether a wait of `thread` may still end for no reason.
