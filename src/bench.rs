@@ -44,7 +44,7 @@ pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     let site = Location::caller();
     let mut pool = stacks(builder.stack_size);
     measure(|explorer| {
-        let driver = builder.driver(explorer);
+        let driver = builder.driver(explorer, false);
         let settings = builder.running(site, &[]);
         match explore(body.clone(), driver, &mut pool, settings, |_| true) {
             Explored::Passed(driver) => driver.stats,

@@ -18,7 +18,7 @@ use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 4";
+const MAGIC: &str = "dpor checkpoint 5";
 
 /// What the line is called that says which of the models of a test the file belongs to.
 const MODEL: &str = "model";
@@ -138,6 +138,11 @@ impl Checkpoint {
                 self.file.display()
             )
         })
+    }
+
+    /// The exploration begins anew: what the file holds is of no use any more.
+    pub(crate) fn begin_anew(&mut self) {
+        self.written = 0;
     }
 
     /// Writes the file if it is time to, or in any case if the exploration has been `stopped`.

@@ -360,7 +360,7 @@ pub struct Builder {
     pub patience: Option<Duration>,
     /// Schedule of one execution to run instead of exploring, or `@` and the name of a file that holds it.
     ///
-    /// The variable is for one of a test's models: the one that it names (`model 3: v1 ..`), or else the first. The
+    /// The variable is for one of a test's models: the one that it names (`model 3: v2 ..`), or else the first. The
     /// others are explored as usual, and standard error says so.
     ///
     /// Environment: `DPOR_REPLAY`. Default: `None`, which explores.

@@ -50,7 +50,7 @@ impl Body<'_> {
     fn rounds_of(&mut self, wait: &FirstWait) -> Option<usize> {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
-        let mut driver = self.settings.driver(Box::new(explorer));
+        let mut driver = self.driver(Box::new(explorer));
         driver.machine.let_go_further(path, wait.events);
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();

@@ -55,15 +55,15 @@ mod tests {
     #[test]
     fn a_kept_schedule_is_read_back_and_a_missing_file_is_told() {
         let site = std::panic::Location::caller();
-        let line = keep("v1 main*2", Some("kept::tests::one"), site).expect("a target directory");
+        let line = keep("v2 main*2", Some("kept::tests::one"), site).expect("a target directory");
         let (_, path) = line.split_once("DPOR_REPLAY=").expect("a path");
         let path = path.trim_end_matches(')');
         assert!(
             path.ends_with("dpor/dpor/kept.tests.one.schedule"),
             "{path}"
         );
-        assert_eq!(read(path), Ok("v1 main*2".to_owned()));
-        assert_eq!(read("v1 main"), Ok("v1 main".to_owned()));
+        assert_eq!(read(path), Ok("v2 main*2".to_owned()));
+        assert_eq!(read("v2 main"), Ok("v2 main".to_owned()));
         let error = read("@no/such/file").expect_err("there is no such file");
         assert!(error.starts_with("the file `no/such/file` (DPOR_REPLAY): "));
     }

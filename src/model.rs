@@ -165,12 +165,9 @@ impl Builder {
             Some(text) => given(text)?,
             None => None,
         };
-        let explorer: Box<dyn Explorer> = match &given {
-            Some(schedule) => Box::new(Replay::new(schedule.clone())),
-            None => self.explorer(seed),
-        };
         let site = Location::caller();
-        let mut driver = self.driver(explorer);
+        let has_ends = given.as_ref().is_some_and(Schedule::has_ends);
+        let mut driver = self.driver(self.following(given.as_ref(), seed), has_ends);
         let mut watch = match Watch::new(self, &mut driver, site, given.is_some()) {
             Ok(watch) => watch,
             Err(error) => panic!("{error}"),
@@ -188,6 +185,12 @@ impl Builder {
                 })
             });
             let mut found = match explored {
+                Explored::Passed(passed) if passed.ends_are_seen() => {
+                    driver = self.driver(self.following(given.as_ref(), seed), true);
+                    watch.begin_anew();
+                    (failures, unseen) = (Vec::new(), Vec::new());
+                    continue;
+                }
                 Explored::Passed(driver) => break driver,
                 Explored::Failed(found) => *found,
             };
@@ -208,6 +211,7 @@ impl Builder {
                 log: &log,
                 site,
                 unseen: &unseen,
+                ends_are_events: found.driver.machine.limits.ends_are_events,
             };
             if let Some(free) = body.is_in_order(&mut found) {
                 unseen.push(free);
@@ -261,6 +265,7 @@ impl Builder {
                     log: &log,
                     site,
                     unseen: &unseen,
+                    ends_are_events: driver.machine.limits.ends_are_events,
                 };
                 body.gives_up(&waits)
             }
@@ -301,6 +306,15 @@ impl Builder {
 }
 
 impl Builder {
+    /// The explorer that follows this schedule, or else the one that the settings ask for.
+    #[track_caller]
+    fn following(&self, given: Option<&Schedule>, seed: u64) -> Box<dyn Explorer> {
+        match given {
+            Some(schedule) => Box::new(Replay::new(schedule.clone())),
+            None => self.explorer(seed),
+        }
+    }
+
     /// How executions of these settings are run, where these frees are known to be in order.
     pub(crate) fn running(&self, site: Site, unseen: &[Unseen]) -> Settings {
         Settings {

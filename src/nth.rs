@@ -20,7 +20,7 @@ pub(crate) fn begin() {
     BEGUN.set(BEGUN.get() + 1);
 }
 
-/// A schedule of the model that began last, as `DPOR_REPLAY` takes it: `model 3: v1 main*2`, and the first one's without a number.
+/// A schedule of the model that began last, as `DPOR_REPLAY` takes it: `model 3: v2 main*2`, and the first one's without a number.
 pub(crate) fn numbered(schedule: &str) -> Cow<'_, str> {
     match BEGUN.get() {
         0 | 1 => Cow::Borrowed(schedule),
@@ -60,22 +60,22 @@ mod tests {
     fn a_schedule_is_for_the_model_that_it_was_found_in() {
         let said = |text| unnumbered(text).expect("well formed");
         begin();
-        assert_eq!(numbered("v1 main"), "v1 main");
+        assert_eq!(numbered("v2 main"), "v2 main");
         assert_eq!(last(), 1);
         begin();
-        assert_eq!(numbered("v1 main"), "model 2: v1 main");
+        assert_eq!(numbered("v2 main"), "model 2: v2 main");
         assert_eq!(last(), 2);
-        assert_eq!(said("v1 main"), ("v1 main", 1));
-        assert_eq!(said("model 2: v1 main"), (" v1 main", 2));
+        assert_eq!(said("v2 main"), ("v2 main", 1));
+        assert_eq!(said("model 2: v2 main"), (" v2 main", 2));
     }
 
     #[test]
     fn what_is_no_number_of_a_model_is_refused() {
         for text in [
-            "model : v1",
-            "model 0: v1",
-            "model +1: v1",
-            "model 3 v1 main",
+            "model : v2",
+            "model 0: v2",
+            "model +1: v2",
+            "model 3 v2 main",
         ] {
             let error = unnumbered(text).expect_err(text);
             let rest: String = text["model ".len()..].chars().take(10).collect();

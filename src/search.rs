@@ -31,14 +31,15 @@ use crate::summary::{Bound, Limit, named_at};
 use crate::unknown;
 
 impl Builder {
-    /// A driver for this explorer.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Driver {
+    /// A driver for this explorer. Whether the ends of threads are events is known once a thread has looked for one.
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, ends_are_events: bool) -> Driver {
         let limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
             spurious_wakeups: self.spurious_wakeups,
             timeout_bound: self.timeout_bound,
             catches_panics: self.catch_panics,
+            ends_are_events,
             max_rounds: self.max_rounds,
             ..Limits::default()
         };
@@ -193,6 +194,16 @@ impl<'a> Watch<'a> {
         })
     }
 
+    /// The exploration begins anew, and nothing of what was seen counts.
+    pub(crate) fn begin_anew(&mut self) {
+        self.before = 0;
+        self.waits.clear();
+        self.log.clear();
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.begin_anew();
+        }
+    }
+
     /// Whether another execution may begin.
     pub(crate) fn go_on(&mut self, between: &Between<'_>) -> bool {
         let driver = between.driver;
@@ -228,8 +239,7 @@ impl<'a> Watch<'a> {
                 driver.machine.gives_up_by()
             ));
         }
-        // The end of the main thread is no visible operation of the test.
-        let nothing = stats.begun() > 0 && stats.longest <= 1;
+        let nothing = stats.begun() > 0 && stats.longest == 0;
         (nothing && !self.uses_cells).then(|| {
             format!(
                 "dpor: the model at {site} did nothing that can be seen: is the crate built \

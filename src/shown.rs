@@ -74,6 +74,8 @@ pub(crate) struct Body<'a> {
     pub(crate) site: Site,
     /// Frees that are known to be in order.
     pub(crate) unseen: &'a [Unseen],
+    /// Whether the ends of threads are events.
+    pub(crate) ends_are_events: bool,
 }
 
 impl Body<'_> {
@@ -165,6 +167,11 @@ impl Body<'_> {
         found.hear(lines);
     }
 
+    /// A driver for this explorer.
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Driver {
+        self.settings.driver(explorer, self.ends_are_events)
+    }
+
     /// Runs what this explorer asks for, at most so many executions; gives the first failure.
     pub(crate) fn fails(
         &mut self,
@@ -193,7 +200,7 @@ impl Body<'_> {
             callers: looks.callers,
             ..self.settings.running(self.site, self.unseen)
         };
-        let driver = self.settings.driver(explorer);
+        let driver = self.driver(explorer);
         let log = self.log.quiet();
         let explored = log.listen(|| {
             explore(
@@ -298,7 +305,7 @@ impl Body<'_> {
     pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<Box<Driver>> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
-        let driver = self.settings.driver(explorer);
+        let driver = self.driver(explorer);
         match explore(self.body.clone(), driver, self.stacks, settings, |_| true) {
             Explored::Failed(_) => None,
             Explored::Passed(driver) => (driver.stats.complete == 1).then_some(driver),

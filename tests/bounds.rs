@@ -28,7 +28,7 @@ fn explored(bound: Bound) -> u64 {
         other => panic!("unknown: {other}"),
     };
     let report = builder.check(three_and_three);
-    if bound == Bound::Preemptions(5) || bound == Bound::Preemptions(6) {
+    if let Bound::Preemptions(4..) = bound {
         // Nothing is left that a fifth preemption could be for.
         assert!(report.complete);
         return report.executions;
@@ -124,7 +124,7 @@ fn a_preemption_is_tried_before_what_others_depend_on_and_nothing_else() {
     });
     // The load comes before one of main's ten steps or behind all of them. None of the other thread's own steps is a
     // place to preempt it.
-    assert_eq!((report.executions, report.pruned), (11, 10));
+    assert_eq!((report.executions, report.pruned), (11, 0));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_search_that_is_stopped_says_how_many_preemptions_it_has_covered() {
     let mut builder = Builder::new();
     builder.algorithm = Algorithm::Bounded;
     let full = builder.check(three_and_three);
-    builder.max_permutations = Some((full.executions + full.pruned) as usize * 3 / 5);
+    builder.max_permutations = Some((full.executions + full.pruned) as usize * 4 / 5);
     let report = builder.check(three_and_three);
     assert!(matches!(
         report.verdict,

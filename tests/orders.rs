@@ -294,12 +294,12 @@ fn a_part_that_is_not_explored_is_not_explored_in_any_order() {
 fn what_is_planned_counts_as_memory() {
     for order in &ORDERS[1..] {
         let mut builder = builder(*order);
-        builder.max_memory = Some(2000);
+        builder.max_memory = Some(1000);
         builder.algorithm = Algorithm::Optimal;
         let report = builder.check(|| drop(queue()));
         assert_eq!(
             report.verdict,
-            Verdict::Stopped(Limit::Memory(2000)),
+            Verdict::Stopped(Limit::Memory(1000)),
             "{order:?}: {report}"
         );
         assert!(report.executions < 20, "{report}");

@@ -55,7 +55,7 @@ fn executions_that_pass_are_shown_with_number_schedule_and_table() {
     for (index, head) in heads.iter().enumerate() {
         let start = format!("dpor: execution {} (", index + 1);
         assert!(head.starts_with(&start), "{head}");
-        assert!(head.contains(" events): v1 main"), "{head}");
+        assert!(head.contains(" events): v2 main"), "{head}");
     }
     let given_up = heads
         .iter()

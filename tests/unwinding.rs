@@ -118,7 +118,7 @@ fn what_destructors_do_after_a_panic_is_no_part_of_the_report() {
         panic!("broken");
     });
     assert!(!text.contains(":= "), "{text}");
-    assert!(text.contains("schedule   v1 main*2\n"), "{text}");
+    assert!(text.contains("schedule   v2 main*2\n"), "{text}");
 }
 
 #[test]
@@ -405,9 +405,9 @@ fn a_destructor_that_panics_where_an_execution_was_given_up_is_told_why_it_runs(
 fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
     // The thread that was spawned panics before its first step.
     for (who, replay) in [
-        ("main", "\"v1 main\""),
-        ("child", "\"v1 main*2 main.1*0\""),
-        ("pool", "\"v1 main*3 main.1\""),
+        ("main", "\"v2 main\""),
+        ("child", "\"v2 main main.1*0\""),
+        ("pool", "\"v2 main*3 main.1\""),
     ] {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "child_that_ends_the_process"]);
@@ -455,23 +455,23 @@ fn a_panic_that_cannot_unwind_is_told_before_it_ends_the_process() {
             any,
             "main",
             "null pointer dereference occurred\n",
-            "v1 main",
+            "v2 main",
         ),
         (
             "misaligned",
             any,
             "main",
             "misaligned pointer dereference: ",
-            "v1",
+            "v2",
         ),
         (
             "unchecked",
             any,
             "worker",
             "unsafe precondition(s) violated: ",
-            "v1 main main.1*0",
+            "v2 main main.1*0",
         ),
-        ("foreign", foreign, "main", "broken\n", "v1"),
+        ("foreign", foreign, "main", "broken\n", "v2"),
     ] {
         let said = last_words(how);
         let told = |expected: &str| assert!(said.contains(expected), "{expected}: {said}");
@@ -563,7 +563,7 @@ fn a_free_by_the_last_owner_while_another_thread_unwinds_is_in_order() {
     let mut builder = Builder::new();
     builder.catch_panics = true;
     // While the thread stands between the two, the other one frees the first value.
-    builder.replay = Some("v1 main*2 main.1 main*2".to_string());
+    builder.replay = Some("v2 main*2 main.1 main*2".to_string());
     let report = builder.check(|| {
         let value = std::sync::Arc::new([const { AtomicUsize::new(0) }; 2]);
         let other = Arc::new(String::new());

@@ -393,11 +393,7 @@ pub(crate) fn join(thread: ThreadId) -> Answer {
 /// Announces a look whether another thread has finished.
 #[track_caller]
 pub(crate) fn is_finished(thread: ThreadId) -> Answer {
-    context::announce(context::here(), |machine, _| {
-        let object = machine.thread_object(thread);
-        let kind = OpKind::IsFinished;
-        Some(Operation { object, kind })
-    })
+    context::is_finished(thread, context::here())
 }
 
 /// Announces an operation on a thread's park token.

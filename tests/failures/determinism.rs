@@ -162,7 +162,7 @@ fn a_value_that_differs_although_the_schedule_is_the_same_is_told_unless_it_is_a
         assert!(run < 1, "not the first time");
     });
     let expected =
-        "the test fails too, but main's \"theirs := 1 (was 1)\" (event 8) comes out otherwise";
+        "the test fails too, but main's \"theirs := 1 (was 1)\" (event 7) comes out otherwise";
     assert!(lines.contains(expected), "{lines}");
     assert_eq!(
         (&json["again"], &json["pair"]),

@@ -11,7 +11,7 @@ use super::lost_update;
 #[test]
 fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
     let mut builder = Builder::new();
-    builder.replay = Some("v1 main*3 main.7".to_owned());
+    builder.replay = Some("v2 main*3 main.7".to_owned());
     let stale = builder
         .explore(lost_update)
         .expect_err("there is no seventh thread");
@@ -21,7 +21,7 @@ fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
         text.contains("at step 4 it asks for a step of main.7, but only"),
         "{text}"
     );
-    builder.replay = Some("v1 rain".to_owned());
+    builder.replay = Some("v2 rain".to_owned());
     let malformed = builder.explore(lost_update).expect_err("malformed");
     assert!(
         malformed
@@ -88,7 +88,7 @@ fn a_schedule_is_for_one_of_a_test_s_models() {
     let child = "replay::child_whose_third_model_fails";
     let text = run(child, "");
     let schedule = labelled(&text, "schedule   ");
-    assert!(schedule.starts_with("v1 "), "{text}");
+    assert!(schedule.starts_with("v2 "), "{text}");
     let replay = labelled(&text, "replay     ");
     let meant = format!("model 3: {schedule}");
     assert!(
@@ -112,12 +112,12 @@ fn a_schedule_is_for_one_of_a_test_s_models() {
     }
     // What is given to a model by the program is for that one.
     let mut builder = Builder::new();
-    builder.replay = Some("model 3: v1 main".to_owned());
+    builder.replay = Some("model 3: v2 main".to_owned());
     let report = builder.check(|| {
         dpor::choose(2);
     });
     assert_eq!(report.verdict, Verdict::Replayed);
-    let malformed = run(child, "model 1: v1 rain");
+    let malformed = run(child, "model 1: v2 rain");
     assert!(
         malformed.contains("at byte 12: expected a thread"),
         "{malformed}"

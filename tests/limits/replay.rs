@@ -11,7 +11,7 @@ use super::{lost_update, printed, twice};
 #[test]
 fn a_replay_says_that_it_is_one() {
     let mut builder = Builder::new();
-    builder.replay = Some("v1 main".to_owned());
+    builder.replay = Some("v2 main".to_owned());
     let report = builder.check(lost_update);
     assert_eq!((report.executions, report.verdict), (1, Verdict::Replayed));
     assert!(!report.complete);
@@ -29,14 +29,10 @@ fn child_that_chooses() {
 fn a_replay_that_does_not_fail_is_told_whatever_the_harness_keeps_to_itself() {
     for (schedule, told) in [
         (
-            "v1",
+            "v2",
             "0 steps, and gone on for 1 more; it was given up by `assume(false)`",
         ),
-        (
-            "v1 main:1",
-            "1 step, and gone on for 1 more; nothing failed",
-        ),
-        ("v1 main:1 main", "2 steps; nothing failed"),
+        ("v2 main:1", "1 step; nothing failed"),
     ] {
         // Not with `--nocapture`.
         let child = std::process::Command::new(std::env::current_exe().unwrap())
@@ -77,9 +73,9 @@ fn a_model_that_the_schedule_is_not_for_says_so() {
         )
     };
     for (replay, told) in [
-        ("v1 main", vec![other(1, 2)]),
-        ("model 2: v1 main", vec![other(2, 1)]),
-        ("model 9: v1 main", vec![other(9, 1), other(9, 2)]),
+        ("v2 main", vec![other(1, 2)]),
+        ("model 2: v2 main", vec![other(2, 1)]),
+        ("model 9: v2 main", vec![other(9, 1), other(9, 2)]),
     ] {
         // Not with `--nocapture`.
         let child = std::process::Command::new(std::env::current_exe().unwrap())
@@ -114,16 +110,16 @@ fn what_has_begun_early_begins_early_again() {
         other.join().unwrap();
     };
     let failure = builder.explore(body).expect_err("it has");
-    assert_eq!(failure.schedule(), "v1 main main.1*0 main");
+    assert_eq!(failure.schedule(), "v2 main main.1*0 main");
     let mut builder = Builder::new();
-    for (schedule, fails) in [(failure.schedule(), true), ("v1 main*2", false)] {
+    for (schedule, fails) in [(failure.schedule(), true), ("v2 main*2", false)] {
         builder.replay = Some(schedule.to_owned());
         assert_eq!(builder.explore(body).is_err(), fails, "{schedule}");
     }
     // It begins once.
-    assert_eq!(followed("v1 main*0 main*0", || ()), "replayed");
+    assert_eq!(followed("v2 main*0 main*0", || ()), "replayed");
     assert_eq!(
-        followed("v1 main.1*0", || ()),
+        followed("v2 main.1*0", || ()),
         "the schedule does not fit the program: at step 1 it asks for the beginning of main.1, which is not there"
     );
 }
@@ -142,9 +138,9 @@ fn what_fails_before_the_first_step_of_its_thread_is_led_to_without_it() {
     let mut builder = Builder::new();
     for (simplify, bound, schedule) in [
         // Who goes on until it has to wait, who has all begin at once, and what the failure depends on.
-        (0, None, "v1 main*4 main.1*3 main.2*0"),
-        (0, Some(0), "v1 main*2 main.1*0 main main.2*0"),
-        (1000, None, "v1 main*3 main.2*0"),
+        (0, None, "v2 main*4 main.1*2 main.2*0"),
+        (0, Some(0), "v2 main*2 main.1*0 main main.2*0"),
+        (1000, None, "v2 main*3 main.2*0"),
     ] {
         (builder.simplify, builder.preemption_bound) = (simplify, bound);
         builder.replay = None;
@@ -180,24 +176,24 @@ fn a_schedule_that_goes_on_after_the_end_of_the_execution_does_not_fit() {
         *m.lock().unwrap() = 1;
     };
     let misfit = "the schedule does not fit the program: it goes on for";
-    assert_eq!(followed("v1", fixed), "replayed");
-    assert_eq!(followed("v1 main*3", fixed), "replayed");
+    assert_eq!(followed("v2", fixed), "replayed");
+    assert_eq!(followed("v2 main*2", fixed), "replayed");
     assert_eq!(
-        followed("v1 main*4", fixed),
+        followed("v2 main*3", fixed),
         format!("{misfit} 1 step after the end of the execution")
     );
     assert_eq!(
-        followed("v1 main*3 main.1*5 main*3", fixed),
+        followed("v2 main*2 main.1*5 main*3", fixed),
         format!("{misfit} 8 steps after the end of the execution")
     );
     // Nobody has the memory to write these down one by one.
     assert_eq!(
-        followed("v1 main*4294967295 main.1 main*4294967295", fixed),
-        format!("{misfit} 8589934588 steps after the end of the execution")
+        followed("v2 main*4294967295 main.1 main*4294967295", fixed),
+        format!("{misfit} 8589934589 steps after the end of the execution")
     );
     // An execution that is given up is over too.
     assert_eq!(
-        followed("v1 main*9", || dpor::assume(false)),
+        followed("v2 main*9", || dpor::assume(false)),
         format!("{misfit} 9 steps after the end of the execution")
     );
 }
@@ -205,7 +201,7 @@ fn a_schedule_that_goes_on_after_the_end_of_the_execution_does_not_fit() {
 #[test]
 fn a_failure_is_told_although_the_schedule_goes_on_after_it() {
     let mut builder = Builder::new();
-    builder.replay = Some("v1 main*9".to_owned());
+    builder.replay = Some("v2 main*9".to_owned());
     let deadlock = builder
         .explore(thread::park)
         .expect_err("nobody unparks it");
@@ -258,7 +254,7 @@ fn a_log_has_the_schedule_of_each_execution() {
         .collect();
     assert_eq!(lines.len(), 4, "{text}");
     for (i, line) in lines.iter().enumerate() {
-        let start = format!("dpor: execution {}: v1 main", i + 1);
+        let start = format!("dpor: execution {}: v2 main", i + 1);
         assert!(line.starts_with(&start), "{line}");
     }
     assert!((1..4).all(|i| lines[i][20..] != lines[0][20..]), "{text}");

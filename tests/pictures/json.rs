@@ -156,7 +156,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
 #[test]
 fn a_schedule_that_is_malformed_has_an_outcome_and_no_events() {
     let mut builder = Builder::new();
-    builder.replay = Some("v1 rain".to_owned());
+    builder.replay = Some("v2 rain".to_owned());
     let failure = builder.explore(lost_update).expect_err("malformed");
     let execution = parsed(&failure);
     assert_eq!(execution["outcome"]["kind"], "schedule");

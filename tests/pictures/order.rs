@@ -107,7 +107,8 @@ fn an_event_names_the_one_that_let_it_happen() {
     link("recv", "send");
     link("lock", "unlock");
     link("awake", "notify_one");
-    link("join", "end");
+    // The last event of the thread; its end is none.
+    link("join", "arc_drop");
     let receive = event(&execution, "receive message 0");
     assert_eq!(receive["reads_from"], receive["enabled_by"]);
     // Nothing but its spawn lets the first event of a thread happen.

@@ -491,9 +491,9 @@ fn replayed(schedule: &str) -> Failure {
 }
 
 fn stale_schedule() -> Failure {
-    replayed("v1 main main.1 main")
+    replayed("v2 main main.1 main")
 }
 
 fn malformed_schedule() -> Failure {
-    replayed("v1 main*two")
+    replayed("v2 main*two")
 }

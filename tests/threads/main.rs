@@ -1,6 +1,7 @@
-//! Do scopes, thread-locals, statics and caught panics behave as in std?
+//! Do ends of threads, scopes, thread-locals, statics and caught panics behave as in std?
 
 mod drops;
+mod ends;
 mod locals;
 mod panics;
 mod scopes;

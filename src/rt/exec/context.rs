@@ -17,7 +17,7 @@ use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Effect, End, Panic};
+use crate::rt::trace::verdict::{Effect, End, Panic, Pruned};
 use crate::rt::{Answer, Body, Memory, Target};
 
 use super::callers::Callers;
@@ -412,19 +412,47 @@ pub(crate) fn join(thread: ThreadId, site: Site) -> Answer {
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
         let object = inner.driver.machine.thread_object(thread);
-        let kind = OpKind::Join;
+        let kind = OpKind::Join { child: thread };
         runtime.live(inner, &Operation { object, kind }, site)
     });
     joined.map_or_else(|answer| answer, Answer::Done)
 }
 
-/// Announces the end of the current thread.
+/// Announces a look whether `thread` has finished.
+pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
+    let looked = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let me = runtime.current.get();
+        let mut inner = runtime.inner.borrow_mut();
+        let machine = &mut inner.driver.machine;
+        let object = machine.thread_object(thread);
+        let kind = OpKind::IsFinished;
+        let operation = Operation { object, kind };
+        if machine.limits.ends_are_events || runtime.unexplored.get() {
+            return runtime.patiently(inner, &operation, site);
+        }
+        machine.announce(me, operation, site);
+        inner.end = Some(End::Pruned(Pruned::EndsAreSeen));
+        drop(inner);
+        runtime.wait_for_turn(site)
+    });
+    looked.map_or_else(|answer| answer, Answer::Done)
+}
+
+/// The code of the current thread has come to its end, which is announced if it is an event.
 pub(crate) fn exit(site: Site) {
     // A thread of an execution that is torn down has nobody to tell.
     let _ = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
-        let object = inner.driver.machine.thread_object(runtime.current.get());
+        let me = runtime.current.get();
+        let machine = &mut inner.driver.machine;
+        if !machine.limits.ends_are_events {
+            machine.end(me);
+            // Who goes on is found out when this one's stack is left.
+            return Some(Outcome::Done);
+        }
+        let object = machine.thread_object(me);
         let kind = OpKind::Exit;
         runtime.live(inner, &Operation { object, kind }, site)
     });

@@ -215,7 +215,7 @@ pub(crate) fn explore(
                 end = outside;
             }
             let mut ended_with = None;
-            if let End::Pruned(Pruned::Asleep | Pruned::Rounds) = end {
+            if let End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::EndsAreSeen) = end {
                 let mut inner = runtime.inner.borrow_mut();
                 inner.driver.finish(&end);
                 if let End::Pruned(Pruned::Rounds) = end {
@@ -272,6 +272,10 @@ pub(crate) fn explore(
         match inner.driver.unless_more_was_asked_for(end) {
             // What left it had finished it.
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds) => last = Some(end),
+            End::Pruned(Pruned::EndsAreSeen) => {
+                drop(inner);
+                return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
+            }
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
                 inner.driver.finish(&end);
                 last = Some(end);

@@ -98,5 +98,8 @@ impl Able {
 pub(super) fn leaves_the_others(kind: &OpKind) -> bool {
     kind.is_atomic()
         || kind.counts()
-        || matches!(kind, OpKind::Start | OpKind::Join | OpKind::Fence { .. })
+        || matches!(
+            kind,
+            OpKind::Start | OpKind::Join { .. } | OpKind::Fence { .. }
+        )
 }

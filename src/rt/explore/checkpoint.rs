@@ -97,6 +97,7 @@ pub(crate) fn encode(
     for number in [complete, asleep, assumed, events, longest as u64] {
         out.number(number);
     }
+    out.number(machine.limits.ends_are_events as u64);
     out.number(progress.regions as u64);
     out.number(progress.rounds as u64);
     out.list(&progress.estimator, |out, &number| out.number(number));
@@ -148,6 +149,7 @@ pub(crate) fn decode(
         events: from.number()?,
         longest: from.number()? as usize,
     };
+    machine.limits.ends_are_events = from.number()? != 0;
     let progress = Progress {
         stats,
         regions: from.number()? != 0,

@@ -137,7 +137,6 @@ pub(crate) struct Driver {
     last_goes_on: bool,
     asks_for_clocks: bool,
     has_all_begin: bool,
-    lets_threads_end: bool,
     bounds: Bounds,
     plan: Plan,
     /// How many events are those of the execution before: what the plan keeps, or all of an execution that is made
@@ -158,6 +157,8 @@ pub(crate) struct Driver {
     current: ThreadId,
     /// How the execution has ended, until that is asked.
     end: Option<End>,
+    /// Whether a thread has looked whether another one has finished, and ends are no events.
+    ends_are_seen: bool,
     /// All of an execution of which a part is hidden.
     whole: Option<Box<(Trace, HappensBefore, Machine)>>,
 }
@@ -175,7 +176,6 @@ impl Driver {
             last_goes_on: explorer.lets_the_last_go_on(),
             asks_for_clocks: explorer.asks_for_clocks(),
             has_all_begin: explorer.has_all_begin(),
-            lets_threads_end: explorer.lets_threads_end(),
             explorer,
             bounds,
             plan: Plan::default(),
@@ -188,6 +188,7 @@ impl Driver {
             position: 0,
             current: ThreadId::MAIN,
             end: None,
+            ends_are_seen: false,
             whole: None,
         }
     }
@@ -202,6 +203,12 @@ impl Driver {
             },
             covered => covered,
         }
+    }
+
+    /// Whether nothing of this exploration counts, because a thread has looked whether another one has finished: all has to
+    /// be explored anew, with ends that are events.
+    pub(crate) fn ends_are_seen(&self) -> bool {
+        self.ends_are_seen
     }
 
     /// Whether something is left to explore, as far as that is known.
@@ -367,6 +374,10 @@ impl Driver {
 
     /// Lets the explorer learn from an execution that has ended.
     pub(crate) fn finish(&mut self, end: &End) {
+        if let End::Pruned(Pruned::EndsAreSeen) = end {
+            self.ends_are_seen = true;
+            return;
+        }
         if let Some(whole) = self.whole.take() {
             (self.trace, self.clocks, self.machine) = *whole;
         }
@@ -404,7 +415,7 @@ impl Driver {
             length: self.position,
             begun: self.begun,
         };
-        (self.last_goes_on, self.has_all_begin, self.lets_threads_end) = (false, false, false);
+        (self.last_goes_on, self.has_all_begin) = (false, false);
         self.ask_again();
         self.bounds.events_max = self.position + further;
         left
@@ -422,7 +433,6 @@ impl Driver {
         self.machine.limits.max_rounds = max_rounds;
         self.last_goes_on = explorer.lets_the_last_go_on();
         self.has_all_begin = explorer.has_all_begin();
-        self.lets_threads_end = explorer.lets_threads_end();
         (self.explorer, self.bounds) = (explorer, bounds);
         self.trace.cut(length, begun);
         (self.position, self.begun) = (length, begun);

@@ -92,11 +92,6 @@ pub(crate) trait Explorer {
     fn has_all_begin(&self) -> bool {
         false
     }
-    /// Whether a thread that has come to its end makes that step unasked, as long as no thread has ever looked
-    /// whether another one has finished: then nobody can tell.
-    fn lets_threads_end(&self) -> bool {
-        false
-    }
     /// Whether `finish` looks at clocks and races. Without that they are not computed.
     fn asks_for_clocks(&self) -> bool {
         true

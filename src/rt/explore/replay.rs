@@ -81,6 +81,10 @@ impl Way for Steps {
             // Its step is still to come.
             return Choice::Run(Step::of(thread));
         }
+        if let Some(child) = thread.and_then(|thread| at.machine.joins_unbegun(thread)) {
+            // A thread that has no events can be joined once it has begun, which is its end, too.
+            return Choice::Run(Step::of(child));
+        }
         match thread.filter(|&thread| at.machine.enabled(thread)) {
             Some(thread) if alternative < at.machine.alternatives(thread) => {
                 self.at = self.schedule.behind(self.at);

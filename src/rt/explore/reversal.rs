@@ -178,7 +178,7 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
 /// that they are told apart before.
 fn enables(first: Class, second: &OpKind) -> bool {
     match second {
-        OpKind::Join => true,
+        OpKind::Join { .. } => true,
         OpKind::Lock | OpKind::ReadLock => first == Class::Release,
         OpKind::WriteLock => matches!(first, Class::Release | Class::ReadRelease),
         OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => first == Class::OnceEnd,

@@ -14,11 +14,8 @@
 //! will be drawn again, and it makes that many steps without a question: what is drawn, and with which random
 //! numbers, is the same as if each step were asked for.
 //!
-//! Nor is there a question before a thread ends, unless the program looks for that (`JoinHandle::is_finished`): what is
-//! left of it is nothing that others could tell, and to switch away and back costs more than it does.
-//!
 //! Outcomes of choices are drawn uniformly. The n-th execution depends on the seed and n only (and,
-//! under PCT, on the length of the ones before; and on whether one before has looked whether a thread has finished), so a seed replays the exploration; a failing
+//! under PCT, on the length of the ones before), so a seed replays the exploration; a failing
 //! execution also has its schedule, which replays it alone.
 
 use crate::rt::trace::id::ThreadId;
@@ -177,10 +174,6 @@ impl<S: Strategy> Explorer for Sampler<S> {
 
     fn asks_for_clocks(&self) -> bool {
         false
-    }
-
-    fn lets_threads_end(&self) -> bool {
-        true
     }
 
     fn finish(&mut self, run: &Finished<'_>) {

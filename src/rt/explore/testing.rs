@@ -151,11 +151,19 @@ pub(crate) struct Program {
     pub(crate) threads: Vec<Vec<Ins>>,
     pub(crate) kinds: BTreeMap<u32, (ObjectKind, u64)>,
     pub(crate) spin_bound: u32,
+    /// Whether the ends of threads are events even if no thread looks for one.
+    pub(crate) ends_are_events: bool,
 }
 
 pub(crate) const ATOMIC: ObjectKind = ObjectKind::Atomic(AtomicType::I64);
 
 impl Program {
+    /// Whether the ends of threads are events.
+    fn has_ends(&self) -> bool {
+        let mut all = self.threads.iter().flatten();
+        self.ends_are_events || all.any(|ins| matches!(ins, Ins::IsFinished { .. }))
+    }
+
     /// Threads that all exist from the start, over atomics that hold 0.
     pub(crate) fn of(threads: Vec<Vec<Ins>>) -> Program {
         let mut all = vec![(1..=threads.len() as u32).map(Ins::Spawn).collect()];
@@ -246,6 +254,10 @@ impl Code {
                     return;
                 }
                 self.threads[thread].exiting = true;
+                if !machine.limits.ends_are_events {
+                    machine.end(id);
+                    return;
+                }
                 let object = machine.thread_object(id);
                 let operation = Operation {
                     object,
@@ -332,7 +344,7 @@ impl Code {
                     let other = self.ids[other as usize].expect("joins a thread that exists");
                     let object = machine.thread_object(other);
                     let kind = match ins {
-                        Ins::Join(_) => OpKind::Join,
+                        Ins::Join(_) => OpKind::Join { child: other },
                         _ => OpKind::IsFinished,
                     };
                     machine.announce(id, Operation { object, kind }, site());

@@ -45,6 +45,9 @@ pub(crate) struct Limits {
     pub(crate) spurious_wakeups: u32,
     /// Whether a thread's panic is only its own end, and not a failure.
     pub(crate) catches_panics: bool,
+    /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
+    /// the end of a thread from its last event, and a thread that is joined has ended.
+    pub(crate) ends_are_events: bool,
     /// How often a thread comes to one hint, each time having changed something since its last one.
     pub(crate) max_rounds: Option<usize>,
 }
@@ -61,6 +64,7 @@ impl Default for Limits {
             spurious_failures: false,
             spurious_wakeups: 0,
             catches_panics: false,
+            ends_are_events: false,
             max_rounds: None,
         }
     }
@@ -81,8 +85,6 @@ pub(crate) struct Machine {
     unjoined: u32,
     /// Of how many threads the code has not begun.
     unbegun: u32,
-    /// Whether a thread has looked whether another one has finished, in this execution or an earlier one.
-    ends_are_seen: bool,
     /// Whether a thread went no further because of how many rounds it had made, in this execution or an earlier one.
     leaves_rounds_out: bool,
     /// A hint, and how often at most a thread has come there in one execution with something changed, in this one or an
@@ -255,7 +257,6 @@ impl Machine {
             live: Vec::new(),
             unjoined: 0,
             unbegun: 0,
-            ends_are_seen: false,
             leaves_rounds_out: false,
             most_rounds: None,
             hintless: Vec::new(),
@@ -319,6 +320,14 @@ impl Machine {
     pub(crate) fn is_to_begin(&self, thread: ThreadId) -> bool {
         let pending = self.pending(thread);
         pending.is_some_and(|pending| matches!(pending.operation.kind, OpKind::Start))
+    }
+
+    /// The thread that this one has announced to join, if its code has not begun.
+    pub(crate) fn joins_unbegun(&self, thread: ThreadId) -> Option<ThreadId> {
+        match self.pending(thread)?.operation.kind {
+            OpKind::Join { child } if self.is_to_begin(child) => Some(child),
+            _ => None,
+        }
     }
 
     /// The oldest of the threads whose code has not begun, if there are any.
@@ -487,10 +496,23 @@ impl Machine {
         self.threads[thread.index()].children > 0 && self.live.iter().any(is_child)
     }
 
-    /// Whether a thread has looked whether another one has finished, in this execution or an earlier one.
-    #[inline]
-    pub(crate) fn ends_are_seen(&self) -> bool {
-        self.ends_are_seen
+    /// The code of `thread` has come to its end.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, thread: ThreadId) {
+        if let Some(at) = self.live.iter().position(|&t| t == thread) {
+            self.live.remove(at);
+        }
+        // Nobody waits for the end of the main thread.
+        if thread != ThreadId::MAIN {
+            let object = self.names.thread_object(thread);
+            *self.finished(object) = true;
+        }
+    }
+
+    /// Whether all that `thread` does in this execution are these events, and its code has come to its end behind them.
+    pub(crate) fn ends_behind(&self, thread: ThreadId, events: u32) -> bool {
+        let entry = self.threads.get(thread.index());
+        entry.is_some_and(|entry| entry.events == events) && !self.live.contains(&thread)
     }
 
     /// How many events the main thread had performed when it spawned its first one, if it has.

@@ -124,7 +124,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         states: [false, true]
             .map(|finished| State::Thread { finished })
             .to_vec(),
-        operations: vec![OpKind::Exit, OpKind::Join, OpKind::IsFinished],
+        operations: vec![OpKind::Exit, OpKind::Join { child: Q }, OpKind::IsFinished],
         // Q is the thread itself; it ends once.
         owns: |state, thread, kind| match kind {
             OpKind::Exit => thread == Q && *state == State::Thread { finished: false },

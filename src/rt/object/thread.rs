@@ -5,7 +5,7 @@ use crate::rt::trace::operation::{OpKind, Outcome};
 /// Whether `kind` can happen to a thread that has `finished` or not.
 pub(crate) fn enabled(finished: bool, kind: &OpKind) -> bool {
     match kind {
-        OpKind::Join => finished,
+        OpKind::Join { .. } => finished,
         _ => true,
     }
 }
@@ -15,7 +15,8 @@ pub(crate) fn apply(finished: bool, kind: &OpKind) -> (bool, Outcome) {
     match kind {
         OpKind::Spawn { .. } => (false, Outcome::Done),
         OpKind::Exit => (true, Outcome::Done),
-        OpKind::Join => (finished, Outcome::Done),
+        // Whether its end is an event or not.
+        OpKind::Join { .. } => (true, Outcome::Done),
         OpKind::IsFinished => (finished, Outcome::Value(finished as u64)),
         other => super::misplaced(other),
     }

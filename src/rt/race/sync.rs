@@ -233,9 +233,15 @@ impl Knowledge {
                 self.thread(child).clock.join(&clock);
                 self.thread(me).clock = clock;
             }
-            OpKind::Exit => self.tell(me, object),
-            OpKind::Join => self.learn(me, object),
-            OpKind::IsFinished => {}
+            // All that the thread has done is known to who joins it.
+            OpKind::Join { child } => {
+                let mut clock = std::mem::take(&mut self.thread(child).clock);
+                let time = clock.get(child);
+                clock.set(child, time + 1);
+                self.thread(me).clock.join(&clock);
+                self.thread(child).clock = clock;
+            }
+            OpKind::Exit | OpKind::IsFinished => {}
             OpKind::Unpark => self.tell(me, object),
             OpKind::Park => self.learn(me, object),
             OpKind::ParkTimeout { .. } if ok => self.learn(me, object),

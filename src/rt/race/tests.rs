@@ -285,13 +285,16 @@ fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
 #[test]
 fn a_spawn_tells_the_child_and_the_end_of_a_thread_who_joins_it() {
     let of_thread = |thread, object, kind| event(thread, object, kind, Outcome::Done);
-    let (exit, join) = (of_thread(P, 5, OpKind::Exit), |thread, object| {
-        of_thread(thread, object, OpKind::Join)
-    });
-    assert!(!races(&[exit, join(Q, 5)]));
+    let end = |thread| of_thread(thread, 5, OpKind::Exit);
+    let join = |thread, child| of_thread(thread, 5, OpKind::Join { child });
+    assert!(!races(&[end(P), join(Q, P)]));
+    // The end may be no event.
+    assert!(!races(&[join(Q, P)]));
     // Whoever joins another thread learns nothing of this one.
-    assert!(races(&[exit, join(Q, 6)]));
-    assert!(races(&[of_thread(R, 6, OpKind::Exit), join(Q, 6)]));
+    assert!(races(&[end(P), join(Q, R)]));
+    assert!(races(&[end(P), end(R), join(Q, R)]));
+    // But what the other one has learnt of it.
+    assert!(!races(&[join(R, P), join(Q, R)]));
     let spawn = |child| of_thread(P, 5, OpKind::Spawn { child });
     let start = |thread| of_thread(thread, u32::MAX, OpKind::Start);
     assert!(!races(&[spawn(Q), start(Q)]));

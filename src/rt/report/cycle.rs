@@ -53,7 +53,7 @@ fn links(stuck: &Blocked, view: &View<'_>) -> Vec<Link> {
         operation,
         ..
     } = *stuck;
-    if operation.kind == OpKind::Join {
+    if matches!(operation.kind, OpKind::Join { .. }) {
         return match view.machine.names.place(operation.object).region {
             Region::Thread(on) => vec![Link {
                 waits,

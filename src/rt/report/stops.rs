@@ -60,6 +60,7 @@ fn stop(view: &View<'_>, states: &HashMap<ObjectId, State>, thread: ThreadId, in
     };
     let Some(next) = next else {
         return match view.end {
+            _ if view.machine.ends_behind(thread, index + 1) => Stop::Ended,
             End::Panicked { .. } => Stop::AfterThePanic,
             // Where the execution ended it was between two events.
             _ => Stop::Preempted,

@@ -205,7 +205,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         }
         End::Deadlock(stuck) => {
             // Who waits for the end of such a thread is not part of the knot.
-            let joins = |it: &&Blocked| it.operation.kind == OpKind::Join;
+            let joins = |it: &&Blocked| matches!(it.operation.kind, OpKind::Join { .. });
             let joining = stuck.iter().filter(joins).count();
             let (knot, joining) = match stuck.len() - joining {
                 0 => (joining, 0),

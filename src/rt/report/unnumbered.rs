@@ -115,7 +115,11 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
         Gone::Stack(owner) => {
             let mut events = view.trace.events().iter();
             let end = events.position(|it| it.thread == owner && it.operation.kind == OpKind::Exit);
-            let end = end.unwrap_or_else(|| view.trace.len());
+            // If that is no event, it comes directly behind the last one.
+            let end = end.unwrap_or_else(|| {
+                let events = view.trace.positions_of(owner).len() as u32;
+                behind(view, owner, events)
+            });
             let row = Unnumbered {
                 thread: owner,
                 words: "end".to_owned(),

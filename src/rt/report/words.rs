@@ -220,7 +220,7 @@ impl<'a> Names<'a> {
             OpKind::RetainRaw => format!("increment the count of {}", self.object(object)),
             OpKind::Spawn { child } => format!("spawn {}", self.thread(child)),
             OpKind::Exit => "end".to_owned(),
-            OpKind::Join => format!("join {}", self.whose(object)),
+            OpKind::Join { .. } => format!("join {}", self.whose(object)),
             OpKind::IsFinished => format!("is_finished of {}", self.whose(object)),
             ref kind @ (OpKind::Park | OpKind::ParkTimeout { .. } | OpKind::Unpark) => {
                 self.announced_on_token(object, kind)

@@ -247,7 +247,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Upgrade | OpKind::RetainRaw => Class::TooLate,
         OpKind::Spawn { .. } => Class::Spawn,
         OpKind::Exit => Class::Exit,
-        OpKind::Join => Class::Join,
+        OpKind::Join { .. } => Class::Join,
         OpKind::IsFinished => Class::Poll,
         OpKind::Park => Class::Park,
         OpKind::ParkTimeout { .. } if ok => Class::Park,
@@ -482,8 +482,14 @@ static PLACES: [Place; 64] = {
     table
 };
 
-/// The classes of events that touch no object, or several.
-const APART: Classes = Classes::of(&[Class::Local, Class::Spawn, Class::Wait, Class::LetGo]);
+/// The classes of events that touch no object, or several. What a join comes after is known without its object.
+const APART: Classes = Classes::of(&[
+    Class::Local,
+    Class::Spawn,
+    Class::Join,
+    Class::Wait,
+    Class::LetGo,
+]);
 
 /// Those that are related with some classes only if their numbers say so, and waits, which have no object.
 const SPECIAL: Classes = Classes::of(&[

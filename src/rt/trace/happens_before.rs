@@ -22,6 +22,7 @@ use super::dependency::{
     ordered,
 };
 use super::id::{ObjectId, ThreadId};
+use super::operation::OpKind;
 use super::{Event, NOWHERE, Trace};
 use clock::{Clocks, NOTHING};
 
@@ -279,6 +280,13 @@ impl HappensBefore {
             slot = WAIT_SLOT as u8;
             previous = self.past.reads.last().map_or(NOWHERE, |read| read.wait);
             (rank, clock) = self.add_wait(trace, sets, event, clock, position);
+        } else if let OpKind::Join { child } = event.operation.kind {
+            // Whatever the thread has done comes before. Its last event is its end, or the one before if that is none.
+            if let Some(last) = trace.predecessor_of_next(child)
+                && self.past.is_new(event.thread, clock.start, last)
+            {
+                clock = self.past.join(clock, last);
+            }
         } else if label.class() == Class::LetGo {
             clock = self.past.follow_all(trace, event, clock);
         }

@@ -263,8 +263,11 @@ pub(crate) enum OpKind {
     Spawn {
         child: ThreadId,
     },
+    /// The end of a thread, where that is an event ([`Limits::ends_are_events`](crate::rt::object::machine::Limits)).
     Exit,
-    Join,
+    Join {
+        child: ThreadId,
+    },
     IsFinished,
     Park,
     /// `park_timeout`: takes the token if it is there, and otherwise times out. Both are explored
@@ -439,7 +442,7 @@ impl OpKind {
             OpKind::Lock
                 | OpKind::ReadLock
                 | OpKind::WriteLock
-                | OpKind::Join
+                | OpKind::Join { .. }
                 | OpKind::Park
                 | OpKind::Awake { timed: false }
                 | OpKind::Leave { .. }
@@ -487,7 +490,10 @@ impl OpKind {
     /// thread's own, if on any.
     #[inline]
     pub(crate) const fn is_of_a_life(&self) -> bool {
-        matches!(self, OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join)
+        matches!(
+            self,
+            OpKind::Spawn { .. } | OpKind::Exit | OpKind::Join { .. }
+        )
     }
 
     /// Whether it makes or drops a reference, as any use of an `Arc` does by the way.

@@ -1,15 +1,20 @@
 //! How is an execution written down, and read back?
 //!
-//! `v1 main*4 main.1 main.2:1` says: four steps of the main thread, one of its first child, then one
+//! `v2 main*4 main.1 main.2:1` says: four steps of the main thread, one of its first child, then one
 //! of its second child with outcome 1, where that step has several. Names and counts survive small
 //! edits of the program better than positions would.
 //!
-//! The code of a thread begins with its first step. Where it has begun before, up to that step, there is `main.1*0`.
+//! The code of a thread begins with its first step. Where it has begun before, up to that step, there is `main.1*0`. After
+//! `v2 ends` the end of a thread is a step, too.
 
 use std::fmt;
 
 use super::Trace;
 use super::id::{Names, ThreadId};
+use super::operation::OpKind;
+
+/// What says that ends of threads are among the steps.
+const ENDS: &str = "ends";
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
@@ -18,6 +23,8 @@ use super::id::{Names, ThreadId};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Schedule {
     runs: Vec<Run>,
+    /// Whether ends of threads are among the steps.
+    has_ends: bool,
 }
 
 /// Equal steps in a row; none where a thread only begins.
@@ -48,6 +55,7 @@ impl Schedule {
                 schedule.begin(names.path(thread));
             }
             schedule.step_of(names.path(event.thread), event.alternative);
+            schedule.has_ends |= matches!(event.operation.kind, OpKind::Exit);
         }
         schedule
     }
@@ -68,6 +76,11 @@ impl Schedule {
             }
         }
         schedule
+    }
+
+    /// Whether ends of threads are among the steps.
+    pub(crate) fn has_ends(&self) -> bool {
+        self.has_ends
     }
 
     /// Adds that the code of a thread begins.
@@ -137,14 +150,17 @@ impl Schedule {
     pub(crate) fn parse(text: &str) -> Result<Schedule, String> {
         let mut schedule = Schedule::default();
         let start = text.len() - text.trim_start().len();
-        let versioned = text.trim_start().strip_prefix("v1");
+        let versioned = text.trim_start().strip_prefix("v2");
         let whole = |rest: &&str| rest.is_empty() || rest.starts_with(char::is_whitespace);
         let Some(rest) = versioned.filter(whole) else {
             return Err(format!(
-                "a schedule begins with its version, `v1`; at byte {start} there is `{}`",
+                "a schedule begins with its version, `v2`; at byte {start} there is `{}`",
                 text.trim_start().chars().take(10).collect::<String>()
             ));
         };
+        let marked = rest.trim_start().strip_prefix(ENDS).filter(whole);
+        schedule.has_ends = marked.is_some();
+        let rest = marked.unwrap_or(rest);
         let mut at = text.len() - rest.len();
         for word in rest.split_inclusive(char::is_whitespace) {
             let here = at;
@@ -201,7 +217,10 @@ impl FromIterator<(String, u32)> for Schedule {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("v1")?;
+        f.write_str("v2")?;
+        if self.has_ends {
+            write!(f, " {ENDS}")?;
+        }
         for Run {
             path,
             alternative,
@@ -226,15 +245,21 @@ mod tests {
 
     #[test]
     fn a_schedule_reads_back_as_it_was_written() {
-        let text = "v1 main*4 main.1*0 main.1 main.2:1 main.2 main main.3*0 main.3*0";
+        let text = "v2 main*4 main.1*0 main.1 main.2:1 main.2 main main.3*0 main.3*0";
         let schedule = Schedule::parse(text).expect("well formed");
         assert_eq!(schedule.length(), 8);
+        assert!(!schedule.has_ends());
+        assert_eq!(schedule.to_string(), text);
+        let text = "v2 ends main*4 main.1";
+        let schedule = Schedule::parse(text).expect("well formed");
+        assert_eq!(schedule.length(), 5);
+        assert!(schedule.has_ends());
         assert_eq!(schedule.to_string(), text);
     }
 
     #[test]
     fn a_schedule_is_followed_step_by_step() {
-        let schedule = Schedule::parse("v1 main*2 main.1:1 main.1:1").expect("well formed");
+        let schedule = Schedule::parse("v2 main*2 main.1:1 main.1:1").expect("well formed");
         let mut at = Cursor::default();
         let mut steps = Vec::new();
         while let Some((path, alternative)) = schedule.step(at) {
@@ -250,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_schedule_of_billions_of_steps_takes_no_more_memory_than_its_text() {
-        let text = "v1 main*4294967295 main.1 main*4294967295";
+        let text = "v2 main*4294967295 main.1 main*4294967295";
         let schedule = Schedule::parse(text).expect("well formed");
         assert_eq!(schedule.runs.len(), 3);
         assert_eq!(schedule.length(), 2 * u64::from(u32::MAX) + 1);
@@ -262,27 +287,27 @@ mod tests {
         for (text, expected) in [
             (
                 "main*4",
-                "a schedule begins with its version, `v1`; at byte 0",
+                "a schedule begins with its version, `v2`; at byte 0",
             ),
             (
-                "v1 main*x",
+                "v2 main*x",
                 "at byte 3, in `main*x`: expected a number of steps after `*`, found `x`",
             ),
-            ("v1 main*+4", "expected a number of steps after `*`"),
+            ("v2 main*+4", "expected a number of steps after `*`"),
             (
-                "v1main*4",
-                "a schedule begins with its version, `v1`; at byte 0 there is `v1main*4`",
+                "v2main*4",
+                "a schedule begins with its version, `v2`; at byte 0 there is `v2main*4`",
             ),
             (
-                "v1 main.0",
+                "v2 main.0",
                 "at byte 3: expected a thread such as `main` or `main.1.2`, found `main.0`",
             ),
             (
-                "v1 main rain",
+                "v2 main rain",
                 "at byte 8: expected a thread such as `main` or `main.1.2`, found `rain`",
             ),
             (
-                "v1 main:",
+                "v2 main:",
                 "at byte 3, in `main:`: expected the number of an outcome",
             ),
         ] {

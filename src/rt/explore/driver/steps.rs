@@ -93,7 +93,7 @@ impl Driver {
                 let event = self.trace.at(position as u32);
                 event.thread == thread && alike(&event.operation, object, kind)
             }
-            false => self.is_free(position) || self.may_end(kind),
+            false => self.is_free(position),
         };
         if !may_go_on || !self.machine.can_perform(thread, operation) {
             return None;
@@ -116,12 +116,6 @@ impl Driver {
     #[inline]
     fn is_free(&self, position: usize) -> bool {
         position.wrapping_sub(self.free_from) < self.free_for
-    }
-
-    /// Whether the step is the end of a thread, which comes unasked.
-    #[inline]
-    fn may_end(&self, kind: &OpKind) -> bool {
-        matches!(kind, OpKind::Exit) && self.lets_threads_end && !self.machine.ends_are_seen()
     }
 
     /// The thread goes on for so many steps behind the next one, which it has not announced yet if it `begins`.
@@ -187,8 +181,7 @@ impl Driver {
             let outcome = self.repeated(step, expected, (operation, site), &executed)?;
             return Ok(Some(outcome));
         }
-        let may_go_on = self.is_free(position) || self.may_end(&operation.kind);
-        if !may_go_on || !self.machine.can_perform(thread, operation) {
+        if !self.is_free(position) || !self.machine.can_perform(thread, operation) {
             return Ok(None);
         }
         if !self.goes_on_with(&operation.kind) {

@@ -82,6 +82,7 @@ fn limits(program: &Program) -> Limits {
         spin_bound: program.spin_bound,
         livelock_bound: 3,
         unhinted_livelock_bound: 2,
+        ends_are_events: program.has_ends(),
         ..Limits::default()
     }
 }

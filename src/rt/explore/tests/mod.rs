@@ -8,6 +8,7 @@ mod bounds;
 mod checkpoints;
 mod counts;
 mod dense;
+mod ends;
 mod estimates;
 mod figures;
 mod let_go;

@@ -160,7 +160,7 @@ fn the_estimate_is_of_the_right_magnitude_after_a_tenth_in_every_order() {
     }
     let factors = errors.map(f64::exp);
     println!("off by a factor of {factors:.2?}");
-    assert!(factors.iter().all(|&factor| factor < 4.0), "{factors:?}");
+    assert!(factors.iter().all(|&factor| factor < 5.0), "{factors:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::rt::object::spin::{Meaning, meaning};
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, atomic, count};
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, NOWHERE, Site};
 
@@ -147,7 +147,7 @@ pub(crate) fn outcome_of_life(operation: &Operation) -> Executed {
     let Operation { object, ref kind } = *operation;
     let class = classify(kind, Outcome::Done, Nature::Plain);
     // Only a finished thread can be joined, and one is spawned and ends before it is.
-    let finished = matches!(kind, OpKind::Join) as u64;
+    let finished = matches!(kind, OpKind::Join { .. }) as u64;
     let before = (object != ObjectId::NONE).then_some(finished);
     Executed::plainly(Outcome::Done, Label::of(object, class), before)
 }
@@ -221,7 +221,7 @@ impl Machine {
         match operation.kind {
             // Each thread is joined, and parks are waits that come often, so these are asked most, and are short with
             // the kind in sight.
-            OpKind::Join => (self.state(operation.object)).enabled(thread, &OpKind::Join),
+            ref kind @ OpKind::Join { .. } => self.state(operation.object).enabled(thread, kind),
             OpKind::Park => (self.state(operation.object)).enabled(thread, &OpKind::Park),
             ref kind if kind.may_have_to_wait() => {
                 let entry = &self.threads[thread.index()];
@@ -345,7 +345,6 @@ impl Machine {
         let thread = step.thread;
         let label = |class| Label::of(operation.object, class);
         if asks(&operation.kind) {
-            self.ends_are_seen |= matches!(operation.kind, OpKind::IsFinished);
             let shown = self.state(operation.object).polled_by(&operation.kind);
             let bound = self.limits.unhinted_spin_bound;
             let log = &mut self.threads[thread.index()].spin;
@@ -417,18 +416,11 @@ impl Machine {
                 }
                 self.add_thread(child, site);
             }
-            OpKind::Exit => {
-                if let Some(at) = self.live.iter().position(|&t| t == thread) {
-                    self.live.remove(at);
-                }
-                *self.finished(operation.object) = true;
-            }
-            OpKind::Join => {
-                if let Region::Thread(joined) = self.names.place(operation.object).region {
-                    let joined = &mut self.threads[joined.index()].joined;
-                    self.unjoined -= !*joined as u32;
-                    *joined = true;
-                }
+            OpKind::Exit => self.end(thread),
+            OpKind::Join { child } => {
+                let joined = &mut self.threads[child.index()].joined;
+                self.unjoined -= !*joined as u32;
+                *joined = true;
             }
             _ => {}
         }
@@ -436,7 +428,7 @@ impl Machine {
     }
 
     /// Whether the thread that this object stands for has finished.
-    fn finished(&mut self, object: ObjectId) -> &mut bool {
+    pub(super) fn finished(&mut self, object: ObjectId) -> &mut bool {
         match &mut self.objects[object.index()] {
             Some(Object {
                 state: State::Thread { finished },

@@ -41,7 +41,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::RetainRaw => "arc_increment",
         OpKind::Spawn { .. } => "spawn",
         OpKind::Exit => "end",
-        OpKind::Join => "join",
+        OpKind::Join { .. } => "join",
         OpKind::IsFinished => "is_finished",
         OpKind::Park => "park",
         OpKind::ParkTimeout { .. } => "park_timeout",
@@ -111,7 +111,7 @@ pub(super) const fn end(end: &End) -> &'static str {
         },
         End::Leaked(_) => "leak",
         End::Outside(_) => "outside",
-        End::Pruned(Pruned::Asleep) => "asleep",
+        End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen) => "asleep",
         End::Pruned(Pruned::Assumed) => "assumed",
         End::Pruned(Pruned::Rounds) => "rounds",
     }

@@ -44,6 +44,8 @@ enum Deed {
 #[derive(Default)]
 pub(super) struct Links {
     latest: FxHashMap<(ObjectId, Deed), usize>,
+    /// The last event of each thread, or its spawn if it has none.
+    last_of: FxHashMap<ThreadId, usize>,
 }
 
 /// The positions of the events that an event is linked to.
@@ -94,7 +96,9 @@ impl Links {
             OpKind::TryRead if ok => by(last(Deed::Freed)),
             OpKind::WriteLock => by(last(Deed::Freed).max(last(Deed::FreedByReader))),
             OpKind::TryWrite if ok => by(last(Deed::Freed).max(last(Deed::FreedByReader))),
-            OpKind::Join | OpKind::IsFinished => by(last(Deed::Ended)),
+            // With its end, or with its last event if the end is none.
+            OpKind::Join { child } => by(self.last_of.get(&child).copied()),
+            OpKind::IsFinished => by(last(Deed::Ended)),
             OpKind::CallOnce { .. } | OpKind::CheckOnce | OpKind::WaitOnce { .. } => {
                 by(last(Deed::Ended))
             }
@@ -130,7 +134,11 @@ impl Links {
                 }
             }
         }
+        self.last_of.insert(event.thread, position);
         match event.operation.kind {
+            OpKind::Spawn { child } => {
+                self.last_of.insert(child, position);
+            }
             OpKind::Store { .. } | OpKind::Rmw { .. } => note(Deed::Wrote),
             OpKind::CompareExchange { .. } if ok => note(Deed::Wrote),
             OpKind::Unlock { .. } | OpKind::UnlockWrite { .. } | OpKind::Downgrade => {

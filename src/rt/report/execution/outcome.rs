@@ -146,7 +146,9 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
     let thread = |thread| data.names.thread(thread);
     outcome.sentence = match end {
         End::Complete => "every thread finished".to_owned(),
-        End::Pruned(Pruned::Asleep) => "given up: the rest is covered elsewhere".to_owned(),
+        End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen) => {
+            "given up: the rest is covered elsewhere".to_owned()
+        }
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`".to_owned(),
         End::Pruned(Pruned::Rounds) => "given up by `max_rounds`".to_owned(),
         End::Deadlock(_) | End::Livelock { .. } => {

@@ -267,7 +267,7 @@ impl Class {
             // A sender is only added by one that is there, so nobody can see the difference.
             AddSender => Classes::NONE,
             // A spawn comes before the child's first event; that edge belongs to happens-before
-            // itself and not to an object.
+            // itself and not to an object, as does the one from a thread's last event to a join.
             Spawn | Local | Wait | LetGo => Classes::NONE,
         }
     }

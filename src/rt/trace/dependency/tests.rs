@@ -60,7 +60,8 @@ fn table() -> String {
          group. An `Awake` conflicts with the `Notify` that woke it, a `Received` with the `Sent` whose\n\
          message it takes and, in a bounded channel, with the one it makes room for. A `Wait` conflicts with whatever can change a location it has read. A `LetGo`\n\
          comes after everything that had happened when nothing else could run. Apart from objects, a\n\
-         spawn comes before the child's first event.\n\n\
+         spawn comes before the child's first event, and the last event of a thread (its `Exit`, if that is one) before\n\
+         a `Join`.\n\n\
          | class | conflicts with |\n|---|---|\n",
     );
     for class in ALL {

@@ -1,0 +1,128 @@
+//! Is the end of a thread an event of its own once somebody looks for it, however late that is?
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Algorithm, Builder, Report, thread};
+
+/// What was stored, and whether the thread that has stored it had finished, if that was looked at.
+type Seen = BTreeSet<(usize, Option<bool>)>;
+
+/// Looks whether a thread has finished only where it has done something, which is not so in the first execution.
+fn looks_late(seen: impl Fn((usize, Option<bool>))) {
+    let done = dpor::sync::Arc::new(AtomicUsize::new(0));
+    let theirs = done.clone();
+    let other = thread::spawn(move || theirs.store(1, SeqCst));
+    let found = match done.load(SeqCst) {
+        0 => (0, None),
+        stored => (stored, Some(other.is_finished())),
+    };
+    other.join().unwrap();
+    seen(found);
+}
+
+fn explored(builder: &Builder) -> (Report, Seen) {
+    let seen = Arc::new(Mutex::new(Seen::new()));
+    let mine = seen.clone();
+    let report = builder.check(move || {
+        looks_late(|found| {
+            mine.lock().unwrap().insert(found);
+        });
+    });
+    let seen = seen.lock().unwrap().clone();
+    (report, seen)
+}
+
+fn all() -> Seen {
+    [(0, None), (1, Some(false)), (1, Some(true))].into()
+}
+
+#[test]
+fn a_look_in_a_later_execution_has_all_explored_anew() {
+    for algorithm in [
+        Algorithm::Optimal,
+        Algorithm::Source,
+        Algorithm::Classic,
+        Algorithm::SleepSets,
+        Algorithm::Naive,
+        Algorithm::Bounded,
+        Algorithm::Random,
+        Algorithm::Pct,
+        Algorithm::Pos,
+    ] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        builder.iterations = 200;
+        builder.seed = Some(7);
+        let (report, seen) = explored(&builder);
+        assert_eq!(seen, all(), "{algorithm:?}");
+        if algorithm == Algorithm::Optimal {
+            // The store and the load in either order, and if the store is first, the look and the end in either order.
+            assert_eq!((report.executions, report.pruned), (3, 0));
+            assert!(report.complete);
+        }
+    }
+}
+
+#[test]
+fn a_failure_that_hangs_on_the_end_of_a_thread_comes_again_from_its_schedule() {
+    let body = || looks_late(|found| assert_ne!(found, (1, Some(true)), "it has finished"));
+    let failure = Builder::new().explore(body).expect_err("it may have");
+    let text = failure.to_string();
+    let schedule = failure.schedule();
+    assert!(schedule.starts_with("v2 ends main"), "{schedule}");
+    assert!(text.contains("is_finished of main.1: true"), "{text}");
+    let mut builder = Builder::new();
+    builder.replay = Some(schedule.to_owned());
+    let again = builder.explore(body).expect_err("the same");
+    assert_eq!(again.schedule(), schedule);
+    // The end of the thread is a step that other schedules do not have.
+    builder.replay = Some(schedule.replace(" ends", ""));
+    let unfit = builder.explore(body).expect_err("another execution");
+    assert_eq!(unfit.kind(), dpor::FailureKind::Schedule, "{unfit}");
+}
+
+#[test]
+fn a_schedule_without_ends_may_go_on_to_a_look_for_one() {
+    let mut builder = Builder::new();
+    builder.replay = Some("v2 main*2 main.1 main".to_owned());
+    let (report, seen) = explored(&builder);
+    assert_eq!(report.executions, 1);
+    assert!(seen.iter().all(|(stored, _)| *stored == 1), "{seen:?}");
+}
+
+#[test]
+fn failures_of_before_the_look_are_told_once() {
+    let mut builder = Builder::new();
+    builder.max_failures = 5;
+    let body = || looks_late(|found| assert_ne!(found, (0, None), "it was not there"));
+    let failure = builder.explore(body).expect_err("the first execution");
+    assert_eq!(failure.others().len(), 0, "{failure}");
+    // As it was found the second time.
+    let schedule = failure.schedule();
+    assert!(schedule.starts_with("v2 ends main"), "{schedule}");
+}
+
+#[test]
+fn an_exploration_with_ends_is_taken_up_where_it_was() {
+    let name = format!("dpor-{}-ends", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.clone());
+    builder.max_permutations = Some(1);
+    let mut seen = Seen::new();
+    let mut parts = 0;
+    let last = loop {
+        let (report, now) = explored(&builder);
+        parts += 1;
+        seen.extend(now);
+        if report.complete {
+            break report;
+        }
+        assert!(file.exists(), "a limit leaves a checkpoint");
+    };
+    assert!(parts > 2, "{parts}");
+    assert_eq!((last.executions, seen), (3, all()));
+}
