@@ -126,3 +126,34 @@ fn an_exploration_with_ends_is_taken_up_where_it_was() {
     assert!(parts > 2, "{parts}");
     assert_eq!((last.executions, seen), (3, all()));
 }
+
+/// Looks for the end of a thread when it is dropped.
+struct Looks(Option<thread::JoinHandle<()>>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        let other = self.0.take().expect("until here");
+        while !other.is_finished() {
+            dpor::hint::spin_loop();
+        }
+    }
+}
+
+#[test]
+fn a_look_of_a_destructor_that_runs_for_a_panic_does_not_hide_the_panic() {
+    let body = || {
+        let done = dpor::sync::Arc::new(AtomicUsize::new(0));
+        let theirs = done.clone();
+        let _looks = Looks(Some(thread::spawn(move || theirs.store(1, SeqCst))));
+        assert_eq!(done.load(SeqCst), 0, "it was there");
+    };
+    let failure = Builder::new().explore(body).expect_err("it may be there");
+    assert_eq!(failure.kind(), dpor::FailureKind::Panic, "{failure}");
+    let mut builder = Builder::new();
+    builder.replay = Some(failure.schedule().to_owned());
+    let again = builder.explore(body).expect_err("the same");
+    assert_eq!(again.kind(), dpor::FailureKind::Panic, "{again}");
+    // Where nothing panics the loop waits for the end.
+    let report = Builder::new().check(|| drop(Looks(Some(thread::spawn(|| ())))));
+    assert!(report.complete);
+}

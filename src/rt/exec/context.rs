@@ -256,12 +256,6 @@ pub(crate) fn announce(
     }
 }
 
-/// The code of the current thread has returned.
-pub(crate) fn leave_stack() {
-    // A thread of an execution that is torn down has nobody to tell.
-    let _ = with_step(Runtime::leave_stack);
-}
-
 /// Tracks a value that is made at `site`.
 pub(crate) fn track(site: Site) -> Option<u64> {
     with(|runtime| {
@@ -439,10 +433,11 @@ pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
     looked.map_or_else(|answer| answer, Answer::Done)
 }
 
-/// The code of the current thread has come to its end, which is announced if it is an event.
+/// The code of the current thread has returned. Its end is announced if it is an event.
 pub(crate) fn exit(site: Site) {
     // A thread of an execution that is torn down has nobody to tell.
     let _ = with_step(|runtime| {
+        runtime.leave_stack()?;
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
         let me = runtime.current.get();

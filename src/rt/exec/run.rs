@@ -535,7 +535,6 @@ fn run(body: Body) {
     let end = End;
     body.run();
     drop(end);
-    super::context::leave_stack();
     super::context::exit(here());
 }
 
