@@ -11,6 +11,7 @@ use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Out
 use crate::rt::trace::{Event, Site};
 
 mod execute;
+mod lives;
 mod waits;
 
 pub(crate) use waits::ROUNDS_FURTHER;
@@ -286,67 +287,6 @@ impl Machine {
         self.first_spawn = None;
     }
 
-    fn add_thread(&mut self, thread: ThreadId, site: Site) {
-        if self.threads.len() <= thread.index() {
-            let nobody = || Thread::new(site);
-            self.threads.resize_with(thread.index() + 1, nobody);
-        }
-        let entry = &mut self.threads[thread.index()];
-        // Most often there is one of an earlier execution. Its fields are set one by one, because to make
-        // another entry and move it here is slower.
-        entry.last = Pending {
-            operation: START,
-            site,
-        };
-        entry.announced = true;
-        entry.born = site;
-        entry.events = 0;
-        entry.children = 0;
-        entry.released = None;
-        entry.let_go_in_a_row = 0;
-        entry.timeouts.reset();
-        entry.wakeups = 0;
-        entry.failed.clear();
-        entry.joined = false;
-        entry.spin.reset();
-        entry.unparked = None;
-        self.live.push(thread);
-        self.unjoined += 1;
-        self.unbegun += 1;
-    }
-
-    /// Whether the code of `thread`, which was spawned, has not begun.
-    #[inline]
-    pub(crate) fn is_to_begin(&self, thread: ThreadId) -> bool {
-        let pending = self.pending(thread);
-        pending.is_some_and(|pending| matches!(pending.operation.kind, OpKind::Start))
-    }
-
-    /// The thread that this one has announced to join, if its code has not begun.
-    pub(crate) fn joins_unbegun(&self, thread: ThreadId) -> Option<ThreadId> {
-        match self.pending(thread)?.operation.kind {
-            OpKind::Join { child } if self.is_to_begin(child) => Some(child),
-            _ => None,
-        }
-    }
-
-    /// The oldest of the threads whose code has not begun, if there are any.
-    #[inline]
-    pub(crate) fn next_to_begin(&self) -> Option<ThreadId> {
-        if self.unbegun == 0 {
-            return None;
-        }
-        let mut live = self.live.iter().copied();
-        live.find(|&thread| self.is_to_begin(thread))
-    }
-
-    /// The code of the thread begins, which will announce something else.
-    #[inline]
-    pub(crate) fn begin(&mut self, thread: ThreadId) {
-        self.threads[thread.index()].announced = false;
-        self.unbegun -= 1;
-    }
-
     // Objects.
 
     /// The object at `place`, made with this kind and value if this execution has not met it yet.
@@ -475,56 +415,6 @@ impl Machine {
 
     // Threads.
 
-    /// The threads that exist and have not exited, in the order of their spawns.
-    pub(crate) fn live(&self) -> &[ThreadId] {
-        &self.live
-    }
-
-    /// Whether `thread` is the only one left, and all that the others have done happens before what it
-    /// does next: each was joined, by it or by one that was joined later.
-    pub(crate) fn is_alone(&self, thread: ThreadId) -> bool {
-        self.unjoined == 0 && self.live == [thread]
-    }
-
-    /// Whether a thread that this one has spawned has not exited.
-    #[inline]
-    pub(crate) fn has_live_children(&self, thread: ThreadId) -> bool {
-        let is_child = |&other: &ThreadId| {
-            let creator = self.names.creator(other);
-            creator.is_some_and(|(creator, _)| creator == thread)
-        };
-        self.threads[thread.index()].children > 0 && self.live.iter().any(is_child)
-    }
-
-    /// The code of `thread` has come to its end.
-    #[inline(always)]
-    pub(crate) fn end(&mut self, thread: ThreadId) {
-        if let Some(at) = self.live.iter().position(|&t| t == thread) {
-            self.live.remove(at);
-        }
-        // Nobody waits for the end of the main thread.
-        if thread != ThreadId::MAIN {
-            let object = self.names.thread_object(thread);
-            *self.finished(object) = true;
-        }
-    }
-
-    /// Whether all that `thread` does in this execution are these events, and its code has come to its end behind them.
-    pub(crate) fn ends_behind(&self, thread: ThreadId, events: u32) -> bool {
-        let entry = self.threads.get(thread.index());
-        entry.is_some_and(|entry| entry.events == events) && !self.live.contains(&thread)
-    }
-
-    /// How many events the main thread had performed when it spawned its first one, if it has.
-    pub(crate) fn first_spawn(&self) -> Option<u32> {
-        self.first_spawn
-    }
-
-    /// Where `thread` was spawned; of the main thread where the model begins.
-    pub(crate) fn born(&self, thread: ThreadId) -> Site {
-        self.threads[thread.index()].born
-    }
-
     /// How many events `thread` has performed.
     #[inline]
     pub(crate) fn events_of(&self, thread: ThreadId) -> u32 {
@@ -540,12 +430,6 @@ impl Machine {
     /// What has a name in the other machine, which was the same one and ran on, has it in this one.
     pub(crate) fn keep_names_of(&mut self, later: Machine) {
         (self.names, self.sets) = (later.names, later.sets);
-    }
-
-    /// The name that the next child of `creator` will have.
-    pub(crate) fn next_child(&mut self, creator: ThreadId) -> ThreadId {
-        let nth = self.threads[creator.index()].children + 1;
-        self.names.child(creator, nth)
     }
 
     /// Whether a compare-exchange of `thread` at this atomic has failed for no reason, and none has succeeded there since.
