@@ -202,6 +202,16 @@ impl<'a> Watch<'a> {
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.begin_anew();
         }
+        // Who looks at each execution would wonder why the first one comes twice.
+        if self.settings.log || self.settings.trace.is_some() {
+            let site = self.site;
+            above(|| {
+                eprintln!(
+                    "dpor: the model at {site} asks whether a thread has finished, so it is explored anew, with the ends of \
+                     threads as events"
+                );
+            });
+        }
     }
 
     /// Whether another execution may begin.

@@ -157,3 +157,33 @@ fn a_look_of_a_destructor_that_runs_for_a_panic_does_not_hide_the_panic() {
     let report = Builder::new().check(|| drop(Looks(Some(thread::spawn(|| ())))));
     assert!(report.complete);
 }
+
+/// Not a test of its own: what [`who_looks_at_each_execution_is_told_that_it_begins_anew`] runs.
+#[test]
+fn child_that_looks_late() {
+    if std::env::var_os("DPOR_LOG").is_some() {
+        dpor::model(|| looks_late(|_| ()));
+    }
+}
+
+#[test]
+fn who_looks_at_each_execution_is_told_that_it_begins_anew() {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "ends::child_that_looks_late", "--nocapture"]);
+    let output = child.env("DPOR_LOG", "1").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    let anew = "asks whether a thread has finished, so it is explored anew, with the ends of threads as events";
+    let at = lines.iter().position(|line| line.ends_with(anew));
+    let (before, after) = lines.split_at(at.expect("it is told"));
+    assert!(
+        before.iter().all(|line| line.contains(": v2 main")),
+        "{said}"
+    );
+    let with_ends = |line: &&str| line.contains(": v2 ends main");
+    assert_eq!(
+        after[1..].iter().filter(|line| with_ends(line)).count(),
+        3,
+        "{said}"
+    );
+}
