@@ -380,10 +380,16 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread
-    /// there.
+    /// there. A join comes after no other event of the sequence: this is asked of steps that were enabled at the
+    /// beginning of the sequence, or behind what the way has come by, and there its thread had ended.
     #[inline(always)]
     fn is_initial(&mut self, position: u32, event: &Event) -> bool {
         let Finished { trace, clocks, .. } = *self.run;
+        #[cfg(test)]
+        if let OpKind::Join { child } = event.operation.kind {
+            let last = trace.predecessor_of_next(child);
+            assert!(last.is_none_or(|last| self.is_gone(last)));
+        }
         let mut races = clocks.races_of(position).iter();
         races.all(|race| self.is_gone(race.first))
             && (event.previous != NOWHERE
