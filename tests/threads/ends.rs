@@ -91,6 +91,9 @@ fn a_schedule_without_ends_may_go_on_to_a_look_for_one() {
     let (report, seen) = explored(&builder);
     assert_eq!(report.executions, 1);
     assert!(seen.iter().all(|(stored, _)| *stored == 1), "{seen:?}");
+    // Also in the middle, as of a test that did not look for one before: the steps are there with ends, too.
+    builder.replay = Some("v2 main*2 main.1 main*2".to_owned());
+    assert_eq!(explored(&builder).1, seen);
 }
 
 #[test]

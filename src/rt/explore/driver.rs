@@ -442,6 +442,8 @@ impl Driver {
     /// two do not fit. A failure is told whatever the schedule asks for after it.
     pub(crate) fn unless_more_was_asked_for(&self, end: End) -> End {
         match end {
+            // What was asked for is asked for anew.
+            End::Pruned(Pruned::EndsAreSeen) => end,
             End::Complete | End::Pruned(_) => match self.explorer.misfit_at_the_end() {
                 Some(misfit) => End::Stale { misfit },
                 None => end,
