@@ -12,7 +12,7 @@
 //! The reversed event may come out differently: a compare-exchange that failed after e may succeed
 //! before it. So its label is not the one it has in E; the history of its object in `pre(E,e).w` is
 //! put through the pure model, and if the operation is disabled there, the pair cannot be reversed.
-//! That one rule also disposes of unlock before lock, exit before join and unpark before park.
+//! That one rule also disposes of unlock before lock and unpark before park.
 //! The labels of the other events of v do not depend on e, except for the counts they carry, which
 //! are found anew in the same way.
 
@@ -178,7 +178,6 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
 /// that they are told apart before.
 fn enables(first: Class, second: &OpKind) -> bool {
     match second {
-        OpKind::Join { .. } => true,
         OpKind::Lock | OpKind::ReadLock => first == Class::Release,
         OpKind::WriteLock => matches!(first, Class::Release | Class::ReadRelease),
         OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => first == Class::OnceEnd,
