@@ -2,6 +2,7 @@
 
 mod drops;
 mod ends;
+mod held;
 mod locals;
 mod panics;
 mod scopes;

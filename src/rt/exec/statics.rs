@@ -64,8 +64,8 @@ pub(super) fn restore(address: usize, kind: ObjectKind, value: u64) {
 pub(super) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of a shim of this kind, which is about to be used and lives in a
-    // static. An atomic has this width, the stage of an initialisation is a byte; both are only ever
-    // accessed atomically.
+    // static. An atomic has this width, the stage of an initialisation and whether a mutex is held are
+    // bytes, and who holds a reader-writer lock is a word; all are only ever accessed atomically.
     unsafe {
         match kind {
             ObjectKind::Atomic(ty) => Some(match ty.bits() {
@@ -74,9 +74,11 @@ pub(super) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
                 32 => AtomicU32::from_ptr(pointer.cast()).load(Relaxed) as u64,
                 _ => AtomicU64::from_ptr(pointer.cast()).load(Relaxed),
             }),
-            ObjectKind::Once => Some(AtomicU8::from_ptr(pointer).load(Relaxed) as u64),
-            // Nobody holds a lock between two executions.
-            ObjectKind::Mutex | ObjectKind::RwLock => Some(0),
+            // No execution leaves a lock held, but what uses it outside of models may.
+            ObjectKind::Once | ObjectKind::Mutex => {
+                Some(AtomicU8::from_ptr(pointer).load(Relaxed) as u64)
+            }
+            ObjectKind::RwLock => Some(AtomicU64::from_ptr(pointer.cast()).load(Relaxed)),
             ObjectKind::Count { .. }
             | ObjectKind::Thread
             | ObjectKind::Token

@@ -48,21 +48,25 @@ const AWAITED_BY: u64 = 1 << 63;
 /// What an upgrade sees that succeeds: not how many references there are, which others make at the same time.
 const ALIVE: u64 = u64::MAX;
 
+/// Who holds a lock that was held when the execution met it: by a guard from before the model, or by one that was
+/// forgotten before the lock was moved here. No thread has this number, and [`State::pack`] has room for it.
+pub(crate) const NOBODY: ThreadId = ThreadId((1 << 20) - 2);
+
 impl State {
     /// The state of a new object. `value` is what an atomic holds, what a count starts from, the size
-    /// of a barrier's group, how far an initialisation has come, a channel's capacity; the other kinds
-    /// have no use for it.
+    /// of a barrier's group, how far an initialisation has come, a channel's capacity, who holds a lock as
+    /// [`State::visible`] says it; the other kinds have no use for it.
     pub(crate) fn new(kind: ObjectKind, value: u64) -> State {
         match kind {
             ObjectKind::Atomic(ty) => State::Atomic { ty, value },
-            ObjectKind::Mutex => State::Mutex(mutex::Mutex::default()),
+            ObjectKind::Mutex => State::Mutex(mutex::Mutex::met(value)),
             ObjectKind::Count { observed } => State::Count {
                 observed,
                 count: value,
             },
             ObjectKind::Thread => State::Thread { finished: false },
             ObjectKind::Token => State::Token { available: false },
-            ObjectKind::RwLock => State::RwLock(rwlock::RwLock::default()),
+            ObjectKind::RwLock => State::RwLock(rwlock::RwLock::met(value)),
             ObjectKind::Condvar => State::Condvar(condvar::Condvar::default()),
             ObjectKind::Barrier => State::Barrier(barrier::Barrier::new(value as u32)),
             ObjectKind::Once => State::Once(once::Once::from_number(value)),

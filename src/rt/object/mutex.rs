@@ -1,5 +1,6 @@
 //! What does a mutex do with an operation?
 
+use super::NOBODY;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Outcome};
 
@@ -8,6 +9,16 @@ use crate::rt::trace::operation::{OpKind, Outcome};
 pub(crate) struct Mutex {
     pub(crate) holder: Option<ThreadId>,
     pub(crate) version: u32,
+}
+
+impl Mutex {
+    /// A mutex whose memory says this when an execution meets it.
+    pub(crate) fn met(held: u64) -> Mutex {
+        Mutex {
+            holder: (held != 0).then_some(NOBODY),
+            version: 0,
+        }
+    }
 }
 
 /// Whether `kind` can happen now. A thread that locks a mutex it already holds waits for ever.

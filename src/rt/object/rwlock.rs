@@ -2,6 +2,7 @@
 //!
 //! Readers share it, and nobody is preferred: a reader may come in while a writer waits.
 
+use super::NOBODY;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Outcome};
 
@@ -14,6 +15,19 @@ pub(crate) struct RwLock {
 }
 
 impl RwLock {
+    /// A lock whose memory says this when an execution meets it.
+    pub(crate) fn met(held: u64) -> RwLock {
+        let (writer, readers) = match held {
+            u64::MAX => (Some(NOBODY), 0),
+            readers => (None, readers as u32),
+        };
+        RwLock {
+            writer,
+            readers,
+            version: 0,
+        }
+    }
+
     fn admits_reader(self) -> bool {
         self.writer.is_none()
     }

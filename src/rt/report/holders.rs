@@ -3,9 +3,9 @@
 //! A mutex and a writer are known to the machine. Readers are only counted there, so who they are is read
 //! off the events: a guard stays with the thread that took it.
 
-use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::object::once::Once;
+use crate::rt::object::{NOBODY, State};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::{Event, Trace};
@@ -52,7 +52,8 @@ pub(super) fn holders(trace: &Trace, machine: &Machine, operation: &Operation) -
         State::Once(Once::Running(thread)) => (Some(*thread), Way::Initialises),
         _ => (None, Way::Holds),
     };
-    let holder = thread.map(|thread| Holder {
+    let known = thread.filter(|&thread| thread != NOBODY);
+    let holder = known.map(|thread| Holder {
         thread,
         way,
         since: trace.events().iter().rposition(|event| {
@@ -60,6 +61,24 @@ pub(super) fn holders(trace: &Trace, machine: &Machine, operation: &Operation) -
         }),
     });
     holder.into_iter().collect()
+}
+
+/// Whether the object is a lock that was held when the execution met it, and still is.
+pub(super) fn held_before(machine: &Machine, object: ObjectId) -> bool {
+    if object == ObjectId::NONE {
+        return false;
+    }
+    let before = match machine.initial(object) {
+        State::Mutex(mutex) => mutex.holder.is_some(),
+        State::RwLock(lock) => lock.writer.is_some() || lock.readers > 0,
+        _ => false,
+    };
+    before
+        && match machine.state(object) {
+            State::Mutex(mutex) => mutex.holder == Some(NOBODY),
+            State::RwLock(lock) => lock.writer == Some(NOBODY) || lock.readers > 0,
+            _ => false,
+        }
 }
 
 /// Whether the event takes the object for its thread alone.

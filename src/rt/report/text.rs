@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::cycle;
-use super::holders::{Holder, Way, holders};
+use super::holders::{Holder, Way, held_before, holders};
 use super::memory;
 use super::pattern;
 use super::places::{Callers, FileLine, Life};
@@ -334,7 +334,13 @@ fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
 fn held(view: &View<'_>, names: &Names<'_>, operation: &Operation) -> String {
     let holders = holders(view.trace, view.machine, operation);
     let Some(Holder { way, .. }) = holders.first() else {
-        return String::new();
+        return match held_before(view.machine, operation.object) {
+            true => {
+                "   held by a guard from before the model, or one that was forgotten before the lock was moved"
+                    .to_owned()
+            }
+            false => String::new(),
+        };
     };
     let (before, behind) = match way {
         Way::Holds => ("held by ", ""),

@@ -3,8 +3,8 @@
 //! A value for an atomic, who holds a lock, who waits for a notification: what a slider shows beside
 //! an execution.
 
-use crate::rt::object::State;
 use crate::rt::object::once::Once;
+use crate::rt::object::{NOBODY, State};
 use crate::rt::report::words::{Names, counts};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 
@@ -17,6 +17,7 @@ pub(super) fn words(object: ObjectId, state: &State, names: &Names<'_>) -> Strin
     match state {
         State::Atomic { value, .. } => names.value(object, *value),
         State::Mutex(mutex) => match mutex.holder {
+            Some(NOBODY) => "held since before".to_owned(),
             Some(thread) => format!("held by {}", names.thread(thread)),
             None => "free".to_owned(),
         },
@@ -26,6 +27,7 @@ pub(super) fn words(object: ObjectId, state: &State, names: &Names<'_>) -> Strin
         State::Token { available: true } => "there".to_owned(),
         State::Token { available: false } => "not there".to_owned(),
         State::RwLock(lock) => match (lock.writer, lock.readers) {
+            (Some(NOBODY), _) => "written since before".to_owned(),
             (Some(thread), _) => format!("written by {}", names.thread(thread)),
             (None, 0) => "free".to_owned(),
             (None, 1) => "1 reader".to_owned(),
