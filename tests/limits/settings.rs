@@ -1,5 +1,7 @@
 //! Is a setting with an impossible value refused, and is one that has no effect pointed out?
 
+use std::time::Duration;
+
 use dpor::Builder;
 
 use super::{lost_update, printed};
@@ -113,4 +115,24 @@ fn a_variable_that_has_no_meaning_where_nothing_is_drawn_is_told() {
     assert_eq!(text.matches(told).count(), 1, "{text}");
     let text = printed("child_that_explores", &[seed, ("DPOR_ALGORITHM", "pct")]);
     assert!(!text.contains("DPOR_SEED` does nothing"), "{text}");
+}
+
+#[test]
+fn a_limit_may_be_as_large_as_its_type_allows() {
+    let mut builder = Builder::new();
+    builder.max_branches = usize::MAX;
+    builder.max_permutations = Some(usize::MAX);
+    builder.max_duration = Some(Duration::MAX);
+    builder.max_memory = Some(usize::MAX);
+    builder.max_rounds = Some(usize::MAX);
+    builder.max_failures = usize::MAX;
+    builder.checkpoint_interval = usize::MAX;
+    builder.spin_bound = u32::MAX;
+    builder.spurious_wakeups = u32::MAX;
+    builder.timeout_bound = u32::MAX;
+    builder.simplify = u64::MAX;
+    builder.patience = Some(Duration::MAX);
+    assert!(builder.check(lost_update).complete);
+    builder.preemption_bound = Some(usize::MAX);
+    assert!(builder.check(lost_update).complete);
 }

@@ -60,6 +60,9 @@ impl Pulse {
     }
 }
 
+/// The clock has no moment that is much longer away; no process lives that long.
+const LONGEST: Duration = Duration::from_secs(1 << 32);
+
 /// Watches a pulse until it is dropped.
 pub(crate) struct Watchdog {
     number: u64,
@@ -72,6 +75,7 @@ impl Watchdog {
         patience: Duration,
         say: impl FnOnce(String) + Send + 'static,
     ) -> Watchdog {
+        let patience = patience.min(LONGEST);
         let mut watch = watch();
         watch.number += 1;
         let number = watch.number;
