@@ -137,7 +137,11 @@ impl Passed {
             verdict,
             within,
             within_rounds: driver.machine.rounds_left_out(),
-            estimate: driver.estimate(),
+            // Neither a sample nor one schedule is part of a plan.
+            estimate: match driver.coverage() {
+                Coverage::Sampled | Coverage::Replayed => None,
+                _ => driver.estimate(),
+            },
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
             elapsed: *elapsed,
             rounds: driver.machine.many_rounds(),

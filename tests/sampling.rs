@@ -37,6 +37,10 @@ fn seen(algorithm: Algorithm, seed: u64, iterations: u64) -> Vec<(usize, usize)>
     assert_eq!(report.executions, iterations);
     assert_eq!(report.verdict, Verdict::Sampled { seed });
     assert!(!report.complete, "a sample is not everything");
+    assert_eq!(
+        report.estimate, None,
+        "a sample tells nothing of how many there are"
+    );
     record.lock().unwrap().clone()
 }
 
