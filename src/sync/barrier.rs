@@ -53,7 +53,8 @@ impl Barrier {
         let target = Target {
             address: (&raw const self.size).addr(),
             kind: ObjectKind::Barrier,
-            memory: self.size as u64,
+            // Nobody ever completes a larger group, nor one of this size.
+            memory: self.size.min(u32::MAX as usize) as u64,
         };
         match rt::perform(target, OpKind::Arrive) {
             Answer::Outside => BarrierWaitResult(self.real.wait().is_leader()),

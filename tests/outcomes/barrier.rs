@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::Barrier;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::thread;
+use dpor::{Builder, FailureKind, thread};
 
 use super::outcomes;
 
@@ -34,4 +34,15 @@ fn a_barrier_has_every_thread_as_leader_and_nobody_passes_alone() {
     );
     // Six orders of the additions, each with three leaders.
     assert_eq!(executions, 18);
+}
+
+#[test]
+fn a_group_larger_than_any_number_of_threads_is_never_complete() {
+    for size in [1 << 32, (1 << 32) + 1, usize::MAX] {
+        let failure = Builder::new().explore(move || {
+            Barrier::new(size).wait();
+        });
+        let failure = failure.expect_err("nobody else comes");
+        assert_eq!(failure.kind(), FailureKind::Deadlock);
+    }
 }
