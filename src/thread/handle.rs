@@ -64,8 +64,11 @@ impl<T> JoinHandle<T> {
     pub fn is_finished(&self) -> bool {
         match &self.running {
             Running::Modelled(id) => {
-                let answer = rt::is_finished(*id);
-                matches!(answer, Answer::Done(Outcome::Value(1)))
+                // Outside of the model there is no execution any more, and every thread ends with its own.
+                matches!(
+                    rt::is_finished(*id),
+                    Answer::Done(Outcome::Value(1)) | Answer::Outside
+                )
             }
             Running::Real(handle) => handle.is_finished(),
             Running::Never => false,

@@ -54,3 +54,12 @@ fn a_result_that_nobody_waits_for_is_dropped_by_the_thread_or_with_its_handle() 
     assert_eq!(*seen.lock().unwrap(), all.into());
     assert_eq!(traces, 4);
 }
+
+#[test]
+fn a_handle_that_outlives_the_execution_knows_that_the_thread_has_finished() {
+    static KEPT: StdMutex<Option<thread::JoinHandle<u8>>> = StdMutex::new(None);
+    count(|| *KEPT.lock().unwrap() = Some(thread::spawn(|| 3)));
+    let handle = KEPT.lock().unwrap().take().unwrap();
+    assert!(handle.is_finished());
+    assert_eq!(handle.join().unwrap(), 3);
+}
