@@ -374,20 +374,24 @@ fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     }
 }
 
+/// How many values one choice may have. Those that are planned take some 30 bytes each.
+const OPTIONS_MAX: usize = 1 << 24;
+
 /// Returns a value below `options`; every one of them is explored.
 ///
 /// Outside a model it is 0.
 ///
 /// # Panics
 ///
-/// If `options` is 0 or does not fit in 32 bits.
+/// If `options` is 0 or more than 2^24, since each is an execution of its own, and all are planned.
 #[track_caller]
 pub fn choose(options: usize) -> usize {
     assert!(options > 0, "choose(0) has nothing to choose from");
-    let Ok(options) = u32::try_from(options) else {
-        panic!("choose({options}) has more values than can be explored")
-    };
-    match rt::choose(options) {
+    assert!(
+        options <= OPTIONS_MAX,
+        "choose({options}) has more values than can be explored: {OPTIONS_MAX} at most, each an execution of its own"
+    );
+    match rt::choose(options as u32) {
         Answer::Done(Outcome::Value(value)) => value as usize,
         _ => 0,
     }

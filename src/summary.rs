@@ -35,11 +35,14 @@ pub struct Report {
     ///
     /// [`Algorithm::Bounded`](crate::Algorithm::Bounded) has one, because it explores traces in the order of the
     /// preemptions, context switches or delays that they need. `None` if not even all traces that need none were
-    /// explored, if no bound left anything out, and with any other algorithm.
+    /// explored, if no bound left anything out, if the test excluded something, and with any other algorithm.
     pub within: Option<Bound>,
     /// Value of [`Builder::max_rounds`](crate::Builder::max_rounds) if it left executions out, whatever else the
     /// verdict says.
     pub within_rounds: Option<usize>,
+    /// Whether the test excluded something from the exploration, as [`stop_exploring`](crate::stop_exploring) does,
+    /// whatever else the verdict says.
+    pub excludes: bool,
     /// Estimated number of executions in all, where one can be given.
     ///
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not what they will
@@ -118,7 +121,9 @@ impl Passed {
         } = self;
         let stats = driver.stats;
         let within = match driver.coverage() {
-            Coverage::Within(price, within) => within.map(|most| Bound::of(price, most)),
+            Coverage::Within(price, within) if !driver.excludes() => {
+                within.map(|most| Bound::of(price, most))
+            }
             _ => None,
         };
         let verdict = self.verdict();
@@ -137,6 +142,7 @@ impl Passed {
             verdict,
             within,
             within_rounds: driver.machine.rounds_left_out(),
+            excludes: driver.excludes(),
             // Neither a sample nor one schedule is part of a plan.
             estimate: match driver.coverage() {
                 Coverage::Sampled | Coverage::Replayed => None,
@@ -207,6 +213,13 @@ impl fmt::Display for Report {
         match (self.within_rounds, self.verdict) {
             (None, _) | (_, Verdict::Rounds(_)) => {}
             (Some(most), _) => write!(f, ", and by max_rounds = {most} (DPOR_MAX_ROUNDS)")?,
+        }
+        let limited = matches!(
+            self.verdict,
+            Verdict::Bounded(_) | Verdict::Stopped(_) | Verdict::Rounds(_)
+        );
+        if self.excludes && limited {
+            f.write_str(", and by what the test excluded (`stop_exploring`)")?;
         }
         write!(f, ": {executions}")?;
         if self.pruned > 0 {

@@ -109,3 +109,19 @@ fn failing_models_in_parallel_threads_report_their_own_failures() {
     let caught = std::panic::catch_unwind(|| panic!("outside"));
     assert!(caught.is_err());
 }
+
+#[test]
+fn a_name_with_a_line_break_stays_on_its_line() {
+    let failure = failure(|| {
+        let x = AtomicUsize::new(0);
+        dpor::name(&x, "x\ny");
+        x.load(SeqCst);
+        let builder = thread::Builder::new().name("worker\t1\n".to_owned());
+        let other = builder.spawn(|| panic!("who")).unwrap();
+        other.join().unwrap();
+    });
+    let text = failure.to_string();
+    assert!(text.contains(r"panic: worker\t1\n panicked"), "{text}");
+    assert!(text.contains(r" x\ny = 0 "), "{text}");
+    assert!(text.contains(r"main.1 is worker\t1\n"), "{text}");
+}

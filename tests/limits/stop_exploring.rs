@@ -1,6 +1,6 @@
 //! Is what a test leaves out of the search executed only once, and does the verdict say so?
 
-use dpor::{Algorithm, Builder, Verdict};
+use dpor::{Algorithm, Bound, Builder, Verdict};
 
 use super::{EXHAUSTIVE, twice};
 
@@ -54,4 +54,29 @@ fn a_choice_that_is_not_explored_has_its_first_outcome() {
             assert_eq!(dpor::choose(10), 0);
         });
     }
+}
+
+#[test]
+fn a_bound_says_nothing_of_what_the_test_has_excluded() {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(1);
+    let whole = builder.check(|| twice(2, || ()));
+    let bound = Bound::Preemptions(1);
+    assert_eq!((whole.within, whole.excludes), (Some(bound), false));
+    let half = builder.check(|| twice(2, dpor::stop_exploring));
+    assert_eq!(half.verdict, Verdict::Bounded(bound));
+    assert_eq!((half.within, half.excludes), (None, true));
+    let text = half.to_string();
+    let both = "bounded by preemption_bound = 1 (DPOR_MAX_PREEMPTIONS), and by what the test excluded (`stop_exploring`): ";
+    assert!(text.starts_with(both), "{text}");
+}
+
+#[test]
+#[should_panic(
+    expected = "choose(16777217) has more values than can be explored: 16777216 at most"
+)]
+fn a_choice_of_more_values_than_can_be_planned_is_refused() {
+    Builder::new().check(|| {
+        dpor::choose((1 << 24) + 1);
+    });
 }

@@ -205,6 +205,11 @@ impl Driver {
         }
     }
 
+    /// Whether the test has excluded anything from the exploration.
+    pub(crate) fn excludes(&self) -> bool {
+        self.regions.any()
+    }
+
     /// Whether nothing of this exploration counts, because a thread has looked whether another one has finished: all has to
     /// be explored anew, with ends that are events.
     pub(crate) fn ends_are_seen(&self) -> bool {

@@ -80,7 +80,7 @@ impl<'a> Names<'a> {
                 Some(kind) => matches!(kind, ObjectKind::Count { .. }),
                 None => operation.kind.counts(),
             };
-            let given = machine.names.label_of(region).map(str::to_owned);
+            let given = machine.names.label_of(region).map(on_one_line);
             let named = given.or_else(|| sources.receiver(site));
             // A value that is made on first use is mostly not called anything there, but only used.
             let named = named.or_else(|| match kind {
@@ -441,6 +441,18 @@ fn named(machine: &Machine, given: &BTreeMap<ThreadId, String>, thread: ThreadId
     }
 }
 
+/// The name as it can stand in a table: a line break or a tabulator would break it in two.
+fn on_one_line(name: &str) -> String {
+    let mut line = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c.is_control() {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
 /// What the threads of an execution are called, where that is not their path: as the program calls them,
 /// with numbers in the order of their births if several are called the same.
 fn called(
@@ -465,7 +477,7 @@ fn called(
     let mut called = BTreeMap::new();
     for &thread in births.values() {
         if let Some((_, name)) = named(thread) {
-            let name = unlike(name.clone(), taken.iter());
+            let name = unlike(on_one_line(name), taken.iter());
             taken.push(name.clone());
             called.insert(thread, name);
         }
