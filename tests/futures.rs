@@ -355,6 +355,17 @@ fn wakes_itself_registered(flag: &AtomicBool) {
     }));
 }
 
+/// The same without a hint: to be asked again is one.
+fn asks_again(flag: &AtomicBool) {
+    block_on(poll_fn(|context| {
+        if flag.load(SeqCst) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }));
+}
+
 /// The same by hand.
 fn unparks_itself(flag: &AtomicBool) {
     while !flag.load(SeqCst) {
@@ -388,9 +399,10 @@ fn unparks_itself_and_puts_back(flag: &AtomicBool) {
 #[test]
 fn who_wakes_itself_to_look_again_waits_for_a_change() {
     type Waits = fn(&AtomicBool);
-    let waits: [(Waits, u64); 5] = [
+    let waits: [(Waits, u64); 6] = [
         // As a thread that spins: the flag is set before the first, second, third look, or while it waits.
         (wakes_itself, 4),
+        (asks_again, 4),
         (unparks_itself, 4),
         (unparks_itself_and_spins, 4),
         // The first round has changed something.

@@ -11,16 +11,24 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 
 pub use atomic_waker::AtomicWaker;
 pub use task::{JoinHandle, spawn};
 
 use crate::alloc::track_block;
+use crate::rt::{self, ThreadId};
 use crate::sync::Notify;
 
 /// What wakes a thread that is in [`block_on`].
-struct Signal(Notify);
+struct Signal {
+    notify: Notify,
+    /// Who polls the future.
+    poller: Option<ThreadId>,
+    /// Whether the poller itself has asked for another poll. Only the poller looks at it or changes it.
+    again: AtomicBool,
+}
 
 impl Wake for Signal {
     #[track_caller]
@@ -32,7 +40,10 @@ impl Wake for Signal {
     fn wake_by_ref(self: &Arc<Self>) {
         // Mostly the caller is the table of functions of a waker, which is std's.
         let site = task::finishes_at().unwrap_or_else(Location::caller);
-        self.0.notify_at(site);
+        if self.poller.is_some() && rt::current() == self.poller {
+            self.again.store(true, Relaxed);
+        }
+        self.notify.notify_at(site);
     }
 }
 
@@ -47,7 +58,11 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// [`block_on`] for who waits at this place.
 fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Output {
     let mut future = pin!(future);
-    let signal = Arc::new(Signal(Notify::new()));
+    let signal = Arc::new(Signal {
+        notify: Notify::new(),
+        poller: rt::current(),
+        again: AtomicBool::new(false),
+    });
     // In loom a waker is a reference to one of its own `Arc`s.
     track_block(Arc::as_ptr(&signal).addr());
     let waker = Waker::from(signal.clone());
@@ -55,7 +70,11 @@ fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Out
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
-            Poll::Pending => signal.0.wait_at(site),
+            Poll::Pending => signal.notify.wait_at(site),
+        }
+        // A task that wakes itself to be asked again yields to others.
+        if signal.again.swap(false, Relaxed) {
+            rt::hint_at(site);
         }
     }
 }

@@ -233,7 +233,11 @@ pub(crate) fn perform_at(target: Target, kind: OpKind, site: trace::Site) -> Ans
 /// Announces a spin hint.
 #[track_caller]
 pub(crate) fn hint() -> Answer {
-    let site = context::here();
+    hint_at(context::here())
+}
+
+/// [`hint`] for a place in the program that is known otherwise.
+pub(crate) fn hint_at(site: trace::Site) -> Answer {
     let answer = context::announce(site, |machine, me| machine.hint(me, site));
     if let Answer::Inert = answer {
         // A destructor waits for what another thread may do in one of its own.
