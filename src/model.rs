@@ -294,11 +294,7 @@ impl Builder {
             }
             _ => above(|| eprintln!("{}", passed.report().cut_short(&site))),
         }
-        let remarks = [
-            watch.hintless(&passed.driver),
-            watch.unshown(&passed.driver),
-        ];
-        for line in remarks.into_iter().flatten() {
+        if let Some(line) = watch.unshown(&passed.driver) {
             above(|| eprintln!("{line}"));
         }
         Ok(passed)

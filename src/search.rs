@@ -162,6 +162,8 @@ pub(crate) struct Watch<'a> {
     follows: bool,
     /// The first waits at hints.
     pub(crate) waits: Vec<Option<FirstWait>>,
+    /// How many loops without a hint were told of.
+    hintless: usize,
 }
 
 impl<'a> Watch<'a> {
@@ -191,6 +193,7 @@ impl<'a> Watch<'a> {
             uses_cells: false,
             follows,
             waits: Vec::new(),
+            hintless: 0,
         })
     }
 
@@ -231,6 +234,9 @@ impl<'a> Watch<'a> {
         }
         self.log.clear();
         self.uses_cells = between.uses_cells;
+        if let Some(line) = self.hintless(driver) {
+            above(|| eprintln!("{line}"));
+        }
         if driver.more() {
             self.stopped = self.limit(driver);
         }
@@ -258,14 +264,16 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Where loops have made its executions long that have no hint, if there are any.
-    pub(crate) fn hintless(&self, driver: &Driver) -> Option<String> {
+    /// Where loops make its executions long that have no hint, if there are any that were not told yet.
+    fn hintless(&mut self, driver: &Driver) -> Option<String> {
         let machine = &driver.machine;
+        let known = std::mem::replace(&mut self.hintless, machine.hintless().len());
         let place = |&site: &Site| {
             let object = named_at(site);
             object.map_or_else(|| site.to_string(), |object| format!("{object} at {site}"))
         };
-        let places: Vec<String> = machine.hintless().iter().map(place).collect();
+        let new = machine.hintless().iter().skip(known);
+        let places: Vec<String> = new.map(place).collect();
         (!places.is_empty()).then(|| {
             format!(
                 "dpor: in the model at {} a loop without a hint went round {} times before it was taken for waiting: it reads \

@@ -43,6 +43,13 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
     );
     assert!(text.contains(&said), "{text}");
     assert_eq!(printed("hints::child_that_waits_with_a_hint", &[]), "");
+    // Whoever waits for the end of a long exploration wants to know why it is long.
+    let text = printed(
+        "hints::child_that_waits_without_a_hint",
+        &[("DPOR_LOG", "1")],
+    );
+    let (_, rest) = text.split_once(&said).expect("it is told");
+    assert!(rest.contains("dpor: execution "), "{text}");
 }
 
 /// Not a test of its own: what [`a_loop_that_two_threads_keep_going_is_told_where_it_is`] runs.
