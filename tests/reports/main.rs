@@ -7,6 +7,7 @@ mod failures;
 mod pointers;
 #[path = "../support/portable.rs"]
 mod portable;
+mod values;
 mod waits;
 
 use std::path::Path;
@@ -15,7 +16,7 @@ use pretty_assertions::assert_eq;
 
 /// The failures whose reports are kept.
 fn all() -> impl Iterator<Item = &'static failures::Named> {
-    let more = waits::ALL.iter().chain(pointers::ALL);
+    let more = waits::ALL.iter().chain(pointers::ALL).chain(values::ALL);
     failures::ALL.iter().chain(more)
 }
 

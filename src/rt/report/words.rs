@@ -522,15 +522,16 @@ fn values(event: &Event) -> impl Iterator<Item = u64> {
     event.before.into_iter().chain(found).chain(written)
 }
 
-/// A number; one that has run below 0 in an unsigned type is told by its distance.
+/// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one whose highest bit is a flag
+/// beside a count.
 fn number(ty: AtomicType, bits: u64) -> String {
-    let (unsigned, below) = match ty {
-        AtomicType::U32 => (true, (1 << 32) - bits as i128),
-        AtomicType::U64 | AtomicType::Usize => (true, (1 << 64) - i128::from(bits)),
-        _ => (false, 0),
-    };
-    match below {
-        1..=0xFFFF if unsigned => format!("2^{}-{below}", ty.bits()),
+    let unsigned = matches!(ty, AtomicType::U32 | AtomicType::U64 | AtomicType::Usize);
+    let distance = |power: u32| i128::from(bits) - (1 << power);
+    let (below, above) = (-distance(ty.bits()), distance(ty.bits() - 1));
+    match (below, above) {
+        (1..=0xFFFF, _) if unsigned => format!("2^{}-{below}", ty.bits()),
+        (_, 0) if unsigned => format!("2^{}", ty.bits() - 1),
+        (_, 1..=0xFFFF) if unsigned => format!("2^{}+{above}", ty.bits() - 1),
         _ => ty.widen(bits).to_string(),
     }
 }
