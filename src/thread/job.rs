@@ -66,6 +66,8 @@ where
     F: FnOnce() -> T,
 {
     let member = scope.map(Member::new);
+    // Not as a function that `then` calls, or std is the caller.
+    let site = Location::caller();
     let job = Arc::new(Job {
         work: UnsafeCell::new(Some((f, member))),
         modelled,
@@ -74,7 +76,7 @@ where
             left: AtomicBool::new(false),
             scope: scope.cloned(),
             shares: AtomicUsize::new(2),
-            counted: (modelled && needs_drop::<T>()).then(Location::caller),
+            counted: (modelled && needs_drop::<T>()).then_some(site),
         },
     });
     let work: Arc<dyn Work + '_> = job.clone();

@@ -1,4 +1,4 @@
-//! Which failures have their reports kept for the numbers that are in them?
+//! Which failures have their reports kept for the numbers and the results that are in them?
 
 use std::sync::atomic::Ordering::AcqRel;
 
@@ -9,7 +9,10 @@ use dpor::{Failure, thread};
 use super::failures::{Named, fails};
 
 /// Each of them.
-pub const ALL: &[Named] = &[("count_beside_a_flag", count_beside_a_flag)];
+pub const ALL: &[Named] = &[
+    ("count_beside_a_flag", count_beside_a_flag),
+    ("result_left_behind", result_left_behind),
+];
 
 /// The highest bit says that a channel is open, and the others count its messages.
 fn count_beside_a_flag() -> Failure {
@@ -21,5 +24,14 @@ fn count_beside_a_flag() -> Failure {
         let before = state.fetch_add(1, AcqRel);
         assert_eq!(before & !OPEN, 0, "the first message");
         other.join().unwrap();
+    })
+}
+
+/// A thread whose result has a destructor, which nobody waits for before the test is stuck.
+fn result_left_behind() -> Failure {
+    fails(|| {
+        let other = thread::spawn(|| Box::new(1));
+        thread::park();
+        drop(other);
     })
 }
