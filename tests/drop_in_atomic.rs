@@ -224,6 +224,20 @@ macro_rules! bodies {
             assert_eq!(size_of::<Option<Arc<str>>>(), size_of::<&str>());
         }
 
+        /// The type is inferred as long as no dependency compares numbers with types of its own, as `serde_json` does.
+        pub fn inference() {
+            enum State {
+                Full,
+            }
+            impl From<State> for usize {
+                fn from(_: State) -> usize {
+                    1
+                }
+            }
+            let state = AtomicUsize::new(1);
+            assert!(state.load(SeqCst) == State::Full.into());
+        }
+
         pub fn mutexes() {
             let mut x = const { Mutex::new(0_u8) };
             let locked: LockResult<MutexGuard<'_, u8>> = x.lock();
@@ -306,7 +320,7 @@ macro_rules! tests {
         }
     )*};
 }
-tests!(integers booleans pointers references mutexes);
+tests!(integers booleans pointers references inference mutexes);
 
 #[test]
 fn the_newest_methods_are_there_as_well() {

@@ -2,102 +2,79 @@
 //!
 //! As JSON, in the format that `docs/REPORTS.md` describes. One line per thread, object, event and race,
 //! so that two files can be compared line by line and a long one can be searched with `grep`.
+//!
+//! Not by `serde_json`: who has that among its dependencies, has its `usize: PartialEq<Value>` in scope, and code such as
+//! `state.load(SeqCst) == State::Full.into()` no longer says which type it means. This crate is to be a dependency that
+//! nobody notices.
 
-use std::io::{Result, Write};
-
-use serde::Serialize;
-use serde_json::ser::{Formatter, Serializer};
+use serde_json_core::ser::{Error, to_slice};
 
 use super::execution::Execution;
-
-/// The execution as JSON, with a line break at the end.
-pub(crate) fn render(execution: &Execution) -> String {
-    let mut bytes = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut bytes, Lines::default());
-    let written = execution.serialize(&mut serializer);
-    let text = written.map(|()| String::from_utf8(bytes));
-    let Ok(Ok(mut text)) = text else {
-        unreachable!("dpor bug: an execution is plain data, so it can be written as JSON")
-    };
-    text.push('\n');
-    text
-}
-
-/// Breaks lines between the fields of the outermost object and between the items of its lists.
-#[derive(Default)]
-struct Lines {
-    depth: usize,
-    /// Whether the value that is being written has anything in it.
-    filled: bool,
-}
 
 /// How deep values are that stand on lines of their own.
 const DEPTH: usize = 2;
 
-impl Lines {
-    fn open<W: ?Sized + Write>(&mut self, out: &mut W, bracket: &[u8]) -> Result<()> {
-        self.depth += 1;
-        self.filled = false;
-        out.write_all(bracket)
-    }
+/// The execution as JSON, with a line break at the end.
+pub(crate) fn render(execution: &Execution) -> String {
+    let mut text = lines(&compact(execution));
+    text.push('\n');
+    text
+}
 
-    fn close<W: ?Sized + Write>(&mut self, out: &mut W, bracket: &[u8]) -> Result<()> {
-        self.depth -= 1;
-        if self.filled && self.depth < DEPTH {
-            self.line(out)?;
+/// The execution as JSON on one line.
+fn compact(execution: &Execution) -> String {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match to_slice(execution, &mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                let Ok(text) = String::from_utf8(buffer) else {
+                    unreachable!("dpor bug: JSON is text")
+                };
+                return text;
+            }
+            Err(Error::BufferFull) => buffer.resize(2 * buffer.len(), 0),
+            Err(error) => unreachable!(
+                "dpor bug: an execution is plain data, so it can be written as JSON: {error}"
+            ),
         }
-        self.filled = true;
-        out.write_all(bracket)
-    }
-
-    fn line<W: ?Sized + Write>(&self, out: &mut W) -> Result<()> {
-        out.write_all(b"\n")?;
-        (0..self.depth).try_for_each(|_| out.write_all(b" "))
-    }
-
-    fn item<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> Result<()> {
-        if !first {
-            out.write_all(b",")?;
-        }
-        if self.depth <= DEPTH {
-            self.line(out)?;
-        }
-        Ok(())
     }
 }
 
-impl Formatter for Lines {
-    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> Result<()> {
-        self.open(out, b"[")
+/// Breaks lines between the fields of the outermost object and between the items of its lists.
+fn lines(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() + json.len() / 8);
+    let (mut depth, mut quoted, mut escaped, mut before) = (0, false, false, ' ');
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n(' ', depth));
+    };
+    for c in json.chars() {
+        if quoted {
+            quoted = c != '"' || escaped;
+            escaped = c == '\\' && !escaped;
+            out.push(c);
+        } else {
+            match c {
+                ']' | '}' => {
+                    depth -= 1;
+                    if depth < DEPTH && !matches!(before, '[' | '{') {
+                        line(&mut out, depth);
+                    }
+                }
+                // What is in it begins behind it.
+                _ if matches!(before, '[' | '{') && depth <= DEPTH => line(&mut out, depth),
+                _ => {}
+            }
+            out.push(c);
+            match c {
+                '[' | '{' => depth += 1,
+                ',' if depth <= DEPTH => line(&mut out, depth),
+                '"' => quoted = true,
+                _ => {}
+            }
+        }
+        before = if quoted { ' ' } else { c };
     }
-
-    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> Result<()> {
-        self.close(out, b"]")
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> Result<()> {
-        self.item(out, first)
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, _: &mut W) -> Result<()> {
-        self.filled = true;
-        Ok(())
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> Result<()> {
-        self.open(out, b"{")
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> Result<()> {
-        self.close(out, b"}")
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> Result<()> {
-        self.item(out, first)
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> Result<()> {
-        self.filled = true;
-        Ok(())
-    }
+    out
 }
