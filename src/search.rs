@@ -330,7 +330,7 @@ impl<'a> Watch<'a> {
             panic: None,
             earlier: &[],
             life: &Life::default(),
-            callers: &Callers::new(called),
+            callers: &Callers::new(called, self.site),
             pair: None,
             again: Again::Same,
             simplified: false,

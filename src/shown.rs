@@ -346,7 +346,7 @@ impl Body<'_> {
         let Some(again) = again.flatten() else {
             return Default::default();
         };
-        let place = |stack: Option<Backtrace>| places::of(&stack?);
+        let place = |stack: Option<Backtrace>| places::of(&stack?, self.site);
         let life = Life {
             allocated: place(again.watched.allocated),
             freed: place(again.watched.freed),
@@ -358,7 +358,7 @@ impl Body<'_> {
             let thread = names.find(&theirs.path(call.thread))?;
             Some(((thread, call.index), &call.stack))
         });
-        let callers = Callers::new(called);
+        let callers = Callers::new(called, self.site);
         (life, callers)
     }
 }

@@ -6,10 +6,11 @@
 
 use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::verdict::Blocked;
-use crate::rt::trace::{Event, Trace};
+use crate::rt::trace::{Event, Site, Trace};
 
 /// The places of a block's life, as far as they are known.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +26,12 @@ pub(crate) struct Life {
 pub(crate) struct Callers(BTreeMap<(ThreadId, u32), FileLine>);
 
 impl Callers {
-    /// From the stacks on which they were called.
+    /// From the stacks on which they were called, in a program in which there is this place.
     pub(crate) fn new<'a>(
         stacks: impl Iterator<Item = ((ThreadId, u32), &'a Backtrace)>,
+        site: Site,
     ) -> Callers {
-        let known = stacks.filter_map(|(event, stack)| Some((event, line(stack)?)));
+        let known = stacks.filter_map(|(event, stack)| Some((event, line(stack, site)?)));
         Callers(known.collect())
     }
 
@@ -74,14 +76,36 @@ fn is_in(at: &str, compiled: &str) -> bool {
     at.starts_with(root) || member
 }
 
-/// The file and line of the innermost frame of the user's, as text.
-pub(crate) fn of(trace: &Backtrace) -> Option<String> {
-    innermost(&trace.to_string())
+/// The file and line of the innermost frame of the user's, as text, in a program in which there is this place.
+pub(crate) fn of(trace: &Backtrace, site: Site) -> Option<String> {
+    let place = innermost(&trace.to_string())?;
+    let known = std::env::current_dir().ok();
+    let known =
+        known.and_then(|directory| Some((compiled_in(&directory, site.file())?, directory)));
+    Some(match known {
+        Some((root, directory)) => seen_from(&root, &directory.join(&place)).unwrap_or(place),
+        None => place,
+    })
+}
+
+/// The directory from which the compiler saw this file, which is the one of the workspace: that of the package, where the
+/// program runs, or one around it.
+fn compiled_in(directory: &Path, file: &str) -> Option<PathBuf> {
+    let file = Path::new(file);
+    let mut around = directory.ancestors();
+    let root = around.find(|around| file.is_relative() && around.join(file).is_file())?;
+    Some(root.to_owned())
+}
+
+/// The place as the compiler has it, if it is in this directory: a stack has it as it is seen from the package.
+fn seen_from(root: &Path, place: &Path) -> Option<String> {
+    let place = place.strip_prefix(root).ok()?;
+    Some(place.to_str()?.to_owned())
 }
 
 /// The file and line of the innermost frame of the user's.
-fn line(trace: &Backtrace) -> Option<FileLine> {
-    let place = of(trace)?;
+fn line(trace: &Backtrace, site: Site) -> Option<FileLine> {
+    let place = of(trace, site)?;
     let (file, line) = place.rsplit_once(':')?;
     Some(FileLine {
         file: file.to_owned(),
@@ -167,6 +191,28 @@ mod tests {
         let text = "   0: look\n             at /rustc/abc/library/alloc/src/alloc.rs:95:9\n   \
                     1: push\n             at ./tests/stack.rs:41:20\n";
         assert_eq!(innermost(text), Some("tests/stack.rs:41".to_owned()));
+    }
+
+    #[test]
+    fn a_place_in_a_workspace_is_seen_from_its_root() {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let member = package.join("tests");
+        // As if the folder of the tests were a package, and this one the workspace.
+        let root = compiled_in(&member, "tests/tidy.rs").expect("the file is there");
+        assert_eq!(root, package);
+        let seen = |place: &str| seen_from(&root, &member.join(place));
+        assert_eq!(seen("bounds.rs:3").as_deref(), Some("tests/bounds.rs:3"));
+        let other = package.join("src/lib.rs:7");
+        assert_eq!(
+            seen(&other.to_string_lossy()).as_deref(),
+            Some("src/lib.rs:7")
+        );
+        assert_eq!(seen("/elsewhere/lib.rs:7"), None);
+        assert_eq!(
+            compiled_in(package, "tests/tidy.rs").as_deref(),
+            Some(package)
+        );
+        assert_eq!(compiled_in(package, "nowhere.rs"), None);
     }
 
     #[test]
