@@ -57,3 +57,21 @@ fn a_reference_that_is_added_to_a_pointer_while_there_is_one_is_one_more() {
     });
     assert!(report.complete);
 }
+
+#[test]
+fn a_reference_that_is_given_up_by_a_pointer_is_given_up_there() {
+    let failure = Builder::new().explore(|| {
+        let pointer = Arc::into_raw(Arc::new(1));
+        let line = line!() + 2;
+        // SAFETY: it is the only reference, and not used any more.
+        unsafe { Arc::decrement_strong_count(pointer) };
+        panic!("given up at {line}");
+    });
+    let failure = failure.expect_err("it panics");
+    let text = failure.to_string();
+    let line = text.split("given up at ").nth(1).expect("the message");
+    let line = line.lines().next().expect("a number");
+    let place = format!("tests/arc/pointers.rs:{line}");
+    let row = text.lines().find(|line| line.contains("the last one"));
+    assert!(row.expect("a row").ends_with(&place), "{place}: {text}");
+}

@@ -146,11 +146,17 @@ impl Header {
         expect_some(self.perform(OpKind::RetainRaw));
     }
 
-    /// Announces the end of a reference. It shows the place where the block was made.
+    /// Where the block was made, for the end of a reference that has no place of its own.
     #[inline]
-    pub(super) fn announce_end(&self) {
+    pub(super) fn site(&self) -> &'static Location<'static> {
+        self.site
+    }
+
+    /// Announces the end of a reference at this place.
+    #[inline]
+    pub(super) fn announce_end(&self, site: &'static Location<'static>) {
         let (address, memory) = (self.address(), self.references());
-        rt::release(address, self.observed, memory, self.site);
+        rt::release(address, self.observed, memory, site);
     }
 
     /// [`Header::announce_end`] for a weak reference.

@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::sync as std_sync;
@@ -358,8 +358,9 @@ impl<T: ?Sized> Arc<T> {
     /// The pointer is from `into_raw`, and there is a reference that nobody uses any more.
     #[track_caller]
     pub unsafe fn decrement_strong_count(pointer: *const T) {
-        // SAFETY: the caller's promise.
-        drop(unsafe { Arc::from_raw(pointer) });
+        // SAFETY: the caller's promise; the reference is given up once, here.
+        let this = ManuallyDrop::new(unsafe { Arc::from_raw(pointer) });
+        this.give_up(Location::caller());
     }
 
     /// Creates a weak reference to the value.
@@ -478,8 +479,10 @@ impl<T: ?Sized> Deref for Arc<T> {
     }
 }
 
-impl<T: ?Sized> Drop for Arc<T> {
-    fn drop(&mut self) {
+impl<T: ?Sized> Arc<T> {
+    /// The end of this reference, which whoever calls this gives up at this place.
+    #[inline]
+    fn give_up(&self, site: &'static Location<'static>) {
         /// Gives the reference up even if the announcement does not return, because its execution
         /// has ended.
         struct Release<T: ?Sized>(NonNull<T>);
@@ -495,6 +498,12 @@ impl<T: ?Sized> Drop for Arc<T> {
             }
         }
         let _release = Release(self.value);
-        self.header().announce_end();
+        self.header().announce_end(site);
+    }
+}
+
+impl<T: ?Sized> Drop for Arc<T> {
+    fn drop(&mut self) {
+        self.give_up(self.header().site());
     }
 }
