@@ -444,6 +444,24 @@ fn choose_wakeup(what: Choice, site: trace::Site) -> bool {
     may
 }
 
+/// Waits until the current thread's own token is available, and takes it. False where no model runs.
+#[track_caller]
+pub(crate) fn park_here() -> bool {
+    let site = context::here();
+    let mut may_wake_up = false;
+    let answer = context::announce(site, |machine, me| {
+        // Mostly no wait ends for no reason, and this is all that there is to ask.
+        may_wake_up = machine.may_wake_up(me);
+        let object = machine.token_object(me);
+        let kind = OpKind::Park;
+        (!may_wake_up).then_some(Operation { object, kind })
+    });
+    if may_wake_up && let Some(me) = current() {
+        on_token(me, park(site));
+    }
+    !matches!(answer, Answer::Outside)
+}
+
 /// How the current thread waits for a token at this place.
 pub(crate) fn park(site: trace::Site) -> OpKind {
     match may_wake_up(site) {

@@ -17,7 +17,6 @@ mod local;
 mod scoped;
 mod spawn;
 
-use std::panic::Location;
 use std::time::Duration;
 
 use crate::rt::{self, Answer, OpKind};
@@ -40,11 +39,8 @@ pub fn current() -> Thread {
 /// [`Builder::spurious_wakeups`](crate::Builder::spurious_wakeups) says how often.
 #[track_caller]
 pub fn park() {
-    match rt::current() {
-        Some(me) => {
-            rt::on_token(me, rt::park(Location::caller()));
-        }
-        None => std::thread::park(),
+    if !rt::park_here() {
+        std::thread::park();
     }
 }
 
