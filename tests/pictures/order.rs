@@ -124,6 +124,19 @@ fn an_event_names_the_one_that_let_it_happen() {
 }
 
 #[test]
+fn a_join_names_the_last_event_of_the_thread_also_if_that_is_on_no_object() {
+    let execution = parsed(&failure(|| {
+        let other = thread::spawn(|| {
+            thread::yield_now();
+            dpor::sync::atomic::fence(dpor::sync::atomic::Ordering::SeqCst);
+        });
+        other.join().unwrap();
+        panic!("joined");
+    }));
+    linked(&execution, "join", "fence");
+}
+
+#[test]
 fn the_pair_that_the_failure_hangs_on_is_told() {
     let failure = failure(lost_update);
     let execution = parsed(&failure);

@@ -438,6 +438,11 @@ impl<'a> Gathering<'a> {
                 let spawn = view.trace.spawn_of(event.thread);
                 linked.enabled_by = spawn.map(|spawn| spawn as usize);
             }
+            if let OpKind::Join { child } = event.operation.kind {
+                // The thread's end, or its last event if the end is none.
+                let last = view.trace.predecessor_of_next(child);
+                linked.enabled_by = last.map(|last| last as usize);
+            }
             let mut holds = None;
             if let (Some(object), Some(before)) = (object, &before) {
                 let state = &mut states[object];

@@ -44,8 +44,6 @@ enum Deed {
 #[derive(Default)]
 pub(super) struct Links {
     latest: FxHashMap<(ObjectId, Deed), usize>,
-    /// The last event of each thread, or its spawn if it has none.
-    last_of: FxHashMap<ThreadId, usize>,
 }
 
 /// The positions of the events that an event is linked to.
@@ -56,7 +54,7 @@ pub(super) struct Linked {
 }
 
 impl Links {
-    /// The links of the next event, which is not a thread's first. `before` is what its object was like.
+    /// The links of the next event, which is not a thread's first, nor a join. `before` is what its object was like.
     pub(super) fn of(&self, event: &Event, before: Option<&State>, sets: &ReadSets) -> Linked {
         let object = event.operation.object;
         let last = |deed| self.latest.get(&(object, deed)).copied();
@@ -96,8 +94,6 @@ impl Links {
             OpKind::TryRead if ok => by(last(Deed::Freed)),
             OpKind::WriteLock => by(last(Deed::Freed).max(last(Deed::FreedByReader))),
             OpKind::TryWrite if ok => by(last(Deed::Freed).max(last(Deed::FreedByReader))),
-            // With its end, or with its last event if the end is none.
-            OpKind::Join { child } => by(self.last_of.get(&child).copied()),
             OpKind::IsFinished => by(last(Deed::Ended)),
             OpKind::CallOnce { .. } | OpKind::CheckOnce | OpKind::WaitOnce { .. } => {
                 by(last(Deed::Ended))
@@ -134,11 +130,7 @@ impl Links {
                 }
             }
         }
-        self.last_of.insert(event.thread, position);
         match event.operation.kind {
-            OpKind::Spawn { child } => {
-                self.last_of.insert(child, position);
-            }
             OpKind::Store { .. } | OpKind::Rmw { .. } => note(Deed::Wrote),
             OpKind::CompareExchange { .. } if ok => note(Deed::Wrote),
             OpKind::Unlock { .. } | OpKind::UnlockWrite { .. } | OpKind::Downgrade => {
