@@ -16,10 +16,11 @@
 //! a constant. So the allocation counts as a write of the whole block, and whoever has the pointer by a store
 //! that publishes nothing may not use what it leads to, be it a cell or an atomic.
 
+mod cells;
 mod clock;
 mod sync;
 
-use std::collections::BTreeMap;
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
@@ -29,6 +30,7 @@ use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
 use super::trace::operation::OpKind;
 use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, Weak};
+use cells::Cells;
 use clock::Clock;
 use sync::Knowledge;
 pub(crate) use sync::{acquires, releases};
@@ -37,27 +39,11 @@ pub(crate) use sync::{acquires, releases};
 #[derive(Debug, Default)]
 pub(crate) struct Detector {
     knowledge: Knowledge,
-    /// By address and size: a cell may begin where another one that contains it begins.
-    cells: BTreeMap<(usize, usize), Cell>,
-    /// Cells that are gone, for the memory that they have. Each execution needs about as many.
-    gone: Vec<Cell>,
+    cells: Cells,
     /// Shims whose memory is accessed plainly.
     mixed: FxHashMap<ObjectId, (usize, usize)>,
     /// Whether any cell was ever accessed in this exploration; until then events are not followed.
     active: bool,
-}
-
-/// The accesses to one cell that a later one may race with.
-#[derive(Debug, Default)]
-struct Cell {
-    write: Option<Epoch>,
-    /// Who has written it, after how many events for the first time.
-    writers: Vec<(ThreadId, u32)>,
-    reads: Vec<Epoch>,
-    /// The accesses that have begun and not ended.
-    open: Vec<Epoch>,
-    /// The block that it is in.
-    block: Option<Block>,
 }
 
 /// The allocation of a block, seen by who uses what is in it.
@@ -88,6 +74,38 @@ impl Epoch {
     }
 }
 
+/// Whether it is known that the thread of this event, which knows what is in `clock`, has learnt of its object.
+///
+/// # Errors
+///
+/// The race, if it has not: another thread has allocated the block that the object is in.
+#[inline(never)]
+fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<DataRace>> {
+    // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of std's that
+    // nobody waits for: no event shows that it was learnt of.
+    if matches!(event.operation.kind, OpKind::Park | OpKind::Unpark) {
+        return Ok(false);
+    }
+    let region = names.place(event.operation.object).region;
+    if let Some(block) = Block::around(&region)
+        && block.thread != event.thread
+    {
+        let access = sync::access(event);
+        let making = making(&block, &access);
+        if making.races(&access, clock) {
+            return Err(Box::new(DataRace {
+                first: making.access,
+                second: access,
+                lasts: Lasts::Until(making.time),
+                weak: None,
+                block: Some(block),
+                written: None,
+            }));
+        }
+    }
+    Ok(true)
+}
+
 impl Detector {
     /// Whether events have to be observed.
     #[inline]
@@ -99,7 +117,8 @@ impl Detector {
     pub(crate) fn activate(&mut self, events: &[Event]) {
         self.active = true;
         for event in events {
-            self.knowledge.observe(event);
+            // What they have learnt of is not looked at.
+            let _ = self.knowledge.observe(event, |_| Ok(false));
         }
     }
 
@@ -114,33 +133,11 @@ impl Detector {
         if !self.active {
             return Ok(());
         }
-        let made = match (event.operation.object, event.operation.kind) {
-            // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of std's that
-            // nobody waits for: no event shows that it was learnt of.
-            (ObjectId::NONE, _) | (_, OpKind::Park | OpKind::Unpark) => None,
-            (object, _) => Block::around(&names.place(object).region),
-        };
-        if let Some(block) = made
-            && block.thread != event.thread
-        {
-            let access = sync::access(event);
-            let making = making(&block, &access);
-            if making.races(&access, self.knowledge.of(event.thread)) {
-                return Err(Box::new(DataRace {
-                    first: making.access,
-                    second: access,
-                    lasts: Lasts::Until(making.time),
-                    weak: None,
-                    block: Some(block),
-                    written: None,
-                }));
-            }
-        }
-        self.knowledge.observe(event);
+        (self.knowledge).observe(event, |clock| has_learnt(event, names, clock))?;
         let Some(memory) = self.mixed.get(&event.operation.object) else {
             return Ok(());
         };
-        let Some(cell) = self.cells.get(memory) else {
+        let Some(cell) = self.cells.get(*memory) else {
             return Ok(());
         };
         let access = sync::access(event);
@@ -151,33 +148,22 @@ impl Detector {
     pub(crate) fn reset(&mut self) {
         if self.active {
             self.knowledge.reset();
-            let cells = std::mem::take(&mut self.cells);
-            self.gone.extend(cells.into_values().map(Cell::emptied));
+            self.cells.reset();
             self.mixed.clear();
         }
     }
 
     /// Forgets the cells in memory that is used for something else from now on.
+    #[inline]
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         if self.active {
-            loop {
-                let Some(&cell) = self.cells_in(start, length).next() else {
-                    return;
-                };
-                self.gone
-                    .extend(self.cells.remove(&cell).map(Cell::emptied));
-            }
+            self.cells.forget(start, length);
         }
-    }
-
-    fn cells_in(&self, start: usize, length: usize) -> impl Iterator<Item = &(usize, usize)> {
-        let range = (start, 0)..(start + length, 0);
-        self.cells.range(range).map(|(cell, _)| cell)
     }
 
     /// Whether there is something in this memory that the access by which it is freed may race with.
     pub(crate) fn knows_in(&self, start: usize, length: usize) -> bool {
-        self.active && self.cells_in(start, length).next().is_some()
+        self.active && self.cells.any_within(start, length)
     }
 
     /// The memory is given back, with these objects and the cells in it.
@@ -196,13 +182,13 @@ impl Detector {
             self.knowledge.check(object, &access, block)?;
         }
         let clock = self.knowledge.of(access.thread);
-        let mut cells = self.cells.range((start, 0)..(start + length, 0));
-        cells.try_for_each(|(_, cell)| cell.check(&access, clock, block))
+        let mut cells = self.cells.within(start, length);
+        cells.try_for_each(|cell| cell.check(&access, clock, block))
     }
 
     /// Whether this execution has met the cell at this address, of this size.
     pub(crate) fn knows(&self, memory: (usize, usize)) -> bool {
-        self.cells.contains_key(&memory)
+        self.cells.get(memory).is_some()
     }
 
     /// Begins an access to the cell at this address, of this size in bytes; it may be the memory of
@@ -224,13 +210,9 @@ impl Detector {
         }
         let clock = self.knowledge.of(access.thread);
         let time = clock.get(access.thread);
-        let cell = self.cells.entry(memory).or_insert_with(|| {
+        let cell = self.cells.meet(memory, || {
             let block = region.as_ref().and_then(Block::around);
-            Cell {
-                write: block.as_ref().map(|block| making(block, &access)),
-                block,
-                ..self.gone.pop().unwrap_or_default()
-            }
+            (block.map(|block| making(&block, &access)), block)
         });
         cell.check(&access, clock, None)?;
         cell.note(Epoch { access, time });
@@ -258,8 +240,12 @@ impl Detector {
         let now = self.knowledge.of(thread).get(thread);
         if let Some((cell, at)) = self.open(memory, thread, site) {
             let Epoch { access, time } = cell.open.remove(at);
-            let time = time.max(now.saturating_sub(u32::from(!up_to_now)));
-            cell.note(Epoch { access, time });
+            let until = now.saturating_sub(u32::from(!up_to_now));
+            // What has not lasted is noted.
+            if until > time {
+                let time = until;
+                cell.note(Epoch { access, time });
+            }
         }
     }
 
@@ -268,91 +254,13 @@ impl Detector {
         memory: (usize, usize),
         thread: ThreadId,
         site: Site,
-    ) -> Option<(&mut Cell, usize)> {
-        let cell = self.cells.get_mut(&memory)?;
-        let mine = |epoch: &Epoch| epoch.access.thread == thread && epoch.access.site == site;
+    ) -> Option<(&mut cells::Cell, usize)> {
+        let cell = self.cells.get_mut(memory)?;
+        // Most often it is the same in memory, too.
+        let there = |other: Site| ptr::eq(other, site) || other == site;
+        let mine = |epoch: &Epoch| epoch.access.thread == thread && there(epoch.access.site);
         let at = cell.open.iter().rposition(mine)?;
         Some((cell, at))
-    }
-}
-
-impl Cell {
-    /// Without any accesses.
-    fn emptied(mut self) -> Cell {
-        self.write = None;
-        self.writers.clear();
-        self.reads.clear();
-        self.open.clear();
-        self.block = None;
-        self
-    }
-
-    /// The race of an access, by a thread that knows what is in `clock`, with an earlier one.
-    fn check(
-        &self,
-        access: &Access,
-        clock: &Clock,
-        block: Option<Block>,
-    ) -> Result<(), Box<DataRace>> {
-        let open = |earlier: &&Epoch| {
-            earlier.access.thread != access.thread && earlier.access.effect.conflicts(access.effect)
-        };
-        let unordered = |earlier: &&Epoch| earlier.races(access, clock);
-        let earlier = (self.write.iter().find(unordered))
-            .or_else(|| self.reads.iter().find(unordered))
-            .or_else(|| self.open.iter().find(open));
-        match earlier {
-            None => Ok(()),
-            Some(earlier) => Err(Box::new(DataRace {
-                first: earlier.access,
-                second: *access,
-                lasts: match self.is_open(&earlier.access) {
-                    true => Lasts::OnAndOn,
-                    false => Lasts::Until(earlier.time),
-                },
-                weak: None,
-                block: match earlier.access.effect {
-                    Effect::Make => self.block,
-                    _ => block,
-                },
-                written: self.written_by(earlier.access.thread),
-            })),
-        }
-    }
-
-    /// Whether this access has not ended.
-    fn is_open(&self, access: &Access) -> bool {
-        let key = |it: &Access| (it.thread, it.site, it.after);
-        let mut open = self.open.iter();
-        open.any(|other| key(&other.access) == key(access))
-    }
-
-    /// After how many of its events this thread wrote it for the first time.
-    fn written_by(&self, thread: ThreadId) -> Option<u32> {
-        let mut writers = self.writers.iter();
-        writers.find_map(|&(who, after)| (who == thread).then_some(after))
-    }
-
-    /// An access has lasted up to here. A pointer to the cell may outlive later accesses by its own thread, which
-    /// still count when it ends.
-    fn note(&mut self, epoch: Epoch) {
-        let Access { thread, after, .. } = epoch.access;
-        let later = |earlier: &Epoch| earlier.access.thread == thread && earlier.time > epoch.time;
-        if epoch.access.effect == Effect::Write {
-            if !self.write.as_ref().is_some_and(later) {
-                self.write = Some(epoch);
-            }
-            self.reads.retain(later);
-            if self.written_by(thread).is_none() {
-                self.writers.push((thread, after));
-            }
-        } else {
-            match self.reads.iter_mut().find(|e| e.access.thread == thread) {
-                Some(read) if later(read) => {}
-                Some(read) => *read = epoch,
-                None => self.reads.push(epoch),
-            }
-        }
     }
 }
 

@@ -41,20 +41,22 @@ impl Objects {
         (object.execution == self.execution).then_some(object)
     }
 
+    #[inline]
     fn get_mut(&mut self, object: ObjectId) -> &mut Object {
         if self.list.len() <= object.index() {
-            self.list.resize_with(object.index() + 1, Object::default);
+            self.make_room(object);
         }
         let object = &mut self.list[object.index()];
         if object.execution != self.execution {
-            object.execution = self.execution;
-            object.told.clear();
-            object.told_some.clear();
-            object.messages.clear();
-            object.taken.clear();
-            object.uses.clear();
+            object.begin(self.execution);
         }
         object
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, object: ObjectId) {
+        self.list.resize_with(object.index() + 1, Object::default);
     }
 
     fn reset(&mut self) {
@@ -85,6 +87,8 @@ struct Object {
     /// From an atomic: by who reads the current value with `Acquire`. From a lock: by everybody.
     /// From a channel: by who finds all senders gone. From a thread: by who joins it.
     told: Clock,
+    /// From an atomic: the thread that knows all of that, and at what time of its own it did.
+    by: Option<(ThreadId, u32)>,
     /// From a lock: by writers only. From a barrier: by the group that is being gathered. From a
     /// channel: by who finds the receiver gone.
     told_some: Clock,
@@ -93,9 +97,45 @@ struct Object {
     taken: VecDeque<(u64, Clock)>,
     /// The last operation of each thread that only reads, and of each that does not.
     uses: Vec<Epoch>,
+    /// Which of the first threads are known to have learnt of it, a bit for each.
+    met: u64,
+}
+
+impl Object {
+    /// It is met in this execution for the first time.
+    fn begin(&mut self, execution: u32) {
+        self.execution = execution;
+        self.told.clear();
+        self.by = None;
+        self.told_some.clear();
+        if !self.messages.is_empty() || !self.taken.is_empty() {
+            self.messages.clear();
+            self.taken.clear();
+        }
+        self.uses.clear();
+        self.met = 0;
+    }
+
+    #[inline]
+    fn note_use(&mut self, access: Access, time: u32) {
+        let known = self.uses.iter_mut().find(|known| {
+            known.access.thread == access.thread && known.access.effect == access.effect
+        });
+        match known {
+            Some(known) => *known = Epoch { access, time },
+            None => self.uses.push(Epoch { access, time }),
+        }
+    }
+}
+
+/// The bit of this thread in a set of some; none if it is not one of the first.
+#[inline]
+fn bit(thread: ThreadId) -> u64 {
+    1_u64.checked_shl(thread.0).unwrap_or(0)
 }
 
 /// What an event does to the memory of its object.
+#[inline]
 pub(super) fn access(event: &Event) -> Access {
     let reads = match event.operation.kind {
         OpKind::Load { .. } => true,
@@ -152,49 +192,70 @@ impl Knowledge {
         self.objects.reset();
     }
 
+    #[inline]
     fn thread(&mut self, thread: ThreadId) -> &mut Thread {
         if self.threads.len() <= thread.index() {
-            self.threads
-                .resize_with(thread.index() + 1, Thread::default);
+            self.make_room(thread);
         }
         &mut self.threads[thread.index()]
     }
 
-    /// An event has happened.
-    pub(super) fn observe(&mut self, event: &Event) {
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, thread: ThreadId) {
+        self.threads
+            .resize_with(thread.index() + 1, Thread::default);
+    }
+
+    /// An event has happened. If its thread is not known to have learnt of its object, `has_learnt` is asked whether
+    /// that is known now, and is told what the thread knows.
+    ///
+    /// # Errors
+    ///
+    /// What `has_learnt` gives.
+    #[inline]
+    pub(super) fn observe(
+        &mut self,
+        event: &Event,
+        has_learnt: impl FnOnce(&Clock) -> Result<bool, Box<DataRace>>,
+    ) -> Result<(), Box<DataRace>> {
         let me = event.thread;
-        let object = event.operation.object;
         // Time passes: whoever learns of this event knows what the thread did before it, and not
         // what it does from here on.
-        let clock = &mut self.thread(me).clock;
-        let time = clock.get(me);
-        clock.set(me, time + 1);
-        if object != ObjectId::NONE {
-            let access = access(event);
-            let uses = &mut self.object(object).uses;
-            let same = |e: &&mut Epoch| {
-                (e.access.thread, e.access.effect) == (access.thread, access.effect)
-            };
-            match uses.iter_mut().find(same) {
-                Some(known) => *known = Epoch { access, time },
-                None => uses.push(Epoch { access, time }),
-            }
+        let time = self.thread(me).clock.tick(me);
+        if event.operation.object == ObjectId::NONE {
+            self.observe_other(event);
+            return Ok(());
         }
+        let thread = &mut self.threads[me.index()];
+        let object = self.objects.get_mut(event.operation.object);
+        if object.met & bit(me) == 0 && has_learnt(&thread.clock)? {
+            object.met |= bit(me);
+        }
+        object.note_use(access(event), time);
+        match event.operation.kind {
+            OpKind::Load { order } => thread.load(object, order),
+            OpKind::Store { order, .. } => thread.store(me, object, order),
+            OpKind::Rmw { order, .. } => thread.read_modify_write(me, object, order),
+            OpKind::CompareExchange {
+                success, failure, ..
+            } => match event.outcome.succeeded() {
+                true => thread.read_modify_write(me, object, success),
+                false => thread.load(object, failure),
+            },
+            _ => self.observe_other(event),
+        }
+        Ok(())
+    }
+
+    /// [`Knowledge::observe`] for what is no operation on an atomic.
+    #[inline(never)]
+    fn observe_other(&mut self, event: &Event) {
+        let me = event.thread;
+        let object = event.operation.object;
         let ok = event.outcome.succeeded();
         let value = event.outcome.value().unwrap_or(0);
         match event.operation.kind {
-            OpKind::Load { order } => self.load(me, object, order),
-            OpKind::Store { order, .. } => {
-                let thread = &self.threads[me.index()];
-                // A store ends the release sequence that it overwrites.
-                let told = &mut self.objects.get_mut(object).told;
-                told.clone_from(thread.tells(order));
-            }
-            OpKind::Rmw { order, .. } => self.read_modify_write(me, object, order),
-            OpKind::CompareExchange { success, .. } if ok => {
-                self.read_modify_write(me, object, success);
-            }
-            OpKind::CompareExchange { failure, .. } => self.load(me, object, failure),
             OpKind::Fence { order } => {
                 let thread = self.thread(me);
                 if acquires(order) {
@@ -236,8 +297,7 @@ impl Knowledge {
             // All that the thread has done is known to who joins it.
             OpKind::Join { child } => {
                 let mut clock = std::mem::take(&mut self.thread(child).clock);
-                let time = clock.get(child);
-                clock.set(child, time + 1);
+                clock.tick(child);
                 self.thread(me).clock.join(&clock);
                 self.thread(child).clock = clock;
             }
@@ -299,8 +359,15 @@ impl Knowledge {
                     }
                 }
             }
-            OpKind::Choose { .. } | OpKind::GiveUp { .. } | OpKind::Start | OpKind::Wait { .. } => {
-            }
+            // `observe` has seen to operations on atomics.
+            OpKind::Load { .. }
+            | OpKind::Store { .. }
+            | OpKind::Rmw { .. }
+            | OpKind::CompareExchange { .. }
+            | OpKind::Choose { .. }
+            | OpKind::GiveUp { .. }
+            | OpKind::Start
+            | OpKind::Wait { .. } => {}
         }
     }
 
@@ -332,25 +399,6 @@ impl Knowledge {
         self.objects.get_mut(object)
     }
 
-    fn load(&mut self, me: ThreadId, object: ObjectId, order: Ordering) {
-        let Some(object) = self.objects.get(object) else {
-            return;
-        };
-        let thread = &mut self.threads[me.index()];
-        match acquires(order) {
-            true => thread.clock.join(&object.told),
-            false => thread.seen.join(&object.told),
-        }
-    }
-
-    fn read_modify_write(&mut self, me: ThreadId, object: ObjectId, order: Ordering) {
-        self.load(me, object, order);
-        let thread = &self.threads[me.index()];
-        // It continues the release sequence.
-        let told = &mut self.objects.get_mut(object).told;
-        told.join(thread.tells(order));
-    }
-
     fn learn(&mut self, me: ThreadId, object: ObjectId) {
         if let Some(object) = self.objects.get(object) {
             self.threads[me.index()].clock.join(&object.told);
@@ -380,12 +428,55 @@ impl Knowledge {
 }
 
 impl Thread {
-    /// What a store of this ordering tells.
-    fn tells(&self, order: Ordering) -> &Clock {
-        match releases(order) {
-            true => &self.clock,
-            false => &self.released,
+    #[inline]
+    fn load(&mut self, object: &Object, order: Ordering) {
+        // Whoever knows that much of the other thread has it from what that one knew then or later.
+        if let Some((other, time)) = object.by
+            && self.clock.get(other) >= time
+        {
+            return;
         }
+        match acquires(order) {
+            true => self.clock.join(&object.told),
+            false => self.seen.join(&object.told),
+        }
+    }
+
+    /// A store tells what its ordering says, and ends the release sequence that it overwrites.
+    #[inline]
+    fn store(&self, me: ThreadId, object: &mut Object, order: Ordering) {
+        match releases(order) {
+            true => self.tell_all(me, object),
+            false => {
+                object.told.clone_from(&self.released);
+                object.by = None;
+            }
+        }
+    }
+
+    #[inline]
+    fn read_modify_write(&mut self, me: ThreadId, object: &mut Object, order: Ordering) {
+        self.load(object, order);
+        // It continues the release sequence.
+        match (acquires(order), releases(order)) {
+            // What the object has told is known, so this is all of it.
+            (true, true) => self.tell_all(me, object),
+            (false, true) => {
+                object.told.join(&self.clock);
+                object.by = None;
+            }
+            (_, false) => {
+                object.told.join(&self.released);
+                object.by = None;
+            }
+        }
+    }
+
+    /// From now on the object tells all that this thread, which is `me`, knows.
+    #[inline]
+    fn tell_all(&self, me: ThreadId, object: &mut Object) {
+        object.told.clone_from(&self.clock);
+        object.by = Some((me, self.clock.get(me)));
     }
 }
 

@@ -3,10 +3,12 @@
 use std::panic::Location;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+use super::cells::Cells;
 use super::*;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{Label, Nature};
 use crate::rt::trace::id::{ObjectId, Place};
+use crate::rt::trace::mix::{STEP, mix};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Rmw};
 
 const P: ThreadId = ThreadId(1);
@@ -240,20 +242,24 @@ fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
         event.label = state.label(&event.operation, outcome);
         Some(event)
     };
+    let observe = |knowledge: &mut Knowledge, event: &Event| {
+        let known = knowledge.observe(event, |_| Ok(true));
+        known.expect("nobody says otherwise");
+    };
     let after = |state: &State, first, second| {
         let mut state = state.clone();
         let mut knowledge = Knowledge::default();
         // Everybody has done something, and the object has been told something.
         for thread in [R, obligations::P, obligations::Q] {
-            knowledge.observe(&fence(thread, SeqCst));
+            observe(&mut knowledge, &fence(thread, SeqCst));
         }
         for kind in [OpKind::Unlock { changed: true }, OpKind::UnlockRead] {
-            knowledge.observe(&event(R, 0, kind, Outcome::Done));
+            observe(&mut knowledge, &event(R, 0, kind, Outcome::Done));
         }
         let sent = event(R, 0, OpKind::Send, Outcome::Success(4));
-        knowledge.observe(&sent);
-        knowledge.observe(&step(&mut state, first)?);
-        knowledge.observe(&step(&mut state, second)?);
+        observe(&mut knowledge, &sent);
+        observe(&mut knowledge, &step(&mut state, first)?);
+        observe(&mut knowledge, &step(&mut state, second)?);
         Some(knowledge.summary())
     };
     let mut pairs = 0;
@@ -345,4 +351,215 @@ fn what_is_in_a_block_is_known_to_who_has_learnt_of_its_allocation() {
     assert_eq!(made(Release, Acquire), (false, false));
     assert_eq!(made(Relaxed, Acquire), (true, true));
     assert_eq!(made(Release, Relaxed), (true, true));
+}
+
+#[test]
+fn what_one_thread_has_learnt_of_a_block_another_one_has_not() {
+    let block = Region::Heap {
+        thread: P,
+        events: 0,
+        size: 8,
+        align: 8,
+        nth: 0,
+        offset: 0,
+    };
+    let mut names = names();
+    let inside = names.object(place(block)).0;
+    let kind = OpKind::Load { order: Relaxed };
+    let used_by = |thread| event(thread, inside, kind, Outcome::Value(1));
+    let mut detector = Detector::default();
+    detector.activate(&[]);
+    for event in [store(P, Release), load(Q, Acquire), used_by(Q), used_by(Q)] {
+        let told = detector.observe(&event, &names);
+        told.expect("P made it, and Q has learnt of that");
+    }
+    assert!(detector.observe(&used_by(R), &names).is_err());
+    // In another execution it may have been made by another thread at another time.
+    detector.reset();
+    assert!(detector.observe(&used_by(Q), &names).is_err());
+}
+
+/// A random number below `n`.
+fn draw(state: &mut u64, n: usize) -> usize {
+    *state = mix(state.wrapping_add(STEP));
+    (*state % n as u64) as usize
+}
+
+/// What [`Knowledge`] says of atomics and fences, without any short cut.
+struct Plain {
+    /// Of each thread what it knows, what its relaxed stores tell, and what its relaxed loads have seen.
+    threads: Vec<[Vec<u32>; 3]>,
+    told: Vec<Vec<u32>>,
+}
+
+const KNOWS: usize = 0;
+const RELEASED: usize = 1;
+const SEEN: usize = 2;
+
+impl Plain {
+    fn new(threads: usize, objects: usize) -> Plain {
+        let nothing = vec![0; threads];
+        let thread = || [nothing.clone(), nothing.clone(), nothing.clone()];
+        Plain {
+            threads: (0..threads).map(|_| thread()).collect(),
+            told: vec![nothing.clone(); objects],
+        }
+    }
+
+    fn observe(&mut self, event: &Event) {
+        let join = |mine: &mut Vec<u32>, theirs: &[u32]| {
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine = (*mine).max(*theirs);
+            }
+        };
+        let me = event.thread.index();
+        self.threads[me][KNOWS][me] += 1;
+        let (reads, writes) = match event.operation.kind {
+            OpKind::Load { order } => (Some(order), None),
+            OpKind::Store { order, .. } => (None, Some(order)),
+            OpKind::Rmw { order, .. } => (Some(order), Some(order)),
+            OpKind::CompareExchange {
+                success, failure, ..
+            } => match event.outcome.succeeded() {
+                true => (Some(success), Some(success)),
+                false => (Some(failure), None),
+            },
+            OpKind::Fence { order } => {
+                if acquires(order) {
+                    let seen = self.threads[me][SEEN].clone();
+                    join(&mut self.threads[me][KNOWS], &seen);
+                }
+                if releases(order) {
+                    self.threads[me][RELEASED] = self.threads[me][KNOWS].clone();
+                }
+                return;
+            }
+            _ => unreachable!("no other operation is drawn"),
+        };
+        let told = &mut self.told[event.operation.object.index()];
+        if let Some(order) = reads {
+            let learnt = if acquires(order) { KNOWS } else { SEEN };
+            join(&mut self.threads[me][learnt], told);
+        }
+        if let Some(order) = writes {
+            let from = if releases(order) { KNOWS } else { RELEASED };
+            if reads.is_none() {
+                told.fill(0);
+            }
+            join(told, &self.threads[me][from]);
+        }
+    }
+}
+
+#[test]
+fn no_short_cut_changes_what_a_thread_knows() {
+    const ORDERS: [Ordering; 5] = [Relaxed, Acquire, Release, AcqRel, SeqCst];
+    let mut random = 1;
+    for round in 0..400 {
+        // Some have more threads than a clock has room for in itself.
+        let (threads, objects) = (2 + round % 10, 1 + draw(&mut random, 3));
+        let mut plain = Plain::new(threads, objects);
+        let mut knowledge = Knowledge::default();
+        let mut events = Vec::new();
+        for _ in 0..60 {
+            let thread = ThreadId(draw(&mut random, threads) as u32);
+            let object = draw(&mut random, objects) as u32;
+            let order = ORDERS[draw(&mut random, ORDERS.len())];
+            let weaker = [Relaxed, Acquire, SeqCst][draw(&mut random, 3)];
+            let exchange = OpKind::CompareExchange {
+                success: order,
+                failure: weaker,
+                expected: 0,
+                new: 1,
+                spurious: false,
+            };
+            let next = match draw(&mut random, 6) {
+                0 => event(
+                    thread,
+                    object,
+                    OpKind::Load { order: weaker },
+                    Outcome::Value(1),
+                ),
+                1 => {
+                    let order = [Relaxed, Release, SeqCst][draw(&mut random, 3)];
+                    event(
+                        thread,
+                        object,
+                        OpKind::Store { order, value: 1 },
+                        Outcome::Done,
+                    )
+                }
+                2 => event(
+                    thread,
+                    object,
+                    add(thread, order).operation.kind,
+                    Outcome::Value(1),
+                ),
+                3 => event(thread, object, exchange, Outcome::Success(0)),
+                4 => event(thread, object, exchange, Outcome::Failure(1)),
+                _ => fence(thread, order),
+            };
+            plain.observe(&next);
+            let told = knowledge.observe(&next, |_| Ok(true));
+            told.expect("nobody says otherwise");
+            events.push(next);
+            for (index, known) in plain.threads.iter().enumerate() {
+                let clock = knowledge.of(ThreadId(index as u32));
+                let found: Vec<u32> = (0..threads as u32)
+                    .map(|t| clock.get(ThreadId(t)))
+                    .collect();
+                assert_eq!(found, known[KNOWS], "thread {index} after {events:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cells_are_those_that_this_execution_has_met_and_not_forgotten() {
+    const STARTS: [usize; 6] = [64, 72, 128, 4096, 4104, 1 << 20];
+    let mut random = 1;
+    let mut cells = Cells::default();
+    let mut known = std::collections::BTreeMap::new();
+    let epoch = |time| Epoch {
+        access: Access {
+            thread: P,
+            effect: Effect::Write,
+            site: Location::caller(),
+            after: 0,
+        },
+        time,
+    };
+    for time in 0..20_000 {
+        let start = STARTS[draw(&mut random, STARTS.len())];
+        let memory = (start, 8 * (1 + draw(&mut random, 2)));
+        match draw(&mut random, 40) {
+            0 => {
+                cells.reset();
+                known.clear();
+            }
+            // A block, a block around several, or a stack.
+            1..8 => {
+                let length = [8, 100, 1 << 21][draw(&mut random, 3)];
+                cells.forget(start, length);
+                known.retain(|&(at, _), _| !(start..start + length).contains(&at));
+            }
+            _ => {
+                let made = cells.meet(memory, || (Some(epoch(time)), None)).write;
+                let first = *known.entry(memory).or_insert(time);
+                assert_eq!(made.map(|write| write.time), Some(first));
+            }
+        }
+        for size in [8, 16] {
+            let memory = (start, size);
+            let found = cells.get(memory).and_then(|cell| cell.write);
+            let found = found.map(|write| write.time);
+            assert_eq!(found, known.get(&memory).copied(), "{memory:?} at {time}");
+        }
+        let length = [1, 9, 64, 5000][draw(&mut random, 4)];
+        let within = cells.within(start, length).filter_map(|cell| cell.write);
+        let within: Vec<u32> = within.map(|write| write.time).collect();
+        let inside = known.range((start, 0)..(start + length, 0));
+        assert_eq!(within, inside.map(|(_, &time)| time).collect::<Vec<_>>());
+        assert_eq!(cells.any_within(start, length), !within.is_empty());
+    }
 }
