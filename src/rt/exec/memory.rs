@@ -427,14 +427,16 @@ pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
     if target.kind != ObjectKind::Atomic(AtomicType::Ptr) {
         return None;
     }
-    match *kind {
+    let pointer = match *kind {
         OpKind::Store { value, .. }
         | OpKind::Rmw {
             rmw: Rmw::Swap,
             operand: value,
             ..
-        } => Some(value),
-        OpKind::CompareExchange { new, .. } => Some(new),
-        _ => None,
-    }
+        } => value,
+        OpKind::CompareExchange { new, .. } => new,
+        _ => return None,
+    };
+    // No block is at null.
+    (pointer != 0).then_some(pointer)
 }

@@ -115,6 +115,8 @@ pub(super) struct Blocks {
     fresh: Vec<(usize, usize, u64)>,
     /// Where the block is listed that was found last, if none was listed or taken off since.
     latest: Option<usize>,
+    /// Where blocks were listed that were found before, by [`near`].
+    recent: [u32; NEAR],
 }
 
 /// An entry of the table. Empty slots end a search; which ones are empty depends on
@@ -137,6 +139,15 @@ const CLASSES: usize = usize::BITS as usize;
 
 /// Blocks of up to 64 bytes are in one class: a class costs two searches in each [`Blocks::find`].
 const SMALLEST: u32 = 6;
+
+/// In how many places there may be a block that is found without a search.
+const NEAR: usize = 8;
+
+/// In which of them a block around this address is noted.
+#[inline]
+fn near(address: usize) -> usize {
+    (address >> 4) % NEAR
+}
 
 /// To look through more blocks than this takes as long as to search for one.
 const FEW: usize = 8;
@@ -188,6 +199,7 @@ impl Default for Blocks {
             emptied: 0,
             fresh: Vec::new(),
             latest: None,
+            recent: [0; NEAR],
         }
     }
 }
@@ -395,13 +407,23 @@ impl Blocks {
             let block = &self.slots[at].block;
             block.contains(address) && block.is_live()
         });
-        let at = match again {
+        let at = match again.or_else(|| self.found_before(address)) {
             Some(at) => at,
             None => self.position(address, true)?,
         };
         self.latest = Some(at);
+        self.recent[near(address)] = at as u32;
         self.slots[at].block.found = true;
         Some(self.slots[at].block)
+    }
+
+    /// Where the newest live block is listed that contains `address`, if it was found before and certainly is that.
+    fn found_before(&self, address: usize) -> Option<usize> {
+        let at = self.recent[near(address)] as usize;
+        let slot = self.slots.get(at)?;
+        let Slot { block, serial } = slot;
+        let is_it = self.has(slot) && block.is_live() && block.contains(address);
+        (is_it && !may_be_newer(&self.fresh, address, *serial)).then_some(at)
     }
 
     /// The newest block that contained `address` and was freed.
