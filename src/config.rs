@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tracing_subscriber::filter::Targets;
@@ -377,14 +378,21 @@ impl Default for Builder {
 impl Builder {
     /// Creates a builder with the defaults, overridden by the environment.
     ///
+    /// The environment is read once in a process, by the first builder. To look for some thirty variables takes as long
+    /// as two executions of a small test.
+    ///
     /// # Panics
     ///
     /// If an environment variable does not parse.
     #[track_caller]
     pub fn new() -> Builder {
-        unknown::tell(Builder::variables);
-        match Builder::from(&Environment { get: &variable }) {
-            Ok(builder) => builder,
+        static READ: OnceLock<Result<Builder, String>> = OnceLock::new();
+        let read = READ.get_or_init(|| {
+            unknown::tell(Builder::variables);
+            Builder::from(&Environment { get: &variable })
+        });
+        match read {
+            Ok(builder) => builder.clone(),
             Err(error) => panic!("{error}"),
         }
     }

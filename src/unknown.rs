@@ -25,16 +25,13 @@ const OF_OUR_TESTS: [&str; 7] = [
 /// The most letters that are wrong, missing or too many in a name that is taken for another one.
 const TYPOS_MAX: usize = 2;
 
-/// Tells, the first time that it is called, which variables are none of the `settings`.
+/// Tells which variables are none of the `settings`.
 pub(crate) fn tell(settings: impl FnOnce() -> BTreeSet<String>) {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
-        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        let ours = names.filter(|name| name.starts_with(PREFIX));
-        let lines = warnings(ours.collect(), settings);
-        // Standard error may be closed, and that is no reason to fail.
-        let _ = std::io::stderr().write_all(lines.as_bytes());
-    });
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let ours = names.filter(|name| name.starts_with(PREFIX));
+    let lines = warnings(ours.collect(), settings);
+    // Standard error may be closed, and that is no reason to fail.
+    let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 
 /// Those that only an algorithm that samples goes by.

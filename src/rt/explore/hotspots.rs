@@ -5,6 +5,8 @@
 //! booked. The places with most executions are those whose races one would have to remove, or move
 //! out of the model, to shrink the test.
 
+use std::ptr;
+
 use rustc_hash::FxHashMap;
 
 use crate::rt::trace::Site;
@@ -13,22 +15,40 @@ use crate::rt::trace::Site;
 #[derive(Default, Debug)]
 pub(crate) struct Hotspots {
     counts: FxHashMap<Site, u64>,
+    /// How many were booked last, one after the other, at a place, which `counts` does not have yet.
+    last: Option<(Site, u64)>,
 }
 
 impl Hotspots {
     /// An execution begins by doing something else than the event at this place.
+    #[inline]
     pub(super) fn book(&mut self, site: Site) {
-        *self.counts.entry(site).or_default() += 1;
+        match &mut self.last {
+            Some((last, times)) if ptr::eq(*last, site) => *times += 1,
+            _ => self.book_another(site),
+        }
+    }
+
+    #[inline(never)]
+    fn book_another(&mut self, site: Site) {
+        if let Some((last, times)) = self.last.replace((site, 1)) {
+            *self.counts.entry(last).or_default() += times;
+        }
     }
 
     /// How many executions have been booked.
     pub(crate) fn total(&self) -> u64 {
-        self.counts.values().sum()
+        let last = self.last.iter().map(|(_, times)| times);
+        self.counts.values().chain(last).sum()
     }
 
     /// The places with most executions, the most first.
     pub(crate) fn most(&self, places: usize) -> Vec<(Site, u64)> {
-        let mut all: Vec<(Site, u64)> = self.counts.iter().map(|(&s, &n)| (s, n)).collect();
+        let mut counts = self.counts.clone();
+        if let Some((last, times)) = self.last {
+            *counts.entry(last).or_default() += times;
+        }
+        let mut all: Vec<(Site, u64)> = counts.into_iter().collect();
         let order = |site: Site| (site.file(), site.line(), site.column());
         all.sort_by_key(|&(site, count)| (std::cmp::Reverse(count), order(site)));
         all.truncate(places);

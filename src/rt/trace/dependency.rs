@@ -16,7 +16,7 @@
 
 mod class;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt;
 
 use super::id::ObjectId;
@@ -293,7 +293,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
 #[derive(Default, Clone, Debug)]
 pub(crate) struct ReadSets {
     sets: Vec<Box<[ObjectId]>>,
-    index: HashMap<Box<[ObjectId]>, u32>,
+    index: FxHashMap<Box<[ObjectId]>, u32>,
 }
 
 impl ReadSets {
