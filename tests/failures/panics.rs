@@ -8,6 +8,24 @@ use dpor::{Builder, FailureKind, thread};
 
 use super::{failure, lost_update};
 
+/// The other thread runs on to its end after the failure, and uses the static for the first time there.
+#[test]
+fn a_static_that_is_first_used_after_a_failure_does_not_disturb_its_report() {
+    static LATE: AtomicUsize = AtomicUsize::new(0);
+    let failed = failure(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        thread::spawn(move || {
+            theirs.fetch_add(1, SeqCst);
+            theirs.load(SeqCst);
+            LATE.fetch_add(1, SeqCst);
+        });
+        assert_eq!(x.load(SeqCst), 0, "the other thread has begun");
+    });
+    assert_eq!(failed.kind(), FailureKind::Panic);
+    assert_eq!(failed.schedule(), "v2 main*2 main.1 main");
+}
+
 #[test]
 fn a_panic_is_told_with_its_text_first_and_its_schedule_replays_to_it() {
     let first = failure(lost_update);

@@ -255,7 +255,11 @@ pub(crate) fn explore(
                 driver.machine.keep_names_of(later);
             }
             // A static that leads to blocks would have kept them.
-            let kept = runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere();
+            // Only an execution that came to its end asks for it. Of another one the machine may be that of where it
+            // failed, which has not met what threads met while they were run out.
+            let complete = matches!(end, End::Complete);
+            let kept =
+                complete && (runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere());
             put_back_statics(&runtime);
             let end = match end {
                 End::Complete => runtime
