@@ -170,16 +170,19 @@ fn behind(place: String) -> String {
     }
 }
 
-/// A path as it is told: whole, so that a terminal and an editor find it, or the last two parts of a long one.
+/// A path as it is told: whole, so that a terminal and an editor find it, or a long one from the folder of its package.
+/// Without that a place in another crate, `src/lib.rs`, would be taken for one in the crate that is tested.
 pub(super) fn short(file: &str) -> &str {
     if file.len() <= PATH_MAX {
         return file;
     }
-    let mut slashes = file.rmatch_indices('/').map(|(at, _)| at);
-    match slashes.nth(1) {
-        Some(at) => &file[at + 1..],
-        None => file,
-    }
+    // Cargo's own folder of what it has fetched is one `src`, too.
+    let source = file
+        .rfind("/src/")
+        .filter(|&at| !file[..at].ends_with("/registry"));
+    let folder = source.or_else(|| file.rfind('/'));
+    let before = folder.and_then(|at| file[..at].rfind('/'));
+    before.map_or(file, |at| &file[at + 1..])
 }
 
 fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
@@ -473,4 +476,30 @@ fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         "{CAUSES}\n  what keeps a value is better made inside of the closure, or of dpor's types, and what is drawn \
          better fixed"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn a_long_path_is_told_from_the_folder_of_its_package() {
+        let registry = "/home/me/.cargo/registry/src/index.crates.io-0123456789abcdef";
+        for (path, told) in [
+            ("queue-1.0.0/lib.rs", "queue-1.0.0/lib.rs"),
+            ("queue-1.0.0/src/lib.rs", "queue-1.0.0/src/lib.rs"),
+            (
+                "queue-1.0.0/src/sync/once.rs",
+                "queue-1.0.0/src/sync/once.rs",
+            ),
+        ] {
+            assert_eq!(short(&format!("{registry}/{path}")), told);
+        }
+        // Where nothing tells where the package begins, it is the last two parts.
+        assert_eq!(
+            short("/home/me/a/long/way/to/the/package/tests/loom.rs"),
+            "tests/loom.rs"
+        );
+        assert_eq!(short("src/lib.rs"), "src/lib.rs");
+    }
 }
