@@ -2,7 +2,7 @@
 //!
 //! A critical section that changes nothing is only a look, and a loop of such looks waits until another one changes something.
 
-use crate::rt;
+use crate::rt::{self, Answer};
 
 /// What a guard knows of its data.
 #[derive(Debug)]
@@ -23,11 +23,21 @@ enum Lent {
 }
 
 impl Changes {
-    /// The lock over this has just been taken.
-    pub(super) fn since<T: ?Sized>(data: &T) -> Changes {
-        Changes {
-            bytes: rt::bytes(data),
-            lent: Lent::Not,
+    /// The lock over this has just been taken, with this answer.
+    ///
+    /// Where no model has granted it nobody asks what has changed, and the data is not looked at: some of its bytes may
+    /// never have been written, such as those between two fields, and a program must not read these.
+    #[inline]
+    pub(super) fn since<T: ?Sized>(answer: Answer, data: &T) -> Changes {
+        match answer {
+            Answer::Done(_) => Changes {
+                bytes: rt::bytes(data),
+                lent: Lent::Not,
+            },
+            Answer::Outside | Answer::Inert => Changes {
+                bytes: 0,
+                lent: Lent::Unseen,
+            },
         }
     }
 
@@ -48,6 +58,28 @@ impl Changes {
             Lent::Not => rt::bytes(data) != self.bytes,
             Lent::Unseen => true,
             Lent::When(contents) => rt::contents(data) != Some(contents),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::Outcome;
+
+    #[test]
+    fn data_is_looked_at_only_where_a_model_has_granted_the_lock() {
+        for (answer, looks) in [
+            (Answer::Done(Outcome::Done), true),
+            (Answer::Outside, false),
+            (Answer::Inert, false),
+        ] {
+            let data = 7_u64;
+            let mut changes = Changes::since(answer, &data);
+            assert_eq!(changes.bytes != 0, looks, "{answer:?}");
+            assert_eq!(changes.any(&data), !looks, "{answer:?}");
+            changes.lend(&data);
+            assert_eq!(changes.lent, Lent::Unseen, "{answer:?}");
         }
     }
 }

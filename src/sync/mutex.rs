@@ -118,10 +118,11 @@ impl<T: ?Sized> Mutex<T> {
     /// If a thread panicked while it held the mutex. The error holds the guard.
     #[track_caller]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        let inner = self.take(rt::perform(self.target(), OpKind::Lock));
+        let answer = rt::perform(self.target(), OpKind::Lock);
+        let inner = self.take(answer);
         self.poison.check(MutexGuard {
             mutex: self,
-            changes: Changes::since(&*inner),
+            changes: Changes::since(answer, &*inner),
             inner: Some(inner),
             taken: Taken::now(),
         })
@@ -135,9 +136,10 @@ impl<T: ?Sized> Mutex<T> {
     /// mutex.
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        let inner = match rt::perform(self.target(), OpKind::TryLock) {
+        let answer = rt::perform(self.target(), OpKind::TryLock);
+        let inner = match answer {
             Answer::Done(Outcome::Failure(_)) => None,
-            answer @ Answer::Done(_) => Some(self.take(answer)),
+            Answer::Done(_) => Some(self.take(answer)),
             Answer::Outside | Answer::Inert => self.try_real(),
         };
         let Some(inner) = inner else {
@@ -146,7 +148,7 @@ impl<T: ?Sized> Mutex<T> {
         self.held.store(true, Relaxed);
         Ok(self.poison.check(MutexGuard {
             mutex: self,
-            changes: Changes::since(&*inner),
+            changes: Changes::since(answer, &*inner),
             inner: Some(inner),
             taken: Taken::now(),
         })?)
@@ -236,7 +238,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     pub(super) fn relock(&mut self) {
         let answer = rt::perform(self.mutex.target(), OpKind::Lock);
         let inner = self.mutex.take(answer);
-        self.changes = Changes::since(&*inner);
+        self.changes = Changes::since(answer, &*inner);
         self.inner = Some(inner);
     }
 

@@ -148,11 +148,15 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     #[track_caller]
-    fn writer<'a>(&'a self, inner: std_sync::RwLockWriteGuard<'a, T>) -> RwLockWriteGuard<'a, T> {
+    fn writer<'a>(
+        &'a self,
+        answer: Answer,
+        inner: std_sync::RwLockWriteGuard<'a, T>,
+    ) -> RwLockWriteGuard<'a, T> {
         self.state.store(WRITTEN, Relaxed);
         RwLockWriteGuard {
             lock: self,
-            changes: Changes::since(&*inner),
+            changes: Changes::since(answer, &*inner),
             inner: ManuallyDrop::new(inner),
             taken: Taken::now(),
         }
@@ -200,7 +204,7 @@ impl<T: ?Sized> RwLock<T> {
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::WriteLock);
         let inner = self.take(answer, || self.inner.write(), || self.inner.try_write());
-        self.poison.check(self.writer(inner))
+        self.poison.check(self.writer(answer, inner))
     }
 
     /// Locks for writing if nobody has the lock.
@@ -211,15 +215,16 @@ impl<T: ?Sized> RwLock<T> {
     /// lock for writing.
     #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let inner = match rt::perform(self.target(), OpKind::TryWrite) {
+        let answer = rt::perform(self.target(), OpKind::TryWrite);
+        let inner = match answer {
             Answer::Done(Outcome::Failure(_)) => None,
-            answer @ Answer::Done(_) => {
+            Answer::Done(_) => {
                 Some(self.take(answer, || self.inner.write(), || self.inner.try_write()))
             }
             Answer::Outside | Answer::Inert => free(self.inner.try_write()),
         };
         match inner {
-            Some(inner) => Ok(self.poison.check(self.writer(inner))?),
+            Some(inner) => Ok(self.poison.check(self.writer(answer, inner))?),
             None => Err(TryLockError::WouldBlock),
         }
     }
