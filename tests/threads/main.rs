@@ -4,6 +4,7 @@ mod drops;
 mod ends;
 mod held;
 mod locals;
+mod older;
 mod panics;
 mod scopes;
 mod stack_size;

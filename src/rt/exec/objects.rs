@@ -313,6 +313,8 @@ impl Table {
     /// Forgets the objects in a block that was freed.
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         let block = start..start + length;
+        // Not all that is put back is an object.
+        self.older.forget(|address| block.contains(&address));
         if self.is_empty(start, length) {
             return;
         }
@@ -342,7 +344,6 @@ impl Table {
                 stays
             });
         }
-        self.older.forget(|address| block.contains(&address));
     }
 
     /// Whether some of the objects are on stacks.

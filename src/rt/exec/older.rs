@@ -38,9 +38,12 @@ impl Older {
         self.values.iter().map(|&(address, ..)| address)
     }
 
-    /// Forgets the objects whose addresses are `gone`.
+    /// Forgets what is at addresses that are `gone`: that memory is somebody else's now.
     pub(super) fn forget(&mut self, gone: impl Fn(usize) -> bool) {
         self.values.retain(|&(address, ..)| !gone(address));
+        self.pristine
+            .retain(|(memory, _)| !gone(memory.start.addr()));
+        self.undo.retain(|(start, _)| !gone(start.addr()));
     }
 
     /// Keeps the bytes of a shim, unless they are kept already.
@@ -65,13 +68,15 @@ impl Older {
         new
     }
 
-    /// Puts everything back, and has nothing to put back any more. What was in the memory is dropped.
-    pub(crate) fn put_back(&mut self) {
-        for (memory, bytes) in self.pristine.drain(..) {
-            // SAFETY: the shim is older than the execution and lives on after it, and no guard of it
+    /// Puts one thing back, if there is one left. What was in its memory is dropped, which may free what is
+    /// still to be put back: that has to be [forgotten](Older::forget) before the next one.
+    pub(crate) fn put_back_next(&mut self) -> bool {
+        if let Some((memory, bytes)) = self.pristine.pop() {
+            // SAFETY: the shim is older than the execution and was not freed by it, and no guard of it
             // exists any more: every stack is unwound. What it holds now is dropped. What it held
             // before owns nothing: either its type has no drop glue, or it is the value of a constant
-            // in a static. So the bytes are as good as when they were copied.
+            // in a static. So the bytes are as good as when they were copied. (This trusts the program: that it has not
+            // put something else in the place of the shim, and does not use it outside of the model meanwhile.)
             unsafe {
                 if let Some(drop) = memory.drop {
                     drop(memory.start);
@@ -79,14 +84,15 @@ impl Older {
                 let start = memory.start.cast();
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
             }
-        }
-        for (start, undo) in self.undo.drain(..) {
-            // SAFETY: the shim that asked for it is older than the execution and lives on, and every
-            // stack that could use it is unwound.
+        } else if let Some((start, undo)) = self.undo.pop() {
+            // SAFETY: the shim that asked for it is older than the execution and was not freed by it, and every
+            // stack that could use it is unwound. The program is trusted as above.
             unsafe { undo(start) };
-        }
-        for (address, kind, value) in self.values.drain(..) {
+        } else if let Some((address, kind, value)) = self.values.pop() {
             statics::restore(address, kind, value);
+        } else {
+            return false;
         }
+        true
     }
 }

@@ -308,6 +308,13 @@ pub(crate) fn explore(
 /// dropped.
 fn put_back_statics(runtime: &Runtime) {
     let mut inner = runtime.inner.borrow_mut();
+    if !inner.table.older.is_empty() {
+        // Nobody has heard of what was freed while the stacks were unwound.
+        let table = &mut inner.table;
+        runtime
+            .heap
+            .drain_freed(|start, length| table.forget(start, length));
+    }
     inner.table.forget_all();
     if inner.table.older.is_empty() {
         return;
@@ -316,7 +323,11 @@ fn put_back_statics(runtime: &Runtime) {
     drop(inner);
     runtime.stopping.set(true);
     runtime.heap.record(true);
-    older.put_back();
+    while older.put_back_next() {
+        runtime.heap.drain_freed(|start, length| {
+            older.forget(|address| (start..start + length).contains(&address));
+        });
+    }
     runtime.heap.record(false);
     runtime.stopping.set(false);
     runtime.inner.borrow_mut().table.older = older;
