@@ -8,7 +8,7 @@ use dpor::sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
-use dpor::sync::{Arc, Condvar, Mutex, mpsc};
+use dpor::sync::{Arc, Condvar, LazyLock, Mutex, mpsc};
 use dpor::thread::{self, JoinHandle};
 use dpor::{Builder, FailureKind, hint};
 use pretty_assertions::assert_eq;
@@ -616,4 +616,35 @@ fn a_panic_that_says_nothing_is_told_as_one() {
     assert!(text.contains(told), "{text}");
     let text = fails(FailureKind::Panic, || panic!("broken"));
     assert!(!text.contains("resume_unwind"), "{text}");
+}
+
+#[test]
+fn what_a_lazy_value_was_to_be_made_of_is_dropped_once() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicUsize as StdAtomicUsize;
+
+    static DROPPED: StdAtomicUsize = StdAtomicUsize::new(0);
+    struct Owned;
+    impl Drop for Owned {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Relaxed);
+        }
+    }
+    fails(FailureKind::Deadlock, || {
+        DROPPED.store(0, Relaxed);
+        let owned = Owned;
+        let lazy = LazyLock::new(move || -> u8 {
+            let _owned = owned;
+            panic!("it cannot be made")
+        });
+        let force = || {
+            let made = catch_unwind(AssertUnwindSafe(|| *LazyLock::force(&lazy)));
+            assert!(made.is_err());
+        };
+        force();
+        // The execution is torn down when this asks again.
+        let _finally = Finally(force);
+        thread::park();
+    });
+    assert_eq!(DROPPED.load(Relaxed), 1);
 }

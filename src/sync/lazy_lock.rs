@@ -6,7 +6,7 @@ use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use super::once::Stage;
+use super::once::{Stage, poisoned};
 
 /// Drop-in replacement for `std::sync::LazyLock`.
 ///
@@ -74,11 +74,14 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
             }
         };
         this.stage.call(Some("LazyLock"), begun, |_| {
-            // SAFETY: the stage lets one thread in, once.
-            let f = unsafe {
-                *this.whole.get() = false;
-                ManuallyDrop::take(&mut *this.f.get())
-            };
+            // SAFETY: the stage lets one thread in at a time.
+            let whole = unsafe { std::mem::replace(&mut *this.whole.get(), false) };
+            // Where an execution is torn down, another attempt may have taken it and been unwound.
+            if !whole && needs_drop::<F>() {
+                poisoned(Some("LazyLock"));
+            }
+            // SAFETY: as above. The closure is taken once, or owns nothing that would be dropped twice.
+            let f = unsafe { ManuallyDrop::take(&mut *this.f.get()) };
             let value = f();
             // SAFETY: as above; nobody reads before the stage is done.
             unsafe { (*this.value.get()).write(value) };

@@ -37,7 +37,7 @@ impl Drop for Attempt<'_> {
 
 /// Refuses to go on after a panic, in std's words.
 #[track_caller]
-fn poisoned(name: Option<&str>) -> ! {
+pub(super) fn poisoned(name: Option<&str>) -> ! {
     let name = name.unwrap_or("Once");
     panic!("{name} instance has previously been poisoned")
 }
