@@ -6,7 +6,7 @@ use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{Arc, Mutex};
+use dpor::sync::{Arc, Mutex, OnceLock};
 use dpor::{Builder, FailureKind, thread};
 
 /// The model is told to be used from outside, and what of it.
@@ -124,4 +124,18 @@ fn who_uses_shims_of_its_own_meanwhile_is_left_alone() {
     });
     assert!(report.complete);
     assert_eq!(report.executions, 2);
+}
+
+#[test]
+fn a_value_is_not_set_by_a_thread_of_the_model_and_one_of_std_at_once() {
+    told("once", || {
+        let once = Arc::new(OnceLock::new());
+        let theirs = once.clone();
+        let set = once.get_or_init(|| {
+            let other = std::thread::spawn(move || *theirs.get_or_init(|| 1));
+            assert!(other.join().is_err(), "the model is at it");
+            2
+        });
+        assert_eq!(*set, 2);
+    });
 }

@@ -42,6 +42,15 @@ pub(super) fn poisoned(name: Option<&str>) -> ! {
     panic!("{name} instance has previously been poisoned")
 }
 
+/// Refuses to be at an initialisation that another thread is at which does not wait for this one, nor this one for it.
+#[track_caller]
+fn both() -> ! {
+    panic!(
+        "a thread of a model and one of no model are at the same initialisation: the other one was spawned by \
+         `std::thread`, or is a test that runs beside the model and uses the same static"
+    )
+}
+
 impl Stage {
     pub(super) const fn new() -> Stage {
         Stage {
@@ -68,6 +77,16 @@ impl Stage {
             kind: ObjectKind::Once,
             memory: self.state.load(Ordering::Acquire) as u64,
         }
+    }
+
+    /// Lets this thread be at it, and no other one, if nobody has changed what was `found`.
+    ///
+    /// Those of a model are let in by the model and the others by std's `Once`, which know nothing of each other.
+    fn claim(&self, found: u8) -> bool {
+        let claimed =
+            self.state
+                .compare_exchange(found, RUNNING, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
     }
 
     /// Ends the initialisation that this thread is at.
@@ -134,7 +153,9 @@ impl Stage {
         let force = refuses.is_none();
         match rt::perform(self.target(), OpKind::CallOnce { force }) {
             Answer::Done(Outcome::Success(found)) => {
-                self.state.store(RUNNING, Ordering::Relaxed);
+                if !self.claim(found as u8) {
+                    both();
+                }
                 begun();
                 self.run(|| body(found == POISONED as u64));
             }
@@ -150,11 +171,15 @@ impl Stage {
                 }
                 let attempt = |poisoned| {
                     // A model may have come further than std's `Once` knows.
-                    if !self.is_done() {
-                        self.state.store(RUNNING, Ordering::Relaxed);
-                        self.run(|| body(poisoned));
-                        self.outside.store(true, Ordering::Relaxed);
+                    let found = self.state.load(Ordering::Acquire);
+                    if found == DONE {
+                        return;
                     }
+                    if found == RUNNING || !self.claim(found) {
+                        both();
+                    }
+                    self.run(|| body(poisoned));
+                    self.outside.store(true, Ordering::Relaxed);
                 };
                 if force {
                     let attempt = |state: &std_sync::OnceState| attempt(state.is_poisoned());
@@ -167,10 +192,10 @@ impl Stage {
                 match self.state.load(Ordering::Acquire) {
                     DONE => return,
                     RUNNING => rt::yield_to_teardown(),
-                    found => {
-                        self.state.store(RUNNING, Ordering::Relaxed);
+                    found if self.claim(found) => {
                         return self.run(|| body(found == POISONED));
                     }
+                    _ => {}
                 }
             },
         }
