@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
 
+use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{LazyLock, Mutex, Once, OnceLock, RwLock};
 use dpor::{Builder, thread};
@@ -85,6 +86,30 @@ fn a_lock_in_a_static_that_was_filled_outside_of_a_model_is_refused_not_corrupte
     });
     let text = failure.expect_err("it cannot be put back").to_string();
     assert!(text.contains("make it inside the closure"), "{text}");
+}
+
+#[test]
+fn a_cell_in_a_static_that_was_filled_outside_of_a_model_keeps_what_it_owns() {
+    struct Filled(UnsafeCell<Option<Owned>>);
+    // SAFETY: only one thread of this test uses it at a time.
+    unsafe impl Sync for Filled {}
+    struct Owned;
+    impl Drop for Owned {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    static DROPPED: StdAtomicUsize = StdAtomicUsize::new(0);
+    static CELL: Filled = Filled(UnsafeCell::new(None));
+    // SAFETY: nobody else uses it meanwhile.
+    let is_full = || CELL.0.with(|value| unsafe { (*value).is_some() });
+    // SAFETY: as above.
+    CELL.0.with_mut(|value| unsafe { *value = Some(Owned) });
+    for _ in 0..2 {
+        count(move || assert!(is_full()));
+    }
+    assert!(is_full());
+    assert_eq!(DROPPED.load(Ordering::Relaxed), 0);
 }
 
 #[test]

@@ -26,6 +26,7 @@ use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::outsiders;
+use super::statics;
 use super::unseen::Unseen;
 use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
@@ -284,6 +285,9 @@ pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
     });
     if let Err(Answer::Outside) = begun {
         outsiders::note(memory.start.addr(), site);
+        if write && memory.drop.is_some() {
+            statics::note_written(memory.start, memory.size);
+        }
     }
     begun.is_ok()
 }

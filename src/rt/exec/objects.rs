@@ -393,7 +393,9 @@ impl Table {
     /// Whether what is at the address is in a static and has been there since the program began.
     pub(crate) fn is_constant(&self, address: *const u8) -> bool {
         let filled = |range: &Range<usize>| range.contains(&address.addr());
-        statics::contain(address) && !self.filled.iter().any(filled)
+        statics::contain(address)
+            && !self.filled.iter().any(filled)
+            && !statics::was_written(address)
     }
 
     /// Forgets the objects of the execution, which has ended. What is older than it is still to be put back.

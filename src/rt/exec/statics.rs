@@ -8,7 +8,10 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::rt::explore::checkpoint::Statics;
 use crate::rt::trace::operation::ObjectKind;
+
+use super::image::Image;
 
 /// The right to use the statics of the process, if it has been taken.
 #[derive(Default)]
@@ -39,6 +42,38 @@ pub(super) fn contain(address: *const u8) -> bool {
 #[cfg(not(unix))]
 pub(super) fn contain(_: *const u8) -> bool {
     false
+}
+
+/// The memory in statics that owns something and was written outside of models: from where, and how many bytes.
+static WRITTEN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
+/// Memory that may own something is written outside of models.
+#[cold]
+pub(super) fn note_written(start: *const u8, size: usize) {
+    // Under Miri there are no models, and nobody who could say what is a static.
+    if cfg!(miri) || !are_in_program(start) {
+        return;
+    }
+    let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let memory = (start.addr(), size);
+    if !written.contains(&memory) {
+        written.push(memory);
+    }
+}
+
+/// [`contain`] where it is to cost little. Those of a library that was loaded at run time are not known on Linux.
+fn are_in_program(address: *const u8) -> bool {
+    match cfg!(target_os = "linux") {
+        true => Image.number(address.addr()).is_some(),
+        false => contain(address),
+    }
+}
+
+/// Whether the address is in memory of which that was noted.
+pub(super) fn was_written(address: *const u8) -> bool {
+    let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut written = written.iter();
+    written.any(|&(start, size)| (start..start + size).contains(&address.addr()))
 }
 
 /// Puts the value of an atomic back.
