@@ -39,6 +39,8 @@ pub enum FailureKind {
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
+    /// A thread used memory that is not there, through a null pointer, say.
+    MemoryFault,
     /// A thread outside the model used an object of the model.
     ///
     /// The thread may be one of `std::thread`, say, where [`thread`](crate::thread) was meant. Nothing can be said
@@ -201,6 +203,7 @@ pub(crate) fn kind_of(end: &End) -> FailureKind {
         End::Livelock { .. } => FailureKind::Livelock,
         End::TooManyEvents { .. } | End::TooManyThreads { .. } => FailureKind::Limit,
         End::StackOverflow { .. } => FailureKind::StackOverflow,
+        End::MemoryFault { .. } => FailureKind::MemoryFault,
         End::NotDeterministic(_) => FailureKind::NotDeterministic,
         End::Stale { .. } => FailureKind::Schedule,
         End::DataRace(_) => FailureKind::DataRace,

@@ -343,11 +343,17 @@ impl Body<'_> {
         };
         let is_looked_at = looks.block.is_some() || looks.callers;
         let again = is_looked_at.then(|| self.looked_at(found, looks));
+        let faulted = (found.faulted.as_ref()).and_then(|stack| places::of(stack, self.site));
         let Some(again) = again.flatten() else {
-            return Default::default();
+            let life = Life {
+                faulted,
+                ..Life::default()
+            };
+            return (life, Callers::default());
         };
         let place = |stack: Option<Backtrace>| places::of(&stack?, self.site);
         let life = Life {
+            faulted,
             allocated: place(again.watched.allocated),
             freed: place(again.watched.freed),
             again: place(again.watched.again),

@@ -45,7 +45,7 @@ impl<A: GlobalAlloc> Tracking<A> {
     #[inline(never)]
     unsafe fn alloc_anew(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract.
-        let start = unsafe { self.inner.alloc(layout) };
+        let start = heap::behind(|| unsafe { self.inner.alloc(layout) });
         heap::allocated(start, layout, || self.kept(start, layout));
         start
     }
@@ -75,7 +75,7 @@ impl<A: GlobalAlloc> Tracking<A> {
 /// The pointer is to an `A` that is alive, and the contract of `dealloc` holds.
 unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: Layout) {
     // SAFETY: the caller's contract.
-    unsafe { (*allocator.cast::<A>()).dealloc(start, layout) }
+    heap::behind(|| unsafe { (*allocator.cast::<A>()).dealloc(start, layout) });
 }
 
 // SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
@@ -102,7 +102,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             return start;
         }
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        let start = unsafe { self.inner.alloc_zeroed(layout) };
+        let start = heap::behind(|| unsafe { self.inner.alloc_zeroed(layout) });
         heap::allocated(start, layout, || self.kept(start, layout));
         start
     }
@@ -112,7 +112,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
         let now = heap::freed(start, layout, || self.kept(start, layout));
         if now {
             // SAFETY: the caller keeps the contract of `dealloc`.
-            unsafe { self.inner.dealloc(start, layout) }
+            heap::behind(|| unsafe { self.inner.dealloc(start, layout) });
         }
     }
 
@@ -136,7 +136,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             }
         }
         // SAFETY: the caller keeps the contract of `realloc`.
-        let new = unsafe { self.inner.realloc(old, layout, new_size) };
+        let new = heap::behind(|| unsafe { self.inner.realloc(old, layout, new_size) });
         if !new.is_null() {
             heap::reallocated(old, layout, new, new_layout);
         }

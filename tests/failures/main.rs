@@ -3,6 +3,7 @@
 mod causes;
 mod deadlocks;
 mod determinism;
+mod faults;
 mod layout;
 mod leaks;
 mod limits;

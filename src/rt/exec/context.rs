@@ -5,6 +5,7 @@
 //! taken right there, on the coroutine's stack: if it is the same thread, nothing is switched. No
 //! borrow of the runtime is alive across a suspension.
 
+use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
@@ -75,6 +76,8 @@ pub(crate) struct Runtime {
     pub(crate) callers: Callers,
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
+    /// Who has used memory that is not there.
+    pub(crate) faulted: Cell<Option<Backtrace>>,
     /// What the panic hook kept of the last panic.
     pub(crate) message: Cell<Option<Panic>>,
     /// The command that plays a schedule.

@@ -44,8 +44,9 @@
 //!   frees itself, does meet this. [`leave_room_on_coroutine`] makes such a stack overflow one step earlier; the
 //!   tracking allocator calls it, and a program without that allocator may hang.
 //!
-//! The handler replaces the one of std, so an overflow of an OS thread's own stack still ends the
-//! process, but with a less helpful message.
+//! In front of that handler is one of ours ([`faults`](super::faults)). It sees to other uses of memory that is not there,
+//! lets std's handler see to overflows of an OS thread's own stack, and gives each OS thread a larger stack for all of
+//! them.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -59,6 +60,7 @@ use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
 
+use super::faults::{self, Fault};
 use super::outsiders;
 use crate::rt::Body;
 use kept::{KEPT, Kept};
@@ -76,6 +78,8 @@ pub(crate) enum Resumed {
     /// The body ran into the guard page below its stack, which is unusable now: see the module's
     /// documentation.
     Overflowed,
+    /// The body has used memory that is not there. Its stack is as unusable.
+    Faulted(Fault),
 }
 
 /// The stacks of one exploration, all of one size but for those of threads that have asked for more. What is idle at
@@ -206,6 +210,7 @@ impl Coroutine {
             body: Cell::new(None),
             run: Cell::new(Body::run),
             panic: Cell::new(None),
+            fault: Cell::new(None),
             scope: Cell::new(ptr::null_mut()),
             generator: Cell::new(None),
             bytes: stack_bytes,
@@ -263,8 +268,11 @@ impl Coroutine {
                 None => Ok(()),
                 Some(payload) => Err(payload),
             }),
-            // Only the signal handler comes back here without saying why.
-            State::Running | State::Ready => Resumed::Overflowed,
+            // Only a signal handler comes back here: ours says why, and that of an overflow does not.
+            State::Running | State::Ready => match control.fault.take() {
+                Some(fault) => Resumed::Faulted(fault),
+                None => Resumed::Overflowed,
+            },
         }
     }
 
@@ -320,6 +328,54 @@ pub(crate) fn suspend() {
     control.switch_back(State::Suspended);
 }
 
+/// Whether the use of memory at this address says that the coroutine that runs on this OS thread has come to the end of its
+/// stack.
+#[cfg(unix)]
+pub(super) fn is_overflow(address: Option<usize>) -> bool {
+    let current = CURRENT.get();
+    let Some(address) = address.filter(|_| !current.is_null()) else {
+        return false;
+    };
+    // SAFETY: as in `suspend`.
+    let bottom = unsafe { &*current }.bottom.get();
+    (bottom.saturating_sub(ROUNDING)..bottom).contains(&address)
+}
+
+/// Whether this OS thread is on the stack of a generator, be it a coroutine of ours or not.
+#[cfg(unix)]
+pub(super) fn is_on_generator() -> bool {
+    generator::is_generator()
+}
+
+/// Leaves the coroutine that runs on this OS thread for good, where it is, in the handler of this signal. Returns if
+/// there is none.
+///
+/// # Safety
+///
+/// Only in a handler on the alternative signal stack, and only where nothing is in the middle of something that it has to
+/// finish, because it never does.
+#[cfg(unix)]
+pub(super) unsafe fn leave(signal: libc::c_int, fault: Fault) {
+    let current = CURRENT.get();
+    if current.is_null() {
+        return;
+    }
+    // SAFETY: as in `suspend`.
+    let control = unsafe { &*current };
+    control.fault.set(Some(fault));
+    // The system takes it that the handler goes on until it returns, and holds the signal back.
+    // SAFETY: all zeroes are a value of this type, and the pointers are to variables of it.
+    unsafe {
+        let mut signals = MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
+        libc::sigemptyset(&raw mut signals);
+        libc::sigaddset(&raw mut signals, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, ptr::null_mut());
+    }
+    control.switch_back(State::Running);
+    // Nobody resumes what has not suspended.
+    std::process::abort();
+}
+
 /// The largest stack in bytes that can be asked for, with its guard page. More than a GiB is a mistake, and
 /// may be more than there are addresses; below that the system may have a limit of its own.
 pub(crate) fn largest_stack() -> usize {
@@ -360,14 +416,16 @@ mod system {
 pub(crate) fn prepare() {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
-        // On a thread of its own, because the panic hook cannot be changed by a thread that is
-        // panicking, and a model may be run by a destructor.
-        let installed = thread::spawn(|| {
-            Gn::<()>::new_scoped_local(|_: Scope<(), ()>| ()).resume();
+        faults::install(|| {
+            // On a thread of its own, because the panic hook cannot be changed by a thread that is
+            // panicking, and a model may be run by a destructor.
+            let installed = thread::spawn(|| {
+                Gn::<()>::new_scoped_local(|_: Scope<(), ()>| ()).resume();
+            });
+            installed
+                .join()
+                .expect("dpor bug: a generator without code failed");
         });
-        installed
-            .join()
-            .expect("dpor bug: a generator without code failed");
     });
 }
 
@@ -457,7 +515,7 @@ enum State {
     Idle,
     /// A body waits for its first `resume`.
     Ready,
-    /// A body runs, or has overflowed.
+    /// A body runs, or has overflowed or faulted.
     Running,
     /// A body waits for its next `resume`.
     Suspended,
@@ -471,6 +529,8 @@ struct Control {
     run: Cell<fn(Body)>,
     /// The payload if the last body panicked.
     panic: Cell<Option<Payload>>,
+    /// What memory the body has used that is not there.
+    fault: Cell<Option<Fault>>,
     /// The generator's end of the switch, in a frame at the top of the stack.
     scope: Cell<*mut Scope<'static, 'static, (), ()>>,
     /// The owner's end of it. Dropped only when its code has returned.

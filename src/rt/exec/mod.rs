@@ -8,6 +8,7 @@ pub(crate) mod callers;
 pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod coroutine;
+pub(crate) mod faults;
 pub(crate) mod heap;
 pub(crate) mod image;
 pub(crate) mod locals;

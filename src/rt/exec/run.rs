@@ -4,6 +4,7 @@
 //! on than the one that has just announced an operation, and when a thread or an execution ends.
 
 use std::any::Any;
+use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::rt::{Body, Work};
 use super::callers::{Call, Callers};
 use super::context::{Inner, ROOM, Runtime, enter, here};
 use super::coroutine::{self, Coroutine, Pool, Resumed, Stretch};
+use super::faults::{self, Fault};
 use super::heap::{self, Heap, MustFree, Watched};
 use super::objects::Table;
 use super::outsiders;
@@ -40,6 +42,8 @@ pub(crate) struct Found {
     pub(crate) message: Option<Panic>,
     /// The panics before the failure: they were caught, or their threads still unwound.
     pub(crate) earlier: Vec<Panic>,
+    /// Who has used memory that is not there.
+    pub(crate) faulted: Option<Backtrace>,
     /// What was seen of the block that was to be watched.
     pub(crate) watched: Watched,
     /// The operations that stand nowhere in the program, if they were asked for.
@@ -132,6 +136,7 @@ pub(crate) fn explore(
         unseen,
     } = settings;
     panics::install();
+    faults::prepare_thread();
     coroutine::prepare_thread();
     let _outsiders = outsiders::Watch::begin();
     let catches_panics = driver.machine.limits.catches_panics;
@@ -167,6 +172,7 @@ pub(crate) fn explore(
         callers: Callers::new(callers),
         pulse: Arc::new(Pulse::default()),
         message: Cell::new(None),
+        faulted: Cell::new(None),
         replay,
         panics: RefCell::default(),
         failed: Cell::new(None),
@@ -297,6 +303,7 @@ pub(crate) fn explore(
                     earlier,
                     payload,
                     watched: runtime.heap.take_watched(),
+                    faulted: runtime.faulted.take(),
                     callers: runtime.callers.take(),
                 }));
             }
@@ -429,6 +436,15 @@ fn go_on(
             Resumed::Overflowed => {
                 stacks.end(thread);
                 return End::StackOverflow { thread };
+            }
+            Resumed::Faulted(Fault { address, stack }) => {
+                stacks.end(thread);
+                if !runtime.unexplored.get() {
+                    runtime.faulted.set(Some(stack));
+                }
+                // What was wrong before comes first.
+                let fault = End::MemoryFault { thread, address };
+                return runtime.fault().unwrap_or(fault);
             }
         }
     }
@@ -586,7 +602,7 @@ fn tear_down(
                         *panicked = Some(payload);
                     }
                 }
-                Resumed::Overflowed => {}
+                Resumed::Overflowed | Resumed::Faulted(_) => {}
             }
             stacks.end(thread);
             runtime.inner.borrow_mut().stacks[index] = None;

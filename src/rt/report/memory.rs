@@ -284,6 +284,18 @@ pub(super) fn bad_memory(
     let _ = writeln!(out, "  {}", born(view, names, &block));
 }
 
+/// The memory that a thread has used where there is none, at this address, in words.
+pub(super) fn not_there(address: Option<usize>) -> String {
+    /// Nothing is mapped at lower addresses, so that null pointers to large things are found, too.
+    const LOWEST: usize = 4096;
+    match address {
+        Some(0) => "a null pointer".to_owned(),
+        Some(offset @ 1..LOWEST) => format!("memory {offset} bytes behind a null pointer"),
+        Some(address) => format!("memory at {address:#x}, where there is none"),
+        None => "memory at an address that is none".to_owned(),
+    }
+}
+
 /// A thread that the model does not have has used what the model has.
 pub(super) fn outside(out: &mut String, names: &Names<'_>, outside: &Outside, when: &str) {
     let named = outside.object.and_then(|object| names.known(object));

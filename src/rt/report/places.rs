@@ -12,12 +12,14 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::verdict::Blocked;
 use crate::rt::trace::{Event, Site, Trace};
 
-/// The places of a block's life, as far as they are known.
+/// The places of a block's life, as far as they are known, and of the use of what is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
     pub(crate) allocated: Option<String>,
     pub(crate) freed: Option<String>,
     pub(crate) again: Option<String>,
+    /// Where memory was used that is not there.
+    pub(crate) faulted: Option<String>,
 }
 
 /// Where operations were called that stand nowhere in the program, as far as that is known: by their threads, and by which

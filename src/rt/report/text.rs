@@ -273,6 +273,17 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 names.thread(*thread)
             );
         }
+        End::MemoryFault { thread, address } => {
+            let _ = writeln!(
+                out,
+                "memory fault: {} used {} {when}",
+                names.thread(*thread),
+                memory::not_there(*address)
+            );
+            if let Some(place) = &view.life.faulted {
+                let _ = writeln!(out, "  at {place}");
+            }
+        }
         End::Stale { misfit } => {
             let _ = writeln!(out, "the schedule does not fit the program: {misfit}");
         }

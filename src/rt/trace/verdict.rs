@@ -44,6 +44,11 @@ pub(crate) enum End {
     Panicked { thread: ThreadId },
     /// A thread used more stack than it has.
     StackOverflow { thread: ThreadId },
+    /// A thread used memory that is not there, at this address, if the system has told it.
+    MemoryFault {
+        thread: ThreadId,
+        address: Option<usize>,
+    },
     /// A schedule that was to be followed does not fit the program, for this reason: what it asks for, and
     /// where.
     Stale { misfit: String },
@@ -101,6 +106,7 @@ impl End {
             End::TooManyEvents { .. } | End::TooManyThreads { .. } => "limit",
             End::Panicked { .. } => "panic",
             End::StackOverflow { .. } => "stack overflow",
+            End::MemoryFault { .. } => "memory fault",
             End::Stale { .. } => "schedule that does not fit",
             End::NotDeterministic(_) => "closure that is not deterministic",
             End::DataRace(_) => "data race",
@@ -113,7 +119,9 @@ impl End {
     /// The thread that was at work when it came to that, if one was.
     pub(crate) fn thread(&self) -> Option<ThreadId> {
         match self {
-            End::Panicked { thread } | End::StackOverflow { thread } => Some(*thread),
+            End::Panicked { thread }
+            | End::StackOverflow { thread }
+            | End::MemoryFault { thread, .. } => Some(*thread),
             End::DataRace(race) => Some(race.second.thread),
             End::BadMemory(bad) => Some(bad.thread),
             _ => None,

@@ -102,6 +102,7 @@ pub(super) const fn end(end: &End) -> &'static str {
         End::TooManyEvents { .. } | End::TooManyThreads { .. } => "limit",
         End::Panicked { .. } => "panic",
         End::StackOverflow { .. } => "stack_overflow",
+        End::MemoryFault { .. } => "memory_fault",
         End::Stale { .. } => "schedule",
         End::NotDeterministic(_) => "not_deterministic",
         End::DataRace(_) => "data_race",

@@ -178,6 +178,13 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
             outcome.thread = Some(data.thread(*it));
             format!("{} used more stack than it has", thread(*it))
         }
+        End::MemoryFault {
+            thread: it,
+            address,
+        } => {
+            outcome.thread = Some(data.thread(*it));
+            format!("{} used {}", thread(*it), memory::not_there(*address))
+        }
         End::Stale { misfit } => format!("the schedule does not fit the program: {misfit}"),
         End::NotDeterministic(it) => {
             outcome.thread = data.threads.iter().position(|&t| t == it.thread);

@@ -1,0 +1,150 @@
+//! Is a use of memory that is not there a failure like any other, and not the end of the process?
+//!
+//! Where a debug build looks at a pointer itself, a null one is a panic that cannot unwind (`tests/unwinding.rs`), so what
+//! is used here is behind one.
+
+#![cfg(unix)]
+
+use std::sync::atomic::AtomicUsize as Real;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
+use dpor::{Builder, FailureKind, thread};
+
+use super::failure;
+
+/// What is so many bytes behind a null pointer.
+fn behind_null(bytes: usize) -> *mut u64 {
+    std::ptr::without_provenance_mut(bytes)
+}
+
+/// A node is published before the one that it leads to.
+fn half_a_list() {
+    struct Node {
+        next: AtomicPtr<u64>,
+    }
+    let node = Arc::new(Node {
+        next: AtomicPtr::new(behind_null(64)),
+    });
+    let other = node.clone();
+    let writer = thread::spawn(move || {
+        let next = Box::into_raw(Box::new(7_u64));
+        other.next.store(next, SeqCst);
+    });
+    let next = node.next.load(SeqCst);
+    // SAFETY: none: that is the bug.
+    let value = unsafe { next.read() };
+    assert_eq!(value, 7);
+    writer.join().unwrap();
+    // SAFETY: nobody else has it any more.
+    drop(unsafe { Box::from_raw(next) });
+}
+
+#[test]
+fn a_use_of_memory_that_is_not_there_is_told_with_its_schedule_and_comes_again() {
+    for _ in 0..2 {
+        let found = failure(half_a_list);
+        assert_eq!(found.kind(), FailureKind::MemoryFault);
+        let text = found.to_string();
+        let first = "memory fault: main used memory 64 bytes behind a null pointer (execution 1, after 3 events)";
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some(first));
+        let place = lines.next().unwrap_or_default();
+        assert!(
+            place.starts_with("  at tests/failures/faults.rs:"),
+            "{text}"
+        );
+        assert_eq!(found.schedule(), "v2 main*3");
+        let replayed = std::panic::catch_unwind(|| dpor::replay("v2 main*3", half_a_list));
+        let payload = replayed.expect_err("it fails");
+        let told = payload.downcast_ref::<String>().expect("a sentence");
+        assert!(told.starts_with("memory fault: main used"), "{told}");
+    }
+}
+
+#[test]
+fn the_order_that_a_fault_hangs_on_is_found_and_the_next_model_is_not_disturbed() {
+    let found = failure(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let other = x.clone();
+        let writer = thread::spawn(move || {
+            other.store(16, SeqCst);
+            other.store(0, SeqCst);
+        });
+        let seen = x.load(SeqCst);
+        if seen != 0 {
+            // SAFETY: none: that is the bug.
+            unsafe { behind_null(seen).write(1) };
+        }
+        writer.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::MemoryFault);
+    assert_eq!(found.schedule(), "v2 main*2 main.1 main");
+    let text = found.to_string();
+    assert!(
+        text.contains("it fails because main's \"other = 16\""),
+        "{text}"
+    );
+    let two_choices = || assert!(dpor::choose(2) < 2);
+    assert_eq!(Builder::new().check(two_choices).executions, 2);
+}
+
+/// The thread faults while it holds a lock, which nobody gives up any more.
+#[test]
+fn an_exploration_goes_on_after_a_fault() {
+    static RUNS: Real = Real::new(0);
+    let mut builder = Builder::new();
+    builder.max_failures = 3;
+    let failure = builder
+        .explore(|| {
+            RUNS.fetch_add(1, Relaxed);
+            let locked = Arc::new(dpor::sync::Mutex::new(0));
+            let theirs = locked.clone();
+            let other = thread::spawn(move || {
+                let mut guard = theirs.lock().unwrap();
+                *guard += 1;
+                // SAFETY: none: that is the bug.
+                unsafe { behind_null(8).write(1) };
+            });
+            *locked.lock().unwrap() += 1;
+            other.join().unwrap();
+        })
+        .expect_err("each execution fails");
+    assert_eq!(failure.kind(), FailureKind::MemoryFault);
+    assert!(RUNS.load(Relaxed) > 1);
+    assert_eq!(failure.others().len(), 0);
+}
+
+/// Not a test of its own: what [`what_is_no_fault_of_a_model_s_thread_is_not_taken_for_one`] runs.
+#[test]
+fn child_that_faults() {
+    let passes = || assert!(dpor::choose(2) < 2);
+    match std::env::var("DPOR_TEST_FAULTS").as_deref() {
+        Ok("outside") => {
+            Builder::new().check(passes);
+            // SAFETY: none: that is the bug.
+            unsafe { behind_null(8).write(1) };
+        }
+        Ok("sent") => dpor::model(|| {
+            // SAFETY: it may be called at any time.
+            unsafe { libc::raise(libc::SIGSEGV) };
+        }),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_is_no_fault_of_a_model_s_thread_is_not_taken_for_one() {
+    use std::os::unix::process::ExitStatusExt;
+
+    // A signal that somebody has sent std lets pass, once.
+    for (how, signal) in [("outside", Some(libc::SIGSEGV)), ("sent", None)] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "faults::child_that_faults", "--nocapture"]);
+        let output = child.env("DPOR_TEST_FAULTS", how).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), signal, "{how}: {told}");
+        assert!(!told.contains("memory fault"), "{told}");
+    }
+}
