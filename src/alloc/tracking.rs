@@ -165,6 +165,47 @@ mod tests {
         Layout::from_size_align(size, align).unwrap()
     }
 
+    /// An allocator that is sure to be behind the tracking one.
+    #[cfg(unix)]
+    struct Behind;
+
+    // SAFETY: std's does it all.
+    #[cfg(unix)]
+    unsafe impl GlobalAlloc for Behind {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            assert!(heap::is_behind());
+            // SAFETY: the caller keeps the contract.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+            assert!(heap::is_behind());
+            // SAFETY: the caller keeps the contract.
+            unsafe { System.dealloc(start, layout) }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn it_is_known_whether_the_allocator_behind_is_at_work() {
+        static BEHIND: Tracking<Behind> = Tracking::new(Behind);
+        // SAFETY: the layouts have a size, and each block is freed with its own.
+        unsafe {
+            let zeroed = BEHIND.alloc_zeroed(layout(24, 8));
+            BEHIND.dealloc(BEHIND.realloc(zeroed, layout(24, 8), 48), layout(48, 8));
+            BEHIND.dealloc(BEHIND.alloc(layout(8, 8)), layout(8, 8));
+        }
+        // What a model frees is given back when its execution ends.
+        let heap = Heap::new();
+        heap.record(true);
+        heap.attach(|| {
+            // SAFETY: as above.
+            unsafe { BEHIND.dealloc(BEHIND.alloc(layout(40, 8)), layout(40, 8)) };
+        });
+        drop(heap);
+        assert!(!heap::is_behind());
+    }
+
     #[test]
     fn each_call_reaches_the_inner_allocator_and_the_heap() {
         let heap = Heap::new();

@@ -573,7 +573,7 @@ pub(crate) fn behind<R>(call: impl FnOnce() -> R) -> R {
 
 /// Whether this OS thread is in the allocator behind the tracking one.
 #[cfg(unix)]
-pub(super) fn is_behind() -> bool {
+pub(crate) fn is_behind() -> bool {
     BEHIND.get()
 }
 
