@@ -136,3 +136,21 @@ fn a_limit_may_be_as_large_as_its_type_allows() {
     builder.preemption_bound = Some(usize::MAX);
     assert!(builder.check(lost_update).complete);
 }
+
+/// Not a test of its own: what [`the_environment_is_read_once`] runs.
+#[test]
+fn child_that_changes_the_environment() {
+    if std::env::var_os("DPOR_TEST_CHANGES").is_some() {
+        let before = Builder::new();
+        // SAFETY: this is the only test of the process, and nobody else looks at the environment.
+        unsafe { std::env::set_var("DPOR_SEED", "4") };
+        eprintln!("{:?}, {:?}", before.seed, Builder::new().seed);
+    }
+}
+
+#[test]
+fn the_environment_is_read_once() {
+    let variables = [("DPOR_TEST_CHANGES", "1"), ("DPOR_SEED", "3")];
+    let text = printed("settings::child_that_changes_the_environment", &variables);
+    assert!(text.contains("Some(3), Some(3)"), "{text}");
+}
