@@ -343,7 +343,7 @@ impl Body<'_> {
         };
         let is_looked_at = looks.block.is_some() || looks.callers;
         let again = is_looked_at.then(|| self.looked_at(found, looks));
-        let faulted = (found.faulted.as_ref()).and_then(|stack| places::of(stack, self.site));
+        let faulted = (found.faulted.as_ref()).and_then(|stack| places::of_fault(stack, self.site));
         let Some(again) = again.flatten() else {
             let life = Life {
                 faulted,

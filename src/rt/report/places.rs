@@ -18,7 +18,7 @@ pub(crate) struct Life {
     pub(crate) allocated: Option<String>,
     pub(crate) freed: Option<String>,
     pub(crate) again: Option<String>,
-    /// Where memory was used that is not there.
+    /// Where memory was used that is not there, "at" a line or "in" a function.
     pub(crate) faulted: Option<String>,
 }
 
@@ -116,35 +116,58 @@ fn line(trace: &Backtrace, site: Site) -> Option<FileLine> {
 }
 
 fn innermost(text: &str) -> Option<String> {
-    let mut lines = text.lines().map(str::trim).peekable();
-    while let Some(line) = lines.next() {
-        let Some((number, function)) = line.split_once(": ") else {
-            continue;
-        };
-        if number.parse::<u32>().is_err() {
-            continue;
-        }
-        let Some(at) = lines.peek().and_then(|next| next.strip_prefix("at ")) else {
-            continue;
-        };
-        let function = function.trim_start_matches('<');
-        // What is further out belongs to no modelled thread.
-        if function.split("::").next() == Some(COROUTINE) || at.contains(&format!("/{COROUTINE}-"))
-        {
-            return None;
-        }
-        if is_ours(function, at) {
-            continue;
-        }
+    frames(text).find_map(|(_, at)| {
+        let at = at?;
         let place = at.strip_prefix("./").unwrap_or(at);
         // The column is of no use: it points into the call.
         let (file_and_line, column) = place.rsplit_once(':')?;
-        return Some(match column.parse::<u32>() {
+        Some(match column.parse::<u32>() {
             Ok(_) if file_and_line.contains(':') => file_and_line.to_owned(),
             _ => place.to_owned(),
-        });
-    }
-    None
+        })
+    })
+}
+
+/// The user's frames in the text of a backtrace of a modelled thread, the innermost first: the function, and where it is.
+fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut lines = text.lines().map(str::trim).peekable();
+    let all = std::iter::from_fn(move || {
+        let numbered = |line: &str| {
+            let (number, function) = line.split_once(": ")?;
+            number.parse::<u32>().is_ok().then_some(function.len())
+        };
+        loop {
+            let line = lines.next()?;
+            let Some(length) = numbered(line) else {
+                continue;
+            };
+            let at = lines.peek().and_then(|next| next.strip_prefix("at "));
+            return Some((&line[line.len() - length..], at));
+        }
+    });
+    // What is further out belongs to no modelled thread.
+    let in_thread = all.take_while(|(function, at)| {
+        let in_file = at.is_some_and(|at| at.contains(&format!("/{COROUTINE}-")));
+        path(function).split("::").next() != Some(COROUTINE) && !in_file
+    });
+    in_thread.filter(|(function, at)| !is_ours(path(function), at.unwrap_or_default()))
+}
+
+/// A function's path, where that of a method begins with its type.
+fn path(function: &str) -> &str {
+    function.trim_start_matches('<')
+}
+
+/// Where in the program memory was used that is not there: the line, or the function where lines are not known, as in a
+/// release build without debug information.
+pub(crate) fn of_fault(trace: &Backtrace, site: Site) -> Option<String> {
+    let function = || {
+        let text = trace.to_string();
+        let mut named = frames(&text).filter(|(function, _)| *function != "<unknown>");
+        named.next().map(|(function, _)| format!("in {function}"))
+    };
+    let line = of(trace, site).map(|place| format!("at {place}"));
+    line.or_else(function)
 }
 
 #[cfg(test)]
@@ -167,6 +190,17 @@ mod tests {
                     2: stack::main\n             at ./tests/stack.rs:60:5\n";
         assert_eq!(innermost(&text.replace("{crate}", COROUTINE)), None);
         assert_eq!(innermost("   0: <unknown>\n"), None);
+        // Without debug information.
+        let text = "   0: dpor::faults::unix::handle\n   1: <unknown>\n   2: \
+                    <stack::Stack<T> as stack::Push>::push\n   3: {crate}::detail::gen::gen_init\n   4: \
+                    stack::main\n";
+        let text = text.replace("{crate}", COROUTINE);
+        let functions: Vec<&str> = frames(&text).map(|(function, _)| function).collect();
+        assert_eq!(
+            functions,
+            ["<unknown>", "<stack::Stack<T> as stack::Push>::push"]
+        );
+        assert_eq!(innermost(&text), None);
         assert_eq!(innermost("disabled backtrace"), None);
     }
 

@@ -281,7 +281,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 memory::not_there(*address)
             );
             if let Some(place) = &view.life.faulted {
-                let _ = writeln!(out, "  at {place}");
+                let _ = writeln!(out, "  {place}");
             }
         }
         End::Stale { misfit } => {
