@@ -141,7 +141,7 @@ const CLASSES: usize = usize::BITS as usize;
 const SMALLEST: u32 = 6;
 
 /// In how many places there may be a block that is found without a search.
-const NEAR: usize = 8;
+const NEAR: usize = 32;
 
 /// In which of them a block around this address is noted.
 #[inline]
