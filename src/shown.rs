@@ -343,21 +343,18 @@ impl Body<'_> {
         };
         let is_looked_at = looks.block.is_some() || looks.callers;
         let again = is_looked_at.then(|| self.looked_at(found, looks));
-        let faulted = (found.faulted.as_ref()).and_then(|stack| places::of_fault(stack, self.site));
+        let faulted = found.faulted.as_ref();
+        let mut life = Life {
+            faulted: faulted.and_then(|stack| places::of_fault(stack, self.site)),
+            ..Life::default()
+        };
         let Some(again) = again.flatten() else {
-            let life = Life {
-                faulted,
-                ..Life::default()
-            };
             return (life, Callers::default());
         };
         let place = |stack: Option<Backtrace>| places::of(&stack?, self.site);
-        let life = Life {
-            faulted,
-            allocated: place(again.watched.allocated),
-            freed: place(again.watched.freed),
-            again: place(again.watched.again),
-        };
+        life.allocated = place(again.watched.allocated);
+        life.freed = place(again.watched.freed);
+        life.again = place(again.watched.again);
         // The same threads may be met in another order, and have other numbers.
         let (names, theirs) = (&found.driver.machine.names, &again.driver.machine.names);
         let called = again.callers.iter().filter_map(|call| {

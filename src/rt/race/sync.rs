@@ -442,41 +442,32 @@ impl Thread {
         }
     }
 
-    /// A store tells what its ordering says, and ends the release sequence that it overwrites.
+    /// A store ends the release sequence that it overwrites.
     #[inline]
     fn store(&self, me: ThreadId, object: &mut Object, order: Ordering) {
-        match releases(order) {
-            true => self.tell_all(me, object),
-            false => {
-                object.told.clone_from(&self.released);
-                object.by = None;
-            }
-        }
+        object.told.clone_from(self.tells(order));
+        object.by = releases(order).then(|| (me, self.clock.get(me)));
     }
 
     #[inline]
     fn read_modify_write(&mut self, me: ThreadId, object: &mut Object, order: Ordering) {
         self.load(object, order);
-        // It continues the release sequence.
-        match (acquires(order), releases(order)) {
-            // What the object has told is known, so this is all of it.
-            (true, true) => self.tell_all(me, object),
-            (false, true) => {
-                object.told.join(&self.clock);
-                object.by = None;
-            }
-            (_, false) => {
-                object.told.join(&self.released);
-                object.by = None;
-            }
+        if acquires(order) && releases(order) {
+            // What the object has told is known, so this thread tells all of it.
+            return self.store(me, object, order);
         }
+        // It continues the release sequence.
+        object.told.join(self.tells(order));
+        object.by = None;
     }
 
-    /// From now on the object tells all that this thread, which is `me`, knows.
+    /// What a store of this ordering tells.
     #[inline]
-    fn tell_all(&self, me: ThreadId, object: &mut Object) {
-        object.told.clone_from(&self.clock);
-        object.by = Some((me, self.clock.get(me)));
+    fn tells(&self, order: Ordering) -> &Clock {
+        match releases(order) {
+            true => &self.clock,
+            false => &self.released,
+        }
     }
 }
 

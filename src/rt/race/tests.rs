@@ -311,17 +311,20 @@ fn a_spawn_tells_the_child_and_the_end_of_a_thread_who_joins_it() {
     assert!(!races(&[spawn(Q), child, start(Q)]));
 }
 
+/// The beginning of a block that P has allocated before its first event.
+const BLOCK_OF_P: Region = Region::Heap {
+    thread: P,
+    events: 0,
+    size: 8,
+    align: 8,
+    nth: 0,
+    offset: 0,
+};
+
 /// Whether P, which has allocated a block at its beginning, and Q race if Q reads a cell in the block after P's
 /// store and Q's load of something else, with these orderings; and if Q loads an atomic in the block.
 fn made(write: Ordering, read: Ordering) -> (bool, bool) {
-    let block = Region::Heap {
-        thread: P,
-        events: 0,
-        size: 8,
-        align: 8,
-        nth: 0,
-        offset: 0,
-    };
+    let block = BLOCK_OF_P;
     let mut names = names();
     let inside = names.object(place(block));
     let mut detector = Detector::default();
@@ -355,16 +358,8 @@ fn what_is_in_a_block_is_known_to_who_has_learnt_of_its_allocation() {
 
 #[test]
 fn what_one_thread_has_learnt_of_a_block_another_one_has_not() {
-    let block = Region::Heap {
-        thread: P,
-        events: 0,
-        size: 8,
-        align: 8,
-        nth: 0,
-        offset: 0,
-    };
     let mut names = names();
-    let inside = names.object(place(block)).0;
+    let inside = names.object(place(BLOCK_OF_P)).0;
     let kind = OpKind::Load { order: Relaxed };
     let used_by = |thread| event(thread, inside, kind, Outcome::Value(1));
     let mut detector = Detector::default();

@@ -132,17 +132,14 @@ fn innermost(text: &str) -> Option<String> {
 fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut lines = text.lines().map(str::trim).peekable();
     let all = std::iter::from_fn(move || {
-        let numbered = |line: &str| {
-            let (number, function) = line.split_once(": ")?;
-            number.parse::<u32>().is_ok().then_some(function.len())
-        };
         loop {
             let line = lines.next()?;
-            let Some(length) = numbered(line) else {
-                continue;
-            };
-            let at = lines.peek().and_then(|next| next.strip_prefix("at "));
-            return Some((&line[line.len() - length..], at));
+            if let Some((number, function)) = line.split_once(": ")
+                && number.parse::<u32>().is_ok()
+            {
+                let at = lines.peek().and_then(|next| next.strip_prefix("at "));
+                return Some((function, at));
+            }
         }
     });
     // What is further out belongs to no modelled thread.
