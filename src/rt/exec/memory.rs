@@ -388,7 +388,7 @@ impl Inner {
             site: self.driver.trace.at(last).site,
             after: self.driver.machine.events_of(thread),
         };
-        let free = self.races.free((start, length), objects, access, block());
+        let free = self.races.free((start, length), objects, access, block);
         let race = free.err()?;
         if let Some(free) = Unseen::of(&race)
             && self.unseen.contains(&free)

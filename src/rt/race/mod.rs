@@ -176,14 +176,20 @@ impl Detector {
         (start, length): (usize, usize),
         objects: &[ObjectId],
         access: Access,
-        block: Option<Block>,
+        block: impl FnOnce() -> Option<Block>,
     ) -> Result<(), Box<DataRace>> {
-        for &object in objects {
-            self.knowledge.check(object, &access, block)?;
+        let mut objects = objects.iter();
+        let mut checked =
+            objects.try_for_each(|&object| self.knowledge.check(object, &access, None));
+        if checked.is_ok() {
+            let clock = self.knowledge.of(access.thread);
+            let mut cells = self.cells.within(start, length);
+            checked = cells.try_for_each(|cell| cell.check(&access, clock, None));
         }
-        let clock = self.knowledge.of(access.thread);
-        let mut cells = self.cells.within(start, length);
-        cells.try_for_each(|cell| cell.check(&access, clock, block))
+        checked.map_err(|mut race| {
+            race.block = race.block.or_else(block);
+            race
+        })
     }
 
     /// Whether this execution has met the cell at this address, of this size.
