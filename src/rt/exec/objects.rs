@@ -313,10 +313,8 @@ impl Table {
     /// Forgets the objects in a block that was freed.
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         let block = start..start + length;
-        // Not all that is put back is an object. Mostly nothing is.
-        if !self.older.is_empty() {
-            self.older.forget(|address| block.contains(&address));
-        }
+        // Not all that is put back is an object.
+        self.older.forget(block.clone());
         if self.is_empty(start, length) {
             return;
         }

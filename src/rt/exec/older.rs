@@ -4,6 +4,7 @@
 //! has to be put back is noted when the execution first meets the memory.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use crate::rt::Memory;
 use crate::rt::trace::operation::ObjectKind;
@@ -21,6 +22,39 @@ pub(crate) struct Older {
     /// Copies of shims that are more than a value, by their addresses.
     pristine: Vec<(Memory, Vec<MaybeUninit<u8>>)>,
     undo: Vec<(*mut u8, Undo)>,
+    /// On which pages all that is.
+    pages: Pages,
+}
+
+/// Some pages of memory, by their numbers modulo 64. Most of what is freed is on others.
+#[derive(Clone, Copy, Default)]
+struct Pages(u64);
+
+impl Pages {
+    /// Those of an address.
+    fn of(address: usize) -> Pages {
+        Pages::of_block(&(address..address + 1))
+    }
+
+    /// Those of a block that is not empty.
+    fn of_block(block: &Range<usize>) -> Pages {
+        let number = |address: usize| address >> 12;
+        let (first, last) = (number(block.start), number(block.end - 1));
+        let some = match last - first {
+            more @ ..63 => (2 << more) - 1,
+            _ => u64::MAX,
+        };
+        Pages(some.rotate_left(first as u32 % u64::BITS))
+    }
+
+    fn add(&mut self, others: Pages) {
+        self.0 |= others.0;
+    }
+
+    /// Whether none is among the others.
+    fn are_apart(self, others: Pages) -> bool {
+        self.0 & others.0 == 0
+    }
 }
 
 impl Older {
@@ -31,6 +65,7 @@ impl Older {
     /// Notes an object that holds this value.
     pub(super) fn note(&mut self, address: usize, kind: ObjectKind, value: u64) {
         self.values.push((address, kind, value));
+        self.pages.add(Pages::of(address));
     }
 
     /// The addresses of the objects that were noted.
@@ -38,8 +73,12 @@ impl Older {
         self.values.iter().map(|&(address, ..)| address)
     }
 
-    /// Forgets what is at addresses that are `gone`: that memory is somebody else's now.
-    pub(super) fn forget(&mut self, gone: impl Fn(usize) -> bool) {
+    /// Forgets what is in a block that is `gone`: that memory is somebody else's now.
+    pub(super) fn forget(&mut self, block: Range<usize>) {
+        if block.is_empty() || self.pages.are_apart(Pages::of_block(&block)) {
+            return;
+        }
+        let gone = |address: usize| block.contains(&address);
         self.values.retain(|&(address, ..)| !gone(address));
         self.pristine
             .retain(|(memory, _)| !gone(memory.start.addr()));
@@ -57,6 +96,7 @@ impl Older {
         // that size. Bytes that are not initialised stay so.
         unsafe { std::ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
         self.pristine.push((memory, bytes));
+        self.pages.add(Pages::of(start.addr()));
     }
 
     /// Notes what is to be undone at `start`; false if that has been noted before.
@@ -64,6 +104,7 @@ impl Older {
         let new = self.undo.iter().all(|&(known, _)| known != start);
         if new {
             self.undo.push((start, undo));
+            self.pages.add(Pages::of(start.addr()));
         }
         new
     }
@@ -91,8 +132,42 @@ impl Older {
         } else if let Some((address, kind, value)) = self.values.pop() {
             statics::restore(address, kind, value);
         } else {
+            self.pages = Pages::default();
             return false;
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_block_that_is_gone_is_forgotten_and_nothing_else() {
+        let page = |number: usize| number << 12;
+        // One page, two, across the 64th, a long block, and pages that have the same number modulo 64.
+        let blocks = [
+            page(5) + 8..page(5) + 16,
+            page(6) - 8..page(6) + 8,
+            page(63) + 8..page(65) + 8,
+            page(100)..page(161),
+            page(100)..page(163),
+            page(100)..page(164),
+            page(100)..page(300),
+            page(200)..page(200),
+        ];
+        let mut addresses: Vec<usize> = (0..400).map(|number| page(number) + 8).collect();
+        let ends = blocks.iter().flat_map(|block| [block.start, block.end]);
+        addresses.extend(ends.flat_map(|end| [end - 1, end]));
+        for block in blocks {
+            for &address in &addresses {
+                let mut older = Older::default();
+                older.note(address, ObjectKind::Mutex, 0);
+                older.forget(block.clone());
+                let stays = older.addresses().count() == 1;
+                assert_eq!(stays, !block.contains(&address), "{address:#x} {block:x?}");
+            }
+        }
     }
 }

@@ -332,7 +332,7 @@ fn put_back_statics(runtime: &Runtime) {
     runtime.heap.record(true);
     while older.put_back_next() {
         runtime.heap.drain_freed(|start, length| {
-            older.forget(|address| (start..start + length).contains(&address));
+            older.forget(start..start + length);
         });
     }
     runtime.heap.record(false);
