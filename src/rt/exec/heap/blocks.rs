@@ -5,7 +5,8 @@
 //! inserting and removing touch one entry. To find the block around an address, each class that has
 //! blocks is asked for two cells, the one of the address and the one before it: a block is no longer
 //! than a cell of its class, so it begins in no other. Live blocks do not overlap and are longer than
-//! half a cell, so no more than two begin in one cell, except that all small sizes share a class.
+//! half a cell, so no more than two begin in one cell, except that all small sizes share a class. A class that has had no
+//! block around there is not asked.
 //!
 //! Why not an ordered structure: each block is inserted and removed, and few are ever asked for. In
 //! nanoseconds, blocks of 16 to 215 bytes in random order:
@@ -105,6 +106,9 @@ pub(super) struct Blocks {
     /// How many blocks there are of each class, and the set of classes that have any.
     population: [usize; CLASSES],
     classes: u64,
+    /// For each [`grain`] the classes of the small blocks that have had memory there, and the classes of the others.
+    grains: [u64; GRAINS],
+    wide: u64,
     /// The serial number of the newest block ever.
     serial: u64,
     /// Slots with a serial number up to this one have no block of the execution.
@@ -139,6 +143,19 @@ const CLASSES: usize = usize::BITS as usize;
 
 /// Blocks of up to 64 bytes are in one class: a class costs two searches in each [`Blocks::find`].
 const SMALLEST: u32 = 6;
+
+/// How many bits tell addresses in one grain of memory apart, and how many grains are told apart.
+const GRAIN: u32 = 9;
+const GRAINS: usize = 256;
+
+/// Blocks of larger classes are wide. A small one is in nine grains at the most.
+const SMALL: u32 = 12;
+
+/// In which grain of memory an address is.
+#[inline]
+fn grain(address: usize) -> usize {
+    address >> GRAIN
+}
 
 /// In how many places there may be a block that is found without a search.
 const NEAR: usize = 32;
@@ -194,6 +211,8 @@ impl Default for Blocks {
             unstocked: 0,
             population: [0; CLASSES],
             classes: 0,
+            grains: [0; GRAINS],
+            wide: 0,
             serial: 0,
             cleared: 0,
             emptied: 0,
@@ -222,6 +241,8 @@ impl Blocks {
             self.unstocked = 0;
             self.population = [0; CLASSES];
             self.classes = 0;
+            self.grains = [0; GRAINS];
+            self.wide = 0;
         }
     }
 
@@ -302,6 +323,13 @@ impl Blocks {
         let class = class(block.size);
         self.population[class as usize] += 1;
         self.classes |= 1 << class;
+        if class > SMALL {
+            self.wide |= 1 << class;
+        } else {
+            for grain in grain(block.start)..=grain(block.start + (block.size - 1)) {
+                self.grains[grain % GRAINS] |= 1 << class;
+            }
+        }
         Listing {
             slot: at as u32,
             serial: self.serial,
@@ -403,6 +431,13 @@ impl Blocks {
 
     /// The newest live block that contains `address`. Marks it as found.
     pub(super) fn find(&mut self, address: usize) -> Option<Block> {
+        let at = self.live_at(address)?;
+        self.slots[at].block.found = true;
+        Some(self.slots[at].block)
+    }
+
+    /// Where the newest live block is listed that contains `address`.
+    fn live_at(&mut self, address: usize) -> Option<usize> {
         let again = self.latest.filter(|&at| {
             let block = &self.slots[at].block;
             block.contains(address) && block.is_live()
@@ -413,8 +448,7 @@ impl Blocks {
         };
         self.latest = Some(at);
         self.recent[near(address)] = at as u32;
-        self.slots[at].block.found = true;
-        Some(self.slots[at].block)
+        Some(at)
     }
 
     /// Where the newest live block is listed that contains `address`, if it was found before and certainly is that.
@@ -451,14 +485,14 @@ impl Blocks {
 
     /// Marks the newest block that contains `address` as one that must be freed.
     pub(super) fn owe(&mut self, address: usize) {
-        if let Some(at) = self.position(address, true) {
+        if let Some(at) = self.live_at(address) {
             self.slots[at].block.owed = true;
         }
     }
 
     /// Marks the newest block that contains `address` as one that may stay.
     pub(super) fn forgive(&mut self, address: usize) {
-        if let Some(at) = self.position(address, true) {
+        if let Some(at) = self.live_at(address) {
             self.slots[at].block.forgiven = true;
         }
     }
@@ -466,7 +500,7 @@ impl Blocks {
     /// Where the newest block is listed that contains `address` and is live or not.
     fn position(&self, address: usize, live: bool) -> Option<usize> {
         let mut newest = None;
-        let mut classes = self.classes;
+        let mut classes = self.classes & (self.grains[grain(address) % GRAINS] | self.wide);
         while classes != 0 {
             let class = classes.trailing_zeros();
             classes &= classes - 1;
