@@ -17,6 +17,11 @@ pub(crate) struct Condvar {
 }
 
 impl Condvar {
+    /// Whether nobody waits, or has been notified and not gone on yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.notified.is_empty()
+    }
+
     fn wake(&mut self, at: usize) -> ThreadId {
         let (_, thread) = self.waiting.remove(at);
         let place = self.notified.partition_point(|&t| t < thread);

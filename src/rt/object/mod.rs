@@ -211,7 +211,8 @@ impl State {
             State::Once(once::Once::Running(by)) => Some(thread(Some(by)) << 2 | 1),
             State::Once(once) => Some(once.number()),
             State::Channel(channel) => channel.pack(),
-            State::Condvar(_) => None,
+            // Mostly nobody waits, or has been notified.
+            State::Condvar(ref condvar) => condvar.is_empty().then_some(0),
         }
     }
 
@@ -249,7 +250,7 @@ impl State {
                 None => once::Once::from_number(word),
             }),
             State::Channel(channel) => State::Channel(channel.unpack(word)),
-            State::Condvar(_) => unreachable!("dpor bug: a condition variable does not fit"),
+            State::Condvar(_) => State::Condvar(condvar::Condvar::default()),
         }
     }
 
