@@ -230,6 +230,19 @@ impl Finished<'_> {
     pub(crate) fn is_fixed(&self, position: usize) -> bool {
         self.fixed.get(position).is_some_and(|&fixed| fixed)
     }
+
+    /// Whether everything behind `position` happens after the event at `first`.
+    #[inline(never)]
+    fn all_follow(&self, first: u32, position: u32) -> bool {
+        (0..self.trace.threads() as u32)
+            .map(ThreadId)
+            .all(|thread| {
+                let positions = self.trace.positions_of(thread);
+                let next = positions.partition_point(|&p| p <= position);
+                // What a thread does later happens after that, too.
+                (positions.get(next)).is_none_or(|&next| self.clocks.before(first, next))
+            })
+    }
 }
 
 /// How the free choices of an explorer are made. Any choice is right; tests try them all.

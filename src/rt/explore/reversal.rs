@@ -250,15 +250,17 @@ fn shut_out(
             };
             for first in earlier(operation.object) {
                 let event = run.trace.at(first);
-                if event.label.shuts_out(wanted) {
-                    if event.thread != thread {
-                        found(first);
-                    }
-                    // Those that exclude each other are ordered, so the earlier ones come before it.
-                    let class = event.label.class();
-                    if class.conflicts().contains(class) {
-                        break;
-                    }
+                let class = event.label.class();
+                if !class.acquires() || !class.conflicts().contains(wanted) {
+                    continue;
+                }
+                if event.thread != thread && event.label.shuts_out(wanted) {
+                    found(first);
+                }
+                // Those that exclude each other are ordered, so the earlier ones come before it. Nor does one of
+                // them shut anything out if this one, of the same class on the same object, does not.
+                if class.conflicts().contains(class) {
+                    break;
                 }
             }
         }
@@ -584,11 +586,16 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
     }
     let (_, later) = run.clocks.split_on(object, first);
     // The first event is behind itself, too.
-    for &position in later {
+    for (&position, number) in later.iter().zip(1u32..) {
         let event = run.trace.at(position);
         if run.clocks.before(first, position) {
             if event.label.is_total_on(object) {
                 // Everything behind this one happens after it, and so after `first`.
+                break;
+            }
+            // On some objects nothing is total, and they may have a long history. Threads that follow each other
+            // closely have only events that happen after `first` from early on.
+            if number >= 16 && number.is_power_of_two() && run.all_follow(first, position) {
                 break;
             }
         } else if event.operation.object == object {

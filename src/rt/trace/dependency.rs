@@ -113,6 +113,13 @@ impl Label {
         PLACES[self.number() as usize]
     }
 
+    /// The slots in which there may be accesses that an access with this label is related with by class, but not by
+    /// its number or its set.
+    #[inline]
+    pub(crate) fn uncertain_slots(self) -> u32 {
+        UNCERTAIN[self.number() as usize]
+    }
+
     /// [`Label::place`] for a label with the count 1, so that a release or an arrival is the last.
     #[inline(never)]
     fn place_if_last(self) -> Place {
@@ -164,6 +171,12 @@ impl Label {
             Class::Drop | Class::Arrive => self.numbered(self.room(), (self.count() == 1) as u16),
             _ => self,
         }
+    }
+
+    /// Whether the event puts a message into a channel or takes one out.
+    #[inline]
+    pub(crate) fn is_message(self) -> bool {
+        MESSAGES.has(self.number())
     }
 
     /// Whether the event changes the count that others of its object find, and commutes with some of them.
@@ -481,6 +494,34 @@ static PLACES: [Place; 64] = {
     }
     table
 };
+
+/// [`Label::uncertain_slots`] by number: those of the classes that [`meet`] tells apart by their numbers. The slot of
+/// waits leads from one wait to the one before, whatever that has read.
+static UNCERTAIN: [u32; 64] = {
+    let mut table = [1 << WAIT_SLOT; 64];
+    let mut i = 0;
+    while i < NUMBERED.len() {
+        let (a, b) = NUMBERED[i];
+        table[a as usize] |= b.slots();
+        table[b as usize] |= a.slots();
+        i += 1;
+    }
+    table
+};
+
+/// The classes of events that put a message into a channel or take one out.
+const MESSAGES: Classes = Classes::of(&[Class::Sent, Class::HandOver, Class::Received]);
+
+/// The pairs of classes that are related only if their numbers say so.
+const NUMBERED: [(Class, Class); 7] = [
+    (Class::Drop, Class::Drop),
+    (Class::Arrive, Class::Arrive),
+    (Class::Arrive, Class::Leave),
+    (Class::Notify, Class::Awake),
+    (Class::Sent, Class::Received),
+    (Class::HandOver, Class::Received),
+    (Class::Received, Class::Taken),
+];
 
 /// The classes of events that touch no object, or several. What a join comes after is known without its object.
 const APART: Classes = Classes::of(&[

@@ -16,15 +16,17 @@
 //! component of the event's own thread, which is its index.
 
 mod clock;
+mod messages;
+mod record;
 
 use super::dependency::{
-    CHANGING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, SLOTS, WAIT_SLOT, changes_value,
-    ordered,
+    CHANGING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, WAIT_SLOT, ordered,
 };
 use super::id::{ObjectId, ThreadId};
 use super::operation::OpKind;
 use super::{Event, NOWHERE, Trace};
 use clock::{Clocks, NOTHING};
+use record::Record;
 
 /// Two events of different threads, ordered, with nothing between them in happens-before. Both are
 /// positions in the trace.
@@ -51,6 +53,9 @@ struct Past {
     reads: Vec<Read>,
     races: Vec<Race>,
     candidates: Vec<u32>,
+    /// The candidates as they would be if none was left out.
+    #[cfg(test)]
+    all: Vec<u32>,
 }
 
 /// What there is to know of one event.
@@ -70,6 +75,8 @@ struct Row {
     rank: u32,
     /// The event before it in its slot; for a wait the wait before it, whatever that has read.
     previous: u32,
+    /// The latest event before it in its slot that is not known to come before it: those in between do.
+    apart: u32,
     /// How many races there were before it.
     races: u32,
 }
@@ -88,26 +95,6 @@ struct Read {
     object: ObjectId,
     previous: u32,
 }
-
-/// What has been done to one object.
-#[derive(Clone, Debug)]
-struct Record {
-    /// For each slot the latest event.
-    heads: [u32; SLOTS],
-    /// The slots that have one.
-    used: u32,
-    /// The classes of which there has ever been one.
-    classes: Classes,
-    /// The slots of those that may change what a wait looks at.
-    changing: u32,
-    /// The thread that has made all accesses, or [`NOBODY`].
-    owner: ThreadId,
-    /// The positions of all events on the object.
-    events: Vec<u32>,
-}
-
-/// Stands where no thread is the only one.
-const NOBODY: ThreadId = ThreadId(u32::MAX);
 
 impl HappensBefore {
     /// How many events of `thread` happen before the event at `position` or are it.
@@ -265,7 +252,8 @@ impl HappensBefore {
             if !record.is_left_to(event.thread) {
                 let slots = place.behind & record.used & !1;
                 if slots != 0 {
-                    self.past.collect(record, slots, event.thread, clock);
+                    self.past
+                        .collect(trace, record, label, slots, event.thread, clock);
                     clock = (self.past).race_with_candidates(trace, sets, label, clock, position);
                 }
                 let total = record.heads[0];
@@ -290,6 +278,7 @@ impl HappensBefore {
         } else if label.class() == Class::LetGo {
             clock = self.past.follow_all(trace, event, clock);
         }
+        let apart = self.past.apart(event.thread, clock, slot, previous);
         self.past.rows.push(Row {
             thread: event.thread,
             index: event.index,
@@ -299,6 +288,7 @@ impl HappensBefore {
             object,
             rank,
             previous,
+            apart,
             races,
         });
     }
@@ -321,7 +311,8 @@ impl HappensBefore {
             }
             let record = &mut self.objects[object.index()];
             if !record.is_left_to(thread) {
-                self.past.collect(record, CHANGING_SLOTS, thread, clock);
+                let slots = CHANGING_SLOTS & record.used;
+                (self.past).collect(trace, record, label, slots, thread, clock);
             }
             let previous;
             (rank, previous) = record.note(label, WAIT_SLOT as u8, wait);
@@ -339,15 +330,7 @@ impl HappensBefore {
 
     #[cold]
     fn make_room(&mut self, object: ObjectId) {
-        let empty = Record {
-            heads: [NOWHERE; SLOTS],
-            used: 0,
-            classes: Classes::NONE,
-            changing: 0,
-            owner: NOBODY,
-            events: Vec::new(),
-        };
-        self.objects.resize(object.index() + 1, empty);
+        self.objects.resize(object.index() + 1, Record::new());
     }
 
     /// Whether labels on `object` have counts, which depend on what happened to it before.
@@ -469,21 +452,74 @@ impl Past {
         false
     }
 
+    /// What [`Row::apart`] is for an event of `thread` with this clock that has `previous` before it in its slot.
+    /// Slot 0 is never gone through.
+    #[inline]
+    fn apart(&self, thread: ThreadId, clock: Clock, slot: u8, previous: u32) -> u32 {
+        if slot == 0 || previous == NOWHERE {
+            NOWHERE
+        } else if self.is_new(thread, clock.start, previous) {
+            previous
+        } else {
+            self.rows[previous as usize].apart
+        }
+    }
+
     /// Collects the accesses in these slots, from the latest total one on, that an event of `thread` with this
-    /// clock may be ordered behind and does not come after anyway.
-    fn collect(&mut self, record: &Record, slots: u32, thread: ThreadId, clock: Clock) {
+    /// label and clock may be ordered behind and does not come after anyway. Those that come before another one
+    /// which it is ordered behind are left out, as far as that can be told at once: a long execution
+    /// would otherwise go through the whole history of an object that has no total accesses at each event on it.
+    fn collect(
+        &mut self,
+        trace: &Trace,
+        record: &Record,
+        label: Label,
+        mut slots: u32,
+        thread: ThreadId,
+        clock: Clock,
+    ) {
         let mut candidates = std::mem::take(&mut self.candidates);
         // From the first event on if there is no total one.
         let from = match record.heads[0] {
             NOWHERE => 0,
             total => total,
         };
-        self.any_access(record, slots, from, |event| {
-            if self.is_new(thread, clock.start, event) {
-                candidates.push(event);
+        #[cfg(test)]
+        {
+            let mut all = std::mem::take(&mut self.all);
+            self.any_access(record, slots, from, |event| {
+                if self.is_new(thread, clock.start, event) {
+                    all.push(event);
+                }
+                false
+            });
+            self.all = all;
+        }
+        let uncertain = label.uncertain_slots();
+        if slots & uncertain != 0 {
+            slots &= !(record.messages).find(trace, label, slots, |event| {
+                if event >= from && self.is_new(thread, clock.start, event) {
+                    candidates.push(event);
+                }
+            });
+        }
+        while slots != 0 {
+            let slot = slots.trailing_zeros();
+            slots &= slots - 1;
+            let mut at = record.heads[slot as usize];
+            while at != NOWHERE && at >= from {
+                let is_new = self.is_new(thread, clock.start, at);
+                if is_new {
+                    candidates.push(at);
+                }
+                let row = &self.rows[at as usize];
+                at = if is_new && uncertain >> slot & 1 == 1 {
+                    row.previous
+                } else {
+                    row.apart
+                };
             }
-            false
-        });
+        }
         self.candidates = candidates;
     }
 
@@ -496,6 +532,8 @@ impl Past {
         mut clock: Clock,
         position: u32,
     ) -> Clock {
+        #[cfg(test)]
+        let races = self.races.len();
         self.candidates.sort_unstable_by(|a, b| b.cmp(a));
         for at in 0..self.candidates.len() {
             let first = self.candidates[at];
@@ -506,6 +544,22 @@ impl Past {
             }
         }
         self.candidates.clear();
+        // The long way must come to the same.
+        #[cfg(test)]
+        for first in std::mem::take(&mut self.all) {
+            let own = &self.races[races..];
+            let covers = |race: &Race| {
+                let Row { thread, index, .. } = self.rows[first as usize];
+                let later = &self.rows[race.first as usize];
+                race.first == first
+                    || race.first > first
+                        && (later.thread == thread || self.clocks.word(later.clock, thread) > index)
+            };
+            assert!(
+                !ordered(sets, trace.at(first).label, label) || own.iter().any(covers),
+                "{first} was left out before {position}"
+            );
+        }
         clock
     }
 
@@ -514,57 +568,5 @@ impl Past {
     fn race(&mut self, clock: Clock, first: u32, second: u32) -> Clock {
         self.races.push(Race { first, second });
         self.join(clock, first)
-    }
-}
-
-impl Record {
-    /// Whether an event of `thread`, which is the next on the object, comes behind nothing but the thread's event
-    /// before, because no other thread has touched it.
-    #[inline]
-    fn is_left_to(&mut self, thread: ThreadId) -> bool {
-        if self.owner == thread {
-            return true;
-        }
-        if self.events.is_empty() {
-            self.owner = thread;
-            return true;
-        }
-        self.owner = NOBODY;
-        false
-    }
-
-    /// Notes an access by the event. Gives how many there were before it, and the one before it in its slot.
-    #[inline(always)]
-    fn note(&mut self, label: Label, slot: u8, event: u32) -> (u32, u32) {
-        if !self.classes.intersects(label.classes()) {
-            self.meet(label.class());
-        }
-        self.used |= 1 << slot;
-        let rank = self.events.len() as u32;
-        self.events.push(event);
-        let previous = std::mem::replace(&mut self.heads[usize::from(slot)], event);
-        (rank, previous)
-    }
-
-    /// Notes that there is an access of this class.
-    #[cold]
-    fn meet(&mut self, class: Class) {
-        self.classes.add(class);
-        if changes_value(class) {
-            self.changing |= class.slots();
-        }
-    }
-
-    /// Forgets the last access, before which `previous` was the last in its slot.
-    #[inline]
-    fn forget(&mut self, slot: u8, previous: u32) {
-        self.heads[usize::from(slot)] = previous;
-        if previous == NOWHERE {
-            self.used &= !(1 << slot);
-        }
-        self.events.pop();
-        if self.events.is_empty() {
-            self.owner = NOBODY;
-        }
     }
 }
