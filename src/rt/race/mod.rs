@@ -274,48 +274,39 @@ impl Detector {
 /// them would have ordered the two accesses with a stronger ordering. Of several pairs the last one of which only one is too weak,
 /// which is mostly the one where something was forgotten, or else the last.
 pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
-    let mut both = None;
-    for (at, reader) in events.iter().enumerate().rev() {
+    let (mut one, mut both) = (None, None);
+    // By atomic, the last write of the first thread behind its access, or that access itself, that a reader there has
+    // to do with: it sees that write, or what only modifications have made of it, which hand on what it tells.
+    let mut carried: FxHashMap<ObjectId, (&Event, Ordering)> = FxHashMap::default();
+    for event in events {
+        let object = event.operation.object;
         // Who uses what is in a block has to have learnt of it before, and not by that.
-        let is_the_use = race.first.effect == Effect::Make && reader.index >= race.second.after;
-        if reader.thread != race.second.thread || is_the_use {
-            continue;
+        let is_the_use = race.first.effect == Effect::Make && event.index >= race.second.after;
+        if event.thread == race.second.thread
+            && !is_the_use
+            && let Some(&(writer, write)) = carried.get(&object)
+            && let Some(read) = sync::reads(event)
+        {
+            let weak = Weak {
+                writer: *writer,
+                reader: *event,
+            };
+            match (sync::releases(write), sync::acquires(read)) {
+                (true, true) => {}
+                (false, false) => both = Some(weak),
+                _ => one = Some(weak),
+            }
         }
-        let Some((writer, (write, read))) = carried(race, &events[..at], reader) else {
+        let Some(write) = sync::writes(event) else {
             continue;
         };
-        let weak = Weak {
-            writer: *writer,
-            reader: *reader,
-        };
-        match (sync::releases(write), sync::acquires(read)) {
-            (true, true) => {}
-            (false, false) => both = both.or(Some(weak)),
-            _ => return Some(weak),
+        if event.thread == race.first.thread && event.index >= race.first.after {
+            carried.insert(object, (event, write));
+        } else if matches!(event.operation.kind, OpKind::Store { .. }) {
+            carried.remove(&object);
         }
     }
-    both
-}
-
-/// The last write of the first thread behind its access, or that access itself, that the reader has to do with: it has seen
-/// it, or what only modifications have made of it, which hand on what it tells.
-fn carried<'a>(
-    race: &DataRace,
-    before: &'a [Event],
-    reader: &Event,
-) -> Option<(&'a Event, (Ordering, Ordering))> {
-    for writer in before.iter().rev() {
-        let Some(orders) = sync::carries(writer, reader) else {
-            continue;
-        };
-        if writer.thread == race.first.thread && writer.index >= race.first.after {
-            return Some((writer, orders));
-        }
-        if matches!(writer.operation.kind, OpKind::Store { .. }) {
-            return None;
-        }
-    }
-    None
+    one.or(both)
 }
 
 #[cfg(test)]

@@ -471,23 +471,23 @@ impl Thread {
     }
 }
 
-/// Whether an event by `reader` reads what an event by `writer` wrote to an atomic, so that stronger
-/// orderings would have ordered the two threads.
-pub(super) fn carries(writer: &Event, reader: &Event) -> Option<(Ordering, Ordering)> {
-    if writer.operation.object != reader.operation.object {
-        return None;
+/// With which ordering an event writes to an atomic, if it does.
+pub(super) fn writes(event: &Event) -> Option<Ordering> {
+    match event.operation.kind {
+        OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => Some(order),
+        OpKind::CompareExchange { success, .. } if event.outcome.succeeded() => Some(success),
+        _ => None,
     }
-    let written = match writer.operation.kind {
-        OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => order,
-        OpKind::CompareExchange { success, .. } if writer.outcome.succeeded() => success,
-        _ => return None,
-    };
-    let read = match reader.operation.kind {
+}
+
+/// With which ordering an event reads an atomic, if it does.
+pub(super) fn reads(event: &Event) -> Option<Ordering> {
+    let order = match event.operation.kind {
         OpKind::Load { order } | OpKind::Rmw { order, .. } => order,
-        OpKind::CompareExchange { success, .. } if reader.outcome.succeeded() => success,
+        OpKind::CompareExchange { success, .. } if event.outcome.succeeded() => success,
         OpKind::CompareExchange { failure, .. } => failure,
         _ => return None,
     };
-    debug_assert_ne!(reader.outcome, Outcome::Done);
-    Some((written, read))
+    debug_assert_ne!(event.outcome, Outcome::Done);
+    Some(order)
 }
