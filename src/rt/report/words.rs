@@ -8,7 +8,7 @@ mod tasks;
 mod timeouts;
 mod tokens;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use self::timeouts::Unnotified;
 use super::source::Sources;
@@ -48,6 +48,7 @@ impl<'a> Names<'a> {
     ) -> Names<'a> {
         let mut sources = Sources::default();
         let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
+        let mut taken = Taken::default();
         let mut tasks = BTreeSet::new();
         let threads = called(trace, machine, given);
         let thread = |thread| named(machine, &threads, thread);
@@ -104,8 +105,7 @@ impl<'a> Names<'a> {
                 (None, Some(kind)) => kind.name().to_lowercase(),
                 (None, None) => "an object".to_owned(),
             };
-            let name = unlike(base, objects.values());
-            objects.insert(object, name);
+            objects.insert(object, taken.unlike(base));
         }
         let mut pointers = Vec::new();
         for event in trace.events() {
@@ -473,13 +473,12 @@ fn called(
     }
     let named = |thread| given.iter().rev().find(|(it, _)| *it == thread);
     let nameless = births.values().filter(|&&thread| named(thread).is_none());
-    let mut taken: Vec<String> = nameless.map(|&it| machine.names.path(it)).collect();
+    let mut taken = Taken::default();
+    nameless.for_each(|&it| taken.take(&machine.names.path(it)));
     let mut called = BTreeMap::new();
     for &thread in births.values() {
         if let Some((_, name)) = named(thread) {
-            let name = unlike(on_one_line(name), taken.iter());
-            taken.push(name.clone());
-            called.insert(thread, name);
+            called.insert(thread, taken.unlike(on_one_line(name)));
         }
     }
     called
@@ -497,16 +496,26 @@ fn path(machine: &Machine, thread: ThreadId) -> Vec<u32> {
     path
 }
 
-/// The name, with a number if others have it.
-fn unlike<'a>(name: String, others: impl Iterator<Item = &'a String>) -> String {
-    let alike = others.filter(|other| {
-        other
-            .strip_prefix(&name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
-    });
-    match alike.count() {
-        0 => name,
-        others => format!("{name}#{}", others + 1),
+/// How many names there are that are this one, or this one with a number.
+#[derive(Default)]
+struct Taken(HashMap<String, u32>);
+
+impl Taken {
+    fn take(&mut self, name: &str) {
+        let numbered = name.match_indices('#').map(|(at, _)| at);
+        for end in numbered.chain([name.len()]) {
+            *self.0.entry(name[..end].to_owned()).or_default() += 1;
+        }
+    }
+
+    /// The name, with a number if others have it. It is taken then.
+    fn unlike(&mut self, name: String) -> String {
+        let name = match self.0.get(&name) {
+            None => name,
+            Some(others) => format!("{name}#{}", others + 1),
+        };
+        self.take(&name);
+        name
     }
 }
 
