@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Condvar, Mutex};
-use dpor::{Algorithm, Builder, FailureKind, thread};
+use dpor::{Algorithm, Builder, FailureKind, hint, thread};
 
 use super::{Locked, look_around};
 
@@ -25,6 +25,56 @@ fn a_cycle_of_rounds_that_nobody_ends_is_a_livelock() {
     assert_eq!(failure.kind(), FailureKind::Livelock);
     let text = failure.to_string();
     assert!(text.contains("(these 3 rows 100 times)"), "{text}");
+}
+
+/// A ring whose producer goes by what it knows of the consumer, and forgets to look again.
+#[test]
+fn a_loop_with_a_hint_and_nothing_else_is_a_livelock() {
+    let failure = Builder::new().explore(|| {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let theirs = taken.clone();
+        let producer = thread::spawn(move || {
+            let known = theirs.load(SeqCst);
+            loop {
+                if known != 0 {
+                    break;
+                }
+                hint::spin_loop();
+            }
+        });
+        taken.store(1, SeqCst);
+        producer.join().unwrap();
+    });
+    let failure = failure.expect_err("what it knows may be old");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    let text = failure.to_string();
+    let told = "main.1     spins without a look at what is shared  at tests/loops/livelocks.rs:";
+    assert!(text.contains(told), "{text}");
+}
+
+/// The looker is let go further alone from where it has waited, to see whether it gives up. It stops looking, which takes
+/// more rounds than are free, and that is said; it does not go on like that for ever.
+#[test]
+fn who_stops_looking_at_a_hint_is_let_go_further_until_then() {
+    let explored = |spin_bound| {
+        let mut builder = Builder::new();
+        builder.spin_bound = spin_bound;
+        builder.explore(|| {
+            let flag = Arc::new(AtomicUsize::new(0));
+            let sets = flag.clone();
+            let setter = thread::spawn(move || sets.store(1, SeqCst));
+            let mut looks = 0;
+            while looks >= 9 || flag.load(SeqCst) == 0 {
+                looks += 1;
+                hint::spin_loop();
+            }
+            setter.join().unwrap();
+        })
+    };
+    let report = explored(1).expect("it sees the flag in one of three rounds");
+    assert!(!report.complete, "{report}");
+    let failure = explored(8).expect_err("it may stop looking before the flag is set");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
 }
 
 #[test]

@@ -17,7 +17,8 @@
 //! A loop may have several hints, or look at something else in each round: then it is a cycle of rounds that is repeated
 //! ([`cycle`]).
 //!
-//! Hints that follow each other with nothing in between are one: a backoff makes more of them each time.
+//! Hints that follow each other with nothing in between are one: a backoff makes more of them each time. But a thread that
+//! makes [`BARE_MAX`] of them looks at nothing that another thread could change, and waits for a change of nothing.
 //!
 //! The rule is EXPLORATION's (section 7); a failed compare-exchange, a swap of the same value, a
 //! failed `try_lock` count as reads, because two spinning threads would otherwise wake each other
@@ -45,6 +46,8 @@ pub(crate) struct SpinLog {
     changed: bool,
     site: Option<Site>,
     idle: u32,
+    /// How many hints there were with nothing in between since the last one behind something.
+    bare: u32,
     /// Whether the last iteration was like the one before, whatever its hint is; `None` if there was nothing in it but the hint.
     alike: Option<bool>,
     /// By hint how often the thread has come there with something changed.
@@ -133,6 +136,10 @@ impl Round {
 /// not spinning on them.
 const ENOUGH: usize = 64;
 
+/// How many hints in a row may have nothing in between. They take a quarter of a second or more, which is longer than a backoff
+/// and than the time that a test lets pass.
+const BARE_MAX: u32 = 10_000_000;
+
 impl SpinLog {
     pub(crate) fn reset(&mut self) {
         self.reads.clear();
@@ -140,6 +147,7 @@ impl SpinLog {
         self.changed = false;
         self.site = None;
         self.idle = 0;
+        self.bare = 0;
         self.alike = None;
         self.rounds.clear();
         self.cycle.reset();
@@ -252,12 +260,19 @@ impl SpinLog {
         self.site.is_some()
     }
 
-    /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait.
+    /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait; that is nothing if it has made hints
+    /// only, and too many.
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
         self.alike = None;
         if self.reads.is_empty() && !self.changed {
-            return None;
+            self.bare += 1;
+            if self.bare <= BARE_MAX {
+                return None;
+            }
+            self.bare = BARE_MAX;
+            return Some(&[]);
         }
+        self.bare = 0;
         let same_place = self.site == Some(site);
         let looks = !self.changed && self.reads == self.before;
         let undoes = self.follows && self.round.turn();

@@ -268,6 +268,9 @@ impl<'a> Names<'a> {
                 set, timed: false, ..
             } => {
                 let set = self.machine.sets.get(set);
+                if set.is_empty() {
+                    return "spin without a look at what is shared".to_owned();
+                }
                 let (ends, changes) = set.iter().partition(|&&object| self.is_thread(object));
                 let told = |objects: Vec<&ObjectId>, does: &str| {
                     let names: Vec<String> = objects.iter().map(|&&o| self.whose(o)).collect();

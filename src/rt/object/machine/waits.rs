@@ -65,10 +65,13 @@ impl Machine {
             });
         }
         let seen = entry.spin.hint(site, bound);
+        // A loop that looks at nothing has no rounds that could be counted, and does not end by going further.
+        let bare = seen.is_some_and(<[_]>::is_empty);
         if let Some(further) = &mut self.goes_further
             && entry.events >= further.events
             && further.rounds <= ROUNDS_FURTHER
             && further.is(thread, &self.names)
+            && !bare
         {
             match entry.spin.is_alike() {
                 // What it does behind the loop, until it is looked at again, is not counted.
@@ -80,7 +83,7 @@ impl Machine {
         }
         let wait = seen.map(|seen| wait((&mut self.sets, &mut self.seen), seen, false));
         // Of a cycle of several hints nothing is known of one.
-        if wait.is_some() && entry.spin.is_idle(bound) {
+        if wait.is_some() && !bare && entry.spin.is_idle(bound) {
             note_hinted(&mut self.hinted, (site, thread, entry.events));
         }
         // Who is to wait here has undone what it has done.
