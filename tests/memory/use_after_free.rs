@@ -55,6 +55,28 @@ fn a_cell_that_is_used_after_its_block_was_freed() {
     );
 }
 
+/// The row of a drop has the place where the reference was made. Where the failure is about the drop, that is not the place
+/// to look at.
+#[test]
+fn a_reference_that_is_dropped_after_its_block_was_freed() {
+    let (first, second) = (line!() + 4, line!() + 6);
+    let failure = fails(FailureKind::UseAfterFree, || {
+        let shared = Arc::into_raw(Arc::new(0));
+        // SAFETY: it is the one reference that there is.
+        drop(unsafe { Arc::from_raw(shared) });
+        // SAFETY: there is no other reference, which is what is to be found before anything is read.
+        drop(unsafe { Arc::from_raw(shared) });
+    });
+    tells(
+        &failure,
+        &[
+            &format!("main       drop arc   at tests/memory/use_after_free.rs:{second}\n"),
+            &format!("main       free       at tests/memory/use_after_free.rs:{first}\n"),
+            &format!("  -  drop arc                tests/memory/use_after_free.rs:{second}\n"),
+        ],
+    );
+}
+
 #[test]
 fn a_use_that_nothing_orders_before_the_free() {
     let look = |slot: &Slot| {

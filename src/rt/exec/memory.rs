@@ -28,6 +28,7 @@ impl Runtime {
             let machine = &mut self.inner.borrow_mut().driver.machine;
             let region = match gone {
                 Gone::Block(block, _) => self.heap.find_gone(target.address).map(|found| {
+                    self.heap.look_at_use(&found);
                     let offset = target.address - found.start;
                     region(block, offset)
                 }),

@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 use super::source::Sources;
 use super::text::{View, at, place, place_of};
 use super::words::Names;
-use crate::rt::trace::Event;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::verdict::{
     Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Outside, Weak, Wrong,
 };
+use crate::rt::trace::{Event, Site, foreign};
 
 /// Two accesses that nothing orders.
 pub(super) fn data_race(
@@ -225,7 +225,15 @@ pub(super) fn bad_memory(
     };
     let again = view.life.again.as_ref().or(view.life.freed.as_ref());
     let here = match (site, again) {
-        (Some(site), _) => at(site),
+        (Some(site), _) => match &bad.wrong {
+            Wrong::Operation(operation, _) if is_seen_from_its_stack(operation, site) => {
+                match &view.life.again {
+                    Some(known) => format!("at {known}"),
+                    None => at(site),
+                }
+            }
+            _ => at(site),
+        },
         (None, Some(known)) => format!("at {known}"),
         (None, None) => after(view, names, bad.thread, bad.after),
     };
@@ -282,6 +290,27 @@ pub(super) fn bad_memory(
         let _ = writeln!(out, "  {thread:<name_width$} {did:<did_width$}   {at}");
     }
     let _ = writeln!(out, "  {}", born(view, names, &block));
+}
+
+/// Whether the place of an operation is not the one where it was called: the drop of a reference has the place where
+/// that was made.
+fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
+    let drops = matches!(
+        operation.kind,
+        OpKind::Release { .. }
+            | OpKind::ReleaseWeak
+            | OpKind::DropSender
+            | OpKind::DropReceiver { .. }
+    );
+    drops || foreign(site.file()).is_some()
+}
+
+/// Where memory that is gone was used by this operation.
+pub(super) fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -> String {
+    match &view.life.again {
+        Some(known) if is_seen_from_its_stack(operation, site) => known.clone(),
+        _ => place(site),
+    }
 }
 
 /// The memory that a thread has used where there is none, at this address, in words.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::memory::place_of_use;
 use super::source::Sources;
 use super::text::{View, place};
 use super::words::Names;
@@ -129,7 +130,10 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
         }
     }
     let (words, place) = match bad.wrong {
-        Wrong::Operation(operation, site) => (names.announced(&operation), place(site)),
+        Wrong::Operation(operation, site) => {
+            let place = place_of_use(view, &operation, site);
+            (names.announced(&operation), place)
+        }
         Wrong::Access(effect, site) => {
             let access = Access {
                 thread: bad.thread,

@@ -109,6 +109,12 @@ impl Heap {
         }
     }
 
+    /// Notes who uses this block, which is gone.
+    #[cold]
+    pub(crate) fn look_at_use(&self, block: &Block) {
+        self.look(block, |watched| &mut watched.again);
+    }
+
     /// Notes who is at work, if this is the block that is watched.
     pub(super) fn look(&self, block: &Block, slot: fn(&mut Watched) -> &mut Option<Backtrace>) {
         // That somebody unwinds is no reason: panics may be caught, and others go on meanwhile.
