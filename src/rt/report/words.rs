@@ -4,6 +4,7 @@
 //! its first access, otherwise its kind, with a number if several are alike. An operation is worded
 //! twice: as announced, before it happens, and as it happened, with its values.
 
+mod results;
 mod tasks;
 mod timeouts;
 mod tokens;
@@ -87,6 +88,10 @@ impl<'a> Names<'a> {
             let named = named.or_else(|| match kind {
                 Some(ObjectKind::Once) => sources.dereferenced(site),
                 _ => None,
+            });
+            let named = named.or_else(|| {
+                let of = counts.then(|| results::whose(trace, region, site))?;
+                Some(format!("result of {}", thread(of?)))
             });
             let task = match named {
                 None => tokens::nameless(machine, object, thread),
