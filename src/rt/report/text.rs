@@ -452,7 +452,7 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
 }
 
 /// What else than its schedule may decide on an execution.
-const CAUSES: &str = "  usual causes: time, randomness, addresses as values or as hash keys, a static or a `thread_local!` of std's \
+const CAUSES: &str = "  usual causes: time, randomness (and the order in a `HashMap`), addresses as values or as hash keys, a static or a `thread_local!` of std's \
      that keeps its value, a primitive of std or of another crate that dpor does not see, an `Arc` of std's whose last owner \
      drops what is modelled";
 
