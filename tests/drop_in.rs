@@ -75,7 +75,10 @@ tests! {
         a_token_is_kept_for_the_next_park
         a_spinning_thread_sees_the_flag
         each_thread_has_its_own_variables
-        variables_are_dropped_at_the_end_of_their_thread;
+        variables_are_dropped_at_the_end_of_their_thread
+        a_variable_that_is_set_first_needs_no_initialiser
+        a_variable_without_destructor_is_there_for_those_of_others
+        a_variable_that_its_initialiser_makes_is_replaced;
     cells:
         cells_lend_pointers
         cells_of_one_thread_change_their_values

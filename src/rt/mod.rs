@@ -491,9 +491,9 @@ pub(crate) fn local(key: usize) -> Local {
 }
 
 /// Gives the current modelled thread a value of a thread-local variable, which `drop` drops at its
-/// end.
-pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8)) {
-    context::set_local(key, value, drop);
+/// end; after all others if it has no destructor.
+pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), destructor: bool) {
+    context::set_local(key, value, drop, destructor);
 }
 
 /// Runs the body of a thread; its panic is the result where the model wants panics to be caught.

@@ -3,8 +3,10 @@
 //! Inside a model each modelled thread has its own, made when it first uses it and dropped at its end;
 //! outside, they are std's.
 
+use std::any::TypeId;
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::mem::needs_drop;
 
 use crate::rt::{self, Local};
 
@@ -38,7 +40,7 @@ macro_rules! thread_local {
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = $init:expr $(; $($rest:tt)*)?) => {
         $(#[$attr])*
         $vis static $name: $crate::thread::LocalKey<$t> = {
-            ::std::thread_local! { static REAL: $t = $init; }
+            ::std::thread_local! { static REAL: $t = $crate::thread::LocalKey::__make(|| $init); }
             $crate::thread::LocalKey::__new(|| $init, &REAL)
         };
         $($crate::thread_local! { $($rest)* })?
@@ -70,6 +72,12 @@ impl fmt::Display for AccessError {
 
 impl std::error::Error for AccessError {}
 
+std::thread_local! {
+    /// The first value that a variable outside of a model is given instead of that of its initialiser: its type, and
+    /// where it is. Only while std makes the variable.
+    static GIVEN: Cell<Option<(TypeId, *mut u8)>> = const { Cell::new(None) };
+}
+
 /// Drops a boxed value.
 ///
 /// # Safety
@@ -80,10 +88,69 @@ unsafe fn drop_boxed<T>(value: *mut u8) {
     drop(unsafe { Box::from_raw(value.cast::<T>()) });
 }
 
+/// Refuses the use of a variable that has been dropped, in std's words.
+fn gone() -> ! {
+    panic!(
+        "cannot access a Thread Local Storage value during or after destruction: {AccessError:?}"
+    )
+}
+
 impl<T: 'static> LocalKey<T> {
     #[doc(hidden)]
     pub const fn __new(init: fn() -> T, real: &'static std::thread::LocalKey<T>) -> Self {
         LocalKey { init, real }
+    }
+
+    /// The first value of a variable of std's: the one that it is given, or that of its initialiser.
+    #[doc(hidden)]
+    pub fn __make(init: impl FnOnce() -> T) -> T {
+        let given = GIVEN.take().filter(|(of, _)| *of == TypeId::of::<T>());
+        given
+            // SAFETY: it is an `Option` of this type, says the `TypeId`. `give` keeps it until this has returned, and
+            // does not look at it meanwhile.
+            .and_then(|(_, value)| unsafe { (*value.cast::<Option<T>>()).take() })
+            .unwrap_or_else(init)
+    }
+
+    /// Makes `value` this thread's first value, without the initialiser. Returns it if there is one already.
+    ///
+    /// # Panics
+    ///
+    /// As for [`LocalKey::with`].
+    fn give(&'static self, value: T) -> Option<T> {
+        let key = (self as *const LocalKey<T>).addr();
+        match rt::local(key) {
+            Local::Outside => {
+                let mut value = Some(value);
+                GIVEN.set(Some((TypeId::of::<T>(), (&raw mut value).cast())));
+                let made = self.real.try_with(|_| ());
+                // Nobody has looked there if the variable was there, is gone, or is made from a constant.
+                GIVEN.set(None);
+                made.unwrap_or_else(|_| gone());
+                value
+            }
+            Local::Dropped => gone(),
+            Local::Value(_) => Some(value),
+            Local::Missing => {
+                self.make(key, value);
+                None
+            }
+        }
+    }
+
+    /// Makes this thread's value, with a key that has none.
+    fn make(&self, key: usize, value: T) -> *mut T {
+        // Its initialiser may have used the variable, which has made it.
+        if let Local::Value(earlier) = rt::local(key) {
+            let earlier = earlier.cast::<T>();
+            // SAFETY: it was boxed below, by this thread, for this key, and has not been dropped. Nobody has a reference
+            // to it: whoever used it in the initialiser has returned.
+            drop(unsafe { earlier.replace(value) });
+            return earlier;
+        }
+        let value = Box::into_raw(Box::new(value));
+        rt::set_local(key, value.cast(), drop_boxed::<T>, needs_drop::<T>());
+        value
     }
 
     /// Calls `f` with this thread's value, creating it first if necessary.
@@ -97,9 +164,7 @@ impl<T: 'static> LocalKey<T> {
     {
         match self.try_with(f) {
             Ok(result) => result,
-            Err(error) => panic!(
-                "cannot access a Thread Local Storage value during or after destruction: {error:?}"
-            ),
+            Err(AccessError) => gone(),
         }
     }
 
@@ -117,13 +182,9 @@ impl<T: 'static> LocalKey<T> {
             Local::Outside => return self.real.try_with(f).map_err(|_| AccessError),
             Local::Dropped => return Err(AccessError),
             Local::Value(value) => value.cast::<T>(),
-            Local::Missing => {
-                let value = Box::into_raw(Box::new((self.init)()));
-                rt::set_local(key, value.cast(), drop_boxed::<T>);
-                value
-            }
+            Local::Missing => self.make(key, (self.init)()),
         };
-        // SAFETY: the value was boxed above, by this thread, for this key. It is dropped when this
+        // SAFETY: the value was boxed in `make`, by this thread, for this key. It is dropped when this
         // thread's body has ended, so not during this call; nobody has a unique reference to it.
         Ok(f(unsafe { &*value }))
     }
@@ -133,13 +194,15 @@ impl<T: 'static> LocalKey<T> {
 macro_rules! of_a_cell {
     ($($($path:ident)::+;)*) => {$(
         impl<T: 'static> LocalKey<$($path)::+<T>> {
-            /// Sets this thread's value.
+            /// Sets this thread's value. Its first one is then not that of the initialiser, which is not called.
             ///
             /// # Panics
             ///
             /// As for [`LocalKey::with`].
             pub fn set(&'static self, value: T) {
-                self.with(|cell| cell.set(value));
+                if let Some(value) = self.give($($path)::+::new(value)) {
+                    self.with(|cell| cell.set(value.into_inner()));
+                }
             }
 
             /// Returns a copy of this thread's value.
@@ -207,13 +270,15 @@ impl<T: 'static> LocalKey<RefCell<T>> {
         self.with(|cell| f(&mut cell.borrow_mut()))
     }
 
-    /// Sets this thread's value.
+    /// Sets this thread's value. Its first one is then not that of the initialiser, which is not called.
     ///
     /// # Panics
     ///
     /// As for [`LocalKey::with`], and if the value is borrowed.
     pub fn set(&'static self, value: T) {
-        self.with(|cell| *cell.borrow_mut() = value);
+        if let Some(value) = self.give(RefCell::new(value)) {
+            self.with(|cell| *cell.borrow_mut() = value.into_inner());
+        }
     }
 
     /// Takes this thread's value and leaves the default in its place.

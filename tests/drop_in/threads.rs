@@ -207,3 +207,72 @@ pub fn variables_are_dropped_at_the_end_of_their_thread() -> Vec<String> {
     other.join().unwrap();
     vec![format!("{:?}", ENDS.lock().unwrap())]
 }
+
+thread_local! {
+    static UNMADE: Cell<u32> = panic!("it is made");
+    static UNMADE_LIST: RefCell<Vec<u32>> = panic!("it is made");
+    static UNMADE_CELL: super::cell::Cell<u32> = panic!("it is made");
+}
+
+pub fn a_variable_that_is_set_first_needs_no_initialiser() -> Vec<String> {
+    let other = thread::spawn(|| {
+        for value in [3, 4] {
+            UNMADE.set(value);
+            UNMADE_LIST.set(vec![value]);
+            UNMADE_CELL.set(value);
+        }
+        (UNMADE.get(), UNMADE_LIST.take(), UNMADE_CELL.get())
+    });
+    vec![format!("{:?}", other.join().unwrap())]
+}
+
+thread_local! {
+    static LOOKS: Looks = const { Looks };
+    static PLAIN: Cell<u32> = const { Cell::new(0) };
+    static OWNS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What the last destructor found.
+static FOUND: Mutex<(Option<u32>, bool)> = Mutex::new((None, false));
+
+struct Looks;
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        let owns = OWNS.try_with(|list| list.borrow().len()).is_ok();
+        *FOUND.lock().unwrap() = (PLAIN.try_with(Cell::get).ok(), owns);
+    }
+}
+
+pub fn a_variable_without_destructor_is_there_for_those_of_others() -> Vec<String> {
+    let other = thread::spawn(|| {
+        LOOKS.with(|_| ());
+        PLAIN.set(5);
+        OWNS.set(vec![6]);
+    });
+    other.join().unwrap();
+    vec![format!("{:?}", FOUND.lock().unwrap())]
+}
+
+thread_local! {
+    static AGAIN: (u32, Noisy) = {
+        let before = COUNT.replace(COUNT.get() + 1);
+        if before == 10 {
+            AGAIN.with(|again| assert_eq!(again.0, 11));
+        }
+        (before, Noisy(if before == 10 { "outer" } else { "inner" }))
+    };
+}
+
+pub fn a_variable_that_its_initialiser_makes_is_replaced() -> Vec<String> {
+    *ENDS.lock().unwrap() = [""; 4];
+    let other = thread::spawn(|| {
+        COUNT.set(10);
+        let seen = AGAIN.with(|again| again.0);
+        note("made");
+        LAST.with(|_| ());
+        (seen, AGAIN.with(|again| again.0))
+    });
+    let seen = other.join().unwrap();
+    vec![format!("{seen:?} {:?}", ENDS.lock().unwrap())]
+}

@@ -2,7 +2,8 @@
 //!
 //! All modelled threads share one OS thread, so std's thread-locals would be shared too. Each value is
 //! boxed by its shim; here is only which thread has which. A thread's values are dropped at its end,
-//! on its own stack, the latest first as std does; a destructor may make new ones.
+//! on its own stack, the latest first as std does; a destructor may make new ones. Those that have no
+//! destructor can be used by all destructors, and are freed after these.
 
 use crate::rt::trace::id::ThreadId;
 
@@ -31,6 +32,8 @@ struct Entry {
     key: usize,
     value: Option<*mut u8>,
     drop: Drop,
+    /// Whether the program may see it being dropped.
+    destructor: bool,
 }
 
 /// What drops the value at an address.
@@ -46,19 +49,30 @@ impl Locals {
         }
     }
 
-    pub(crate) fn set(&mut self, thread: ThreadId, key: usize, value: *mut u8, drop: Drop) {
+    /// Keeps a value with what drops it, and whether that calls a destructor.
+    pub(crate) fn set(
+        &mut self,
+        thread: ThreadId,
+        key: usize,
+        value: *mut u8,
+        (drop, destructor): (Drop, bool),
+    ) {
         self.entries.push(Entry {
             thread,
             key,
             value: Some(value),
             drop,
+            destructor,
         });
     }
 
-    /// The latest value of the thread that is still there; it is not from now on.
+    /// The latest value of the thread that is still there, one with a destructor if there is one; it is not there from
+    /// now on.
     pub(crate) fn next_to_drop(&mut self, thread: ThreadId) -> Option<(*mut u8, Drop)> {
-        let mut entries = self.entries.iter_mut().rev();
-        let entry = entries.find(|entry| entry.thread == thread && entry.value.is_some())?;
+        let entries = self.entries.iter_mut();
+        let mine = entries.filter(|entry| entry.thread == thread && entry.value.is_some());
+        // Of two that are alike in this the later one.
+        let entry = mine.max_by_key(|entry| entry.destructor)?;
         entry.value.take().map(|value| (value, entry.drop))
     }
 
