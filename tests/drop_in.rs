@@ -85,5 +85,6 @@ tests! {
         the_other_cells_are_there;
     traits:
         bounds_are_those_of_std
+        lifetimes_may_be_shortened_as_those_of_std
         sizes_of_what_shares_its_memory_are_those_of_std;
 }

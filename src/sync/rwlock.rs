@@ -30,7 +30,8 @@ const WRITTEN: u64 = u64::MAX;
 /// Keeps an [`RwLock`] locked for reading until it is dropped.
 #[must_use = "the lock is released again at once if the guard is not kept"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    lock: &'a RwLock<T>,
+    /// That of the lock. A reference to the lock itself would make the guard invariant in `T`, which std's is not.
+    state: &'a AtomicU64,
     /// Always there, except in `drop`.
     inner: ManuallyDrop<std_sync::RwLockReadGuard<'a, T>>,
     taken: Taken,
@@ -51,6 +52,15 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
 unsafe impl<T: ?Sized + Sync> Sync for RwLockReadGuard<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Sync> Sync for RwLockWriteGuard<'_, T> {}
+
+/// The lock with this state, as the model knows it.
+fn target(state: &AtomicU64) -> Target {
+    Target {
+        address: state.as_ptr().addr(),
+        kind: ObjectKind::RwLock,
+        memory: state.load(Relaxed),
+    }
+}
 
 impl<T: ?Sized> UnwindSafe for RwLock<T> {}
 impl<T: ?Sized> RefUnwindSafe for RwLock<T> {}
@@ -100,11 +110,7 @@ impl<T> RwLock<T> {
 
 impl<T: ?Sized> RwLock<T> {
     fn target(&self) -> Target {
-        Target {
-            address: (&raw const self.state).addr(),
-            kind: ObjectKind::RwLock,
-            memory: self.state.load(Relaxed),
-        }
+        target(&self.state)
     }
 
     /// Takes std's lock after it was announced: `wait` outside of a model, where it may block, and
@@ -141,7 +147,7 @@ impl<T: ?Sized> RwLock<T> {
     fn reader<'a>(&'a self, inner: std_sync::RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
         self.state.fetch_add(1, Relaxed);
         RwLockReadGuard {
-            lock: self,
+            state: &self.state,
             inner: ManuallyDrop::new(inner),
             taken: Taken::now(),
         }
@@ -331,8 +337,8 @@ impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
 
 impl<T: ?Sized> Drop for RwLockReadGuard<'_, T> {
     fn drop(&mut self) {
-        rt::perform_at(self.lock.target(), OpKind::UnlockRead, self.taken.site);
-        self.lock.state.fetch_sub(1, Relaxed);
+        rt::perform_at(target(self.state), OpKind::UnlockRead, self.taken.site);
+        self.state.fetch_sub(1, Relaxed);
         // SAFETY: the guard is being dropped, and nobody else drops its std guard.
         unsafe { ManuallyDrop::drop(&mut self.inner) };
     }

@@ -181,7 +181,8 @@ impl fmt::Debug for Scope<'_, '_> {
 /// Handle to a thread in a [`Scope`], to wait until it has ended.
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,
-    scope: PhantomData<&'scope mut &'scope ()>,
+    /// Covariant, as in std: unlike the scope, the handle spawns nothing.
+    scope: PhantomData<&'scope ()>,
 }
 
 impl<'scope, T> ScopedJoinHandle<'scope, T> {

@@ -117,3 +117,25 @@ pub fn sizes_of_what_shares_its_memory_are_those_of_std() -> Vec<String> {
         size_of::<Option<Weak<str>>>(),
     )]
 }
+
+/// Compiles where these types are covariant as std's are, so that a longer lifetime can be given for a shorter one.
+pub fn lifetimes_may_be_shortened_as_those_of_std() -> Vec<String> {
+    fn strong<'a>(arc: Arc<Option<&'static u8>>) -> Arc<Option<&'a u8>> {
+        arc
+    }
+    fn weak<'a>(weak: Weak<Option<&'static u8>>) -> Weak<Option<&'a u8>> {
+        weak
+    }
+    fn read<'a>(guard: RwLockReadGuard<'a, &'static u8>) -> RwLockReadGuard<'a, &'a u8> {
+        guard
+    }
+    fn scoped<'a>(handle: ScopedJoinHandle<'static, u8>) -> ScopedJoinHandle<'a, u8> {
+        handle
+    }
+    let lock = RwLock::new(&1);
+    let guard = read(lock.read().unwrap());
+    let arc = strong(Arc::new(Some(&2)));
+    let upgraded = weak(Arc::downgrade(&arc)).upgrade();
+    let _: fn(_) -> _ = scoped;
+    vec![format!("{guard} {arc:?} {upgraded:?}")]
+}
