@@ -238,6 +238,9 @@ fn differences() -> Vec<Item> {
     list! {
         refused "`Arc<T>` to `Arc<dyn Trait>` by itself" {}
             "needs `CoerceUnsized`. Write `Arc::from(Box::new(value) as Box<dyn Trait>)` or `Arc::from_std(std_arc)`";
+        refused "`Weak<T>` to `Weak<dyn Trait>` by itself" {} "needs `CoerceUnsized`. `Arc::downgrade` makes one of an `Arc<dyn Trait>`";
+        refused "`==` of an `Arc` with itself, without asking `T: Eq`" {}
+            "needs specialisation: `T::eq` is called, as for a `T` that is only `PartialEq`";
         refused "methods with `self: Arc<Self>`" {}
             "need `Receiver`. Write `this: Arc<Self>`, or `self: &Arc<Self>` in a trait for `Arc`";
         refused "`Waker::from(Arc<impl Wake>)`" {}
