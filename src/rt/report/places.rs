@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::verdict::Blocked;
-use crate::rt::trace::{Event, Site, Trace};
+use crate::rt::trace::{Event, Site, Trace, is_of_std};
 
 /// The places of a block's life, as far as they are known, and of the use of what is none.
 #[derive(Clone, Debug, Default)]
@@ -62,8 +62,7 @@ const COROUTINE: &str = "generator";
 /// and files tell.
 fn is_ours(function: &str, at: &str) -> bool {
     let crates = ["dpor::", "std::", "core::", "alloc::", "__r"];
-    let library = at.starts_with("/rustc/") || at.contains("/rustlib/src/rust/library/");
-    library || crates.iter().any(|it| function.starts_with(it)) || is_in(at, file!())
+    is_of_std(at) || crates.iter().any(|it| function.starts_with(it)) || is_in(at, file!())
 }
 
 /// Whether a file, as it is seen from the directory of the package that runs, is in the crate in which this one was

@@ -32,8 +32,14 @@ pub(crate) fn foreign(file: &str) -> Option<&'static str> {
     let here = file!().strip_suffix("rt/trace/mod.rs");
     match here.is_some_and(|source| file.starts_with(source)) {
         true => Some("in a drop"),
-        false => file.starts_with("/rustc/").then_some("in std"),
+        false => is_of_std(file).then_some("in std"),
     }
+}
+
+/// Whether a file, as the compiler or a stack names it, is one of the standard library's. Where its source is installed
+/// (`rust-src`), it is named by where that lies.
+pub(crate) fn is_of_std(file: &str) -> bool {
+    file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/library/")
 }
 
 /// Stands where a position is absent.
@@ -349,4 +355,20 @@ fn push_in_place<T>(items: &mut Vec<T>, item: T) -> bool {
         items.push(item);
     }
     room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_std_is_known_whether_its_source_is_installed_or_not() {
+        let installed = "/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library";
+        for root in ["/rustc/59807616/library", installed] {
+            let file = format!("{root}/core/src/iter/traits/iterator.rs");
+            assert_eq!(foreign(&file), Some("in std"), "{file}");
+        }
+        assert_eq!(foreign("src/library/core.rs"), Some("in a drop"));
+        assert_eq!(foreign("tests/library/core.rs"), None);
+    }
 }

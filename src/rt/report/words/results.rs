@@ -3,8 +3,6 @@
 //! The block of a thread's closure and result is no object of the program, so its source has no name for it. It is made
 //! directly before the thread is spawned, and its owners give it up at the place of the spawn.
 
-use std::ptr;
-
 use crate::rt::trace::id::{Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::{Site, Trace};
@@ -20,7 +18,7 @@ pub(super) fn whose(trace: &Trace, region: Region, site: Site) -> Option<ThreadI
     let mut spawns = trace.events().iter();
     spawns.find_map(|event| match event.operation.kind {
         OpKind::Spawn { child }
-            if (event.thread, event.index) == (by, events) && ptr::eq(event.site, site) =>
+            if (event.thread, event.index) == (by, events) && event.site == site =>
         {
             Some(child)
         }
