@@ -241,7 +241,8 @@ impl HappensBefore {
         let label = event.label;
         let races = self.past.races.len() as u32;
         let mut clock = self.past.clock_before(trace, event, position);
-        let (mut object, mut slot, mut rank, mut previous) = (ObjectId::NONE, 0, 0, NOWHERE);
+        let (mut object, mut slot, mut rank) = (ObjectId::NONE, 0, 0);
+        let (mut previous, mut apart) = (NOWHERE, NOWHERE);
         if label.touches_one() {
             object = label.object();
             if self.objects.len() <= object.index() {
@@ -249,7 +250,8 @@ impl HappensBefore {
             }
             let record = &mut self.objects[object.index()];
             let place = label.place();
-            if !record.is_left_to(event.thread) {
+            let is_shared = !record.is_left_to(event.thread);
+            if is_shared {
                 let slots = place.behind & record.used & !1;
                 if slots != 0 {
                     self.past
@@ -264,10 +266,17 @@ impl HappensBefore {
             }
             slot = place.slot;
             (rank, previous) = record.note(label, slot, position);
+            // All that one thread has done comes before what it does. Slot 0 is never gone through.
+            if is_shared && slot != 0 && previous != NOWHERE {
+                apart = self.past.apart(event.thread, clock, previous);
+            }
         } else if label.class() == Class::Wait {
             slot = WAIT_SLOT as u8;
             previous = self.past.reads.last().map_or(NOWHERE, |read| read.wait);
             (rank, clock) = self.add_wait(trace, sets, event, clock, position);
+            if previous != NOWHERE {
+                apart = self.past.apart(event.thread, clock, previous);
+            }
         } else if let OpKind::Join { child } = event.operation.kind {
             // Whatever the thread has done comes before. Its last event is its end, or the one before if that is none.
             if let Some(last) = trace.predecessor_of_next(child)
@@ -278,7 +287,6 @@ impl HappensBefore {
         } else if label.class() == Class::LetGo {
             clock = self.past.follow_all(trace, event, clock);
         }
-        let apart = self.past.apart(event.thread, clock, slot, previous);
         self.past.rows.push(Row {
             thread: event.thread,
             index: event.index,
@@ -453,15 +461,11 @@ impl Past {
     }
 
     /// What [`Row::apart`] is for an event of `thread` with this clock that has `previous` before it in its slot.
-    /// Slot 0 is never gone through.
     #[inline]
-    fn apart(&self, thread: ThreadId, clock: Clock, slot: u8, previous: u32) -> u32 {
-        if slot == 0 || previous == NOWHERE {
-            NOWHERE
-        } else if self.is_new(thread, clock.start, previous) {
-            previous
-        } else {
-            self.rows[previous as usize].apart
+    fn apart(&self, thread: ThreadId, clock: Clock, previous: u32) -> u32 {
+        match self.is_new(thread, clock.start, previous) {
+            true => previous,
+            false => self.rows[previous as usize].apart,
         }
     }
 
