@@ -106,8 +106,9 @@ pub(super) struct Blocks {
     /// How many blocks there are of each class, and the set of classes that have any.
     population: [usize; CLASSES],
     classes: u64,
-    /// For each [`grain`] the classes of the small blocks that have had memory there, and the classes of the others.
-    grains: [u64; GRAINS],
+    /// For each [`grain`] the classes of the small blocks that have had memory there, and the classes of the others. None
+    /// as long as there are no slots.
+    grains: Vec<u64>,
     wide: u64,
     /// The serial number of the newest block ever.
     serial: u64,
@@ -211,7 +212,7 @@ impl Default for Blocks {
             unstocked: 0,
             population: [0; CLASSES],
             classes: 0,
-            grains: [0; GRAINS],
+            grains: Vec::new(),
             wide: 0,
             serial: 0,
             cleared: 0,
@@ -241,7 +242,7 @@ impl Blocks {
             self.unstocked = 0;
             self.population = [0; CLASSES];
             self.classes = 0;
-            self.grains = [0; GRAINS];
+            self.grains.fill(0);
             self.wide = 0;
         }
     }
@@ -500,7 +501,8 @@ impl Blocks {
     /// Where the newest block is listed that contains `address` and is live or not.
     fn position(&self, address: usize, live: bool) -> Option<usize> {
         let mut newest = None;
-        let mut classes = self.classes & (self.grains[grain(address) % GRAINS] | self.wide);
+        let small = self.grains.get(grain(address) % GRAINS)?;
+        let mut classes = self.classes & (small | self.wide);
         while classes != 0 {
             let class = classes.trailing_zeros();
             classes &= classes - 1;
@@ -553,6 +555,7 @@ impl Blocks {
 
     #[cold]
     fn grow(&mut self) {
+        self.grains.resize(GRAINS, 0);
         let slots = vec![EMPTY; (self.slots.len() * 2).max(64)];
         let old = std::mem::replace(&mut self.slots, slots);
         for slot in old {
