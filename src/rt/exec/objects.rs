@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
+use crate::rt::trace::NOWHERE;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::verdict::Gone;
 use crate::rt::{Memory, Target};
@@ -38,10 +39,14 @@ pub(crate) struct Table {
     latest: [u32; LATEST],
     /// The number of this execution, from 1.
     execution: u64,
-    /// The valid entries, and maybe some that were forgotten.
-    met: Vec<u32>,
-    /// For each [`LINE`] of memory whether an object in one with the same remainder was met.
+    /// The entries that were valid in this execution. Those that are are linked by their [`line`]s.
+    met: Vec<Met>,
+    /// For each line of memory whether there are valid entries in those with the same remainder, and if so, which of the
+    /// entries that were met is the last of them.
     lines: [u64; LINES / 64],
+    heads: Vec<u32>,
+    /// The scratch of [`Table::find_inside`].
+    inside: Vec<u32>,
     /// Whether an object on a stack was met.
     on_stacks: bool,
     /// What is older than the execution.
@@ -67,6 +72,14 @@ struct Entry {
     execution: u64,
 }
 
+#[derive(Clone, Copy)]
+struct Met {
+    /// The number of the entry.
+    number: u32,
+    /// Which of those that were met before is in a line with the same remainder, or [`NOWHERE`].
+    next: u32,
+}
+
 /// How many objects are in front of the table.
 const RECENT: usize = 256;
 
@@ -75,7 +88,7 @@ const LATEST: usize = 256;
 
 /// In bytes.
 const LINE: usize = 64;
-const LINES: usize = 1024;
+const LINES: usize = 512;
 
 /// If more addresses are known than this, those of earlier executions are forgotten.
 const MOST: usize = 10_000;
@@ -90,6 +103,8 @@ impl Default for Table {
             execution: 1,
             met: Vec::new(),
             lines: [0; LINES / 64],
+            heads: Vec::new(),
+            inside: Vec::new(),
             on_stacks: false,
             older: Older::default(),
             made: Vec::new(),
@@ -111,10 +126,33 @@ fn latest(address: usize) -> usize {
     address / 8 % LATEST
 }
 
-/// The word and the bit that stand for a line of memory.
+/// What the line of memory is called in which there is an address.
 #[inline]
-fn line(number: usize) -> (usize, u64) {
-    (number % LINES / 64, 1 << (number % 64))
+fn line(address: usize) -> usize {
+    address / LINE % LINES
+}
+
+/// Whether a line is among these.
+#[inline]
+fn has(lines: &[u64; LINES / 64], line: usize) -> bool {
+    lines[line / 64] >> (line % 64) & 1 == 1
+}
+
+/// Calls `each` for those of the lines in which there is something of the block, and maybe for others.
+fn lines_of(lines: &[u64; LINES / 64], block: &Range<usize>, mut each: impl FnMut(usize)) {
+    let touched = block.start / LINE..block.end.div_ceil(LINE);
+    if touched.len() < LINES {
+        let touched = touched.map(|number| number % LINES);
+        touched.filter(|&line| has(lines, line)).for_each(each);
+        return;
+    }
+    for (word, &bits) in lines.iter().enumerate() {
+        let mut left = bits;
+        while left != 0 {
+            each(word * 64 + left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+    }
 }
 
 impl Table {
@@ -250,9 +288,22 @@ impl Table {
     /// This execution has met the object of an entry.
     #[inline]
     fn note_met(&mut self, number: u32, address: usize) {
-        let (line, bit) = line(address / LINE);
-        self.lines[line] |= bit;
-        self.met.push(number);
+        let line = line(address);
+        if self.heads.is_empty() {
+            self.make_room();
+        }
+        let next = match has(&self.lines, line) {
+            true => self.heads[line],
+            false => NOWHERE,
+        };
+        self.lines[line / 64] |= 1 << (line % 64);
+        self.heads[line] = self.met.len() as u32;
+        self.met.push(Met { number, next });
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        self.heads.resize(LINES, NOWHERE);
     }
 
     /// The object at this address, if the execution has met it.
@@ -272,30 +323,26 @@ impl Table {
         (entry.execution == self.execution).then_some(entry.object)
     }
 
-    /// Whether this execution has certainly not met an object in the block.
-    fn is_empty(&self, start: usize, length: usize) -> bool {
-        let mut touched = start / LINE..(start + length).div_ceil(LINE);
-        touched.len() < LINES
-            && !touched.any(|at| {
-                let (line, bit) = line(at);
-                self.lines[line] & bit != 0
-            })
-    }
-
-    /// Adds the objects in a block to `found`.
-    pub(crate) fn find_inside(&self, start: usize, length: usize, found: &mut Vec<ObjectId>) {
+    /// Adds the objects in a block to `found`, in the order in which they were met.
+    pub(crate) fn find_inside(&mut self, start: usize, length: usize, found: &mut Vec<ObjectId>) {
         let block = start..start + length;
-        if self.is_empty(start, length) {
-            return;
-        }
-        if length <= self.met.len() {
-            found.extend(block.filter_map(|address| self.known(address)));
-        } else {
-            let address = |number: u32| self.entries[number as usize].address;
-            let met = self.met.iter().copied();
-            let met = met.filter(|&number| block.contains(&address(number)));
-            found.extend(met.filter_map(|number| self.valid(number)));
-        }
+        let mut inside = std::mem::take(&mut self.inside);
+        lines_of(&self.lines, &block, |line| {
+            let mut at = self.heads[line];
+            while let Some(met) = self.met.get(at as usize) {
+                if block.contains(&self.entries[met.number as usize].address) {
+                    inside.push(at);
+                }
+                at = met.next;
+            }
+        });
+        inside.sort_unstable();
+        let objects = inside.drain(..).filter_map(|at| {
+            let number = self.met[at as usize].number;
+            self.valid(number)
+        });
+        found.extend(objects);
+        self.inside = inside;
     }
 
     /// The values that atomics older than the execution have now.
@@ -315,34 +362,32 @@ impl Table {
         let block = start..start + length;
         // Not all that is put back is an object.
         self.older.forget(block.clone());
-        if self.is_empty(start, length) {
-            return;
-        }
-        let Table {
-            entries,
-            numbers,
-            recent: recents,
-            ..
-        } = self;
-        let mut forget = |entry: &mut Entry| {
+        let lines = self.lines;
+        lines_of(&lines, &block, |line| self.forget_in(line, &block));
+    }
+
+    /// Forgets the objects of this line that are in the block.
+    fn forget_in(&mut self, line: usize, block: &Range<usize>) {
+        let (mut before, mut at) = (NOWHERE, self.heads[line]);
+        while let Some(&Met { number, next }) = self.met.get(at as usize) {
+            let entry = &mut self.entries[number as usize];
+            if !block.contains(&entry.address) {
+                (before, at) = (at, next);
+                continue;
+            }
             entry.execution = 0;
-            let known = &mut recents[recent(entry.address)];
+            let known = &mut self.recent[recent(entry.address)];
             if known.0 == entry.address {
                 *known = (0, ObjectId::NONE);
             }
-        };
-        if length <= self.met.len() {
-            let known = block.clone().filter_map(|address| numbers.get(&address));
-            known.for_each(|&number| forget(&mut entries[number as usize]));
-        } else {
-            self.met.retain(|&number| {
-                let entry = &mut entries[number as usize];
-                let stays = !block.contains(&entry.address);
-                if !stays {
-                    forget(entry);
-                }
-                stays
-            });
+            match self.met.get_mut(before as usize) {
+                Some(before) => before.next = next,
+                None => self.heads[line] = next,
+            }
+            at = next;
+        }
+        if self.heads[line] == NOWHERE {
+            self.lines[line / 64] &= !(1 << (line % 64));
         }
     }
 
@@ -401,7 +446,7 @@ impl Table {
     /// Forgets the objects of the execution, which has ended. What is older than it is still to be put back.
     pub(crate) fn forget_all(&mut self) {
         // Those of the objects in front of the table are among them.
-        for number in self.met.drain(..) {
+        for Met { number, .. } in self.met.drain(..) {
             let address = self.entries[number as usize].address;
             self.recent[recent(address)] = (0, ObjectId::NONE);
         }
@@ -414,5 +459,78 @@ impl Table {
         self.on_stacks = false;
         self.made.clear();
         self.filled.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::rt::explore::rng::Rng;
+    use crate::rt::object::machine::Limits;
+    use crate::rt::trace::id::ThreadId;
+    use crate::rt::trace::operation::AtomicType;
+
+    /// Compares the table with a list of addresses in the order in which they were met.
+    #[test]
+    fn the_objects_in_a_block_are_those_that_were_met_there_and_not_forgotten() {
+        const FROM: usize = 1 << 20;
+        let mut table = Table::default();
+        let mut machine = Machine::new(Limits::default());
+        let mut rng = Rng::new(7, 0);
+        let mut below = |most: usize| rng.below(most as u64) as usize;
+        let (mut several, mut long) = (0, 0);
+        for _ in 0..30 {
+            machine.reset(Location::caller());
+            let mut known: Vec<(usize, ObjectId)> = Vec::new();
+            for step in 0..400 {
+                // Some are near each other, others on lines with the same remainder.
+                let address = FROM + below(40) * 8 + below(3) * LINE * LINES;
+                let length = [0, 8, 24, 200, 4000, 3 * LINE * LINES][below(6)];
+                if step % 4 != 0 {
+                    let target = Target::atomic(address, AtomicType::Usize, 0);
+                    let region = Region::Heap {
+                        thread: ThreadId::MAIN,
+                        events: 0,
+                        size: 0,
+                        align: 8,
+                        nth: 0,
+                        offset: address,
+                    };
+                    let again = table.meet_again(&mut machine, &target, |_| below(2) == 0);
+                    let object = match again {
+                        Some(object) => object,
+                        None => table.object(&mut machine, &target, || Ok(region)).unwrap(),
+                    };
+                    match known.iter().find(|&&(at, _)| at == address) {
+                        Some(&(_, before)) => assert_eq!(object, before),
+                        None => known.push((address, object)),
+                    }
+                    continue;
+                }
+                let block = address..address + length;
+                let is_in = |&(at, _): &(usize, ObjectId)| block.contains(&at);
+                let inside = known.iter().copied().filter(is_in);
+                let inside: Vec<ObjectId> = inside.map(|(_, object)| object).collect();
+                several += usize::from(inside.len() > 1);
+                long += usize::from(inside.len() > 1 && length > LINE * LINES);
+                let mut found = Vec::new();
+                table.find_inside(address, length, &mut found);
+                assert_eq!(found, inside, "{block:x?}");
+                if below(2) == 0 {
+                    table.forget(address, length);
+                    known.retain(|entry| !is_in(entry));
+                }
+                for &(at, object) in &known {
+                    assert_eq!(table.known(at), Some(object));
+                }
+                table.find_inside(FROM, 4 * LINE * LINES, &mut found);
+                assert_eq!(found.len(), inside.len() + known.len());
+            }
+            table.forget_all();
+            assert_eq!(table.known(FROM), None);
+        }
+        assert!(several > 100 && long > 100, "{several} {long}");
     }
 }
