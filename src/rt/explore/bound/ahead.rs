@@ -22,6 +22,9 @@ pub(super) struct Ahead {
     keys: Vec<TraceKey>,
     /// By thread, what its next event would be, where that is known.
     next: Vec<Option<Tried>>,
+    /// Of each event up to some of the last ones whether [`Ahead::shut_out`] has told of it, and so of all that was done to
+    /// its object before and counts.
+    told: Vec<bool>,
     /// Whether to tell of events early on which others will be found to depend.
     pub(super) early: bool,
 }
@@ -50,6 +53,7 @@ impl Default for Ahead {
             hashes: Hashes::default(),
             keys: vec![TraceKey::default()],
             next: Vec::new(),
+            told: Vec::new(),
             early: false,
         }
     }
@@ -152,7 +156,7 @@ impl Ahead {
     }
 
     /// The events that may keep others from their next operations. What has been so before the last event is known.
-    fn shut_out(&self, machine: &Machine, found: &mut Vec<u32>) {
+    fn shut_out(&mut self, machine: &Machine, found: &mut Vec<u32>) {
         let Some(last) = self.trace.events().last() else {
             return;
         };
@@ -177,6 +181,15 @@ impl Ahead {
             for &object in objects.iter().filter(|&&object| is_new(object)) {
                 let latest = self.clocks.events_on(object).iter().rev();
                 for &event in latest {
+                    // A wait is on several objects.
+                    if self.trace.at(event).operation.object == object {
+                        if self.told.len() <= event as usize {
+                            self.told.resize(self.trace.len(), false);
+                        }
+                        if std::mem::replace(&mut self.told[event as usize], true) {
+                            break;
+                        }
+                    }
                     found.push(event);
                     if self.trace.at(event).label.is_total_on(object) {
                         break;
@@ -237,6 +250,7 @@ impl Ahead {
         self.clocks.truncate(point);
         self.trace.truncate(point);
         self.keys.truncate(point + 1);
+        self.told.truncate(point);
         self.next.clear();
     }
 }
