@@ -192,12 +192,7 @@ impl Cells {
 
 impl Cell {
     /// The race of an access, by a thread that knows what is in `clock`, with an earlier one.
-    pub(super) fn check(
-        &self,
-        access: &Access,
-        clock: &Clock,
-        block: Option<Block>,
-    ) -> Result<(), Box<DataRace>> {
+    pub(super) fn check(&self, access: &Access, clock: &Clock) -> Result<(), Box<DataRace>> {
         let open = |earlier: &&Epoch| {
             earlier.access.thread != access.thread && earlier.access.effect.conflicts(access.effect)
         };
@@ -217,7 +212,7 @@ impl Cell {
                 weak: None,
                 block: match earlier.access.effect {
                     Effect::Make => self.block,
-                    _ => block,
+                    _ => None,
                 },
                 written: self.written_by(earlier.access.thread),
             })),

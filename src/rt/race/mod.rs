@@ -141,7 +141,7 @@ impl Detector {
             return Ok(());
         };
         let access = sync::access(event);
-        cell.check(&access, self.knowledge.of(event.thread), None)
+        cell.check(&access, self.knowledge.of(event.thread))
     }
 
     /// A new execution begins.
@@ -179,12 +179,11 @@ impl Detector {
         block: impl FnOnce() -> Option<Block>,
     ) -> Result<(), Box<DataRace>> {
         let mut objects = objects.iter();
-        let mut checked =
-            objects.try_for_each(|&object| self.knowledge.check(object, &access, None));
+        let mut checked = objects.try_for_each(|&object| self.knowledge.check(object, &access));
         if checked.is_ok() {
             let clock = self.knowledge.of(access.thread);
             let mut cells = self.cells.within(start, length);
-            checked = cells.try_for_each(|cell| cell.check(&access, clock, None));
+            checked = cells.try_for_each(|cell| cell.check(&access, clock));
         }
         checked.map_err(|mut race| {
             race.block = race.block.or_else(block);
@@ -211,7 +210,7 @@ impl Detector {
         access: Access,
     ) -> Result<(), Box<DataRace>> {
         if let Some(object) = object {
-            self.knowledge.check(object, &access, None)?;
+            self.knowledge.check(object, &access)?;
             self.mixed.insert(object, memory);
         }
         let clock = self.knowledge.of(access.thread);
@@ -220,7 +219,7 @@ impl Detector {
             let block = region.as_ref().and_then(Block::around);
             (block.map(|block| making(&block, &access)), block)
         });
-        cell.check(&access, clock, None)?;
+        cell.check(&access, clock)?;
         cell.note(Epoch { access, time });
         cell.open.push(Epoch { access, time });
         Ok(())

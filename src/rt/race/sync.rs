@@ -18,7 +18,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome};
-use crate::rt::trace::verdict::{Access, Block, DataRace, Effect, Lasts};
+use crate::rt::trace::verdict::{Access, DataRace, Effect, Lasts};
 
 /// What every thread knows.
 #[derive(Debug, Default)]
@@ -372,12 +372,7 @@ impl Knowledge {
     }
 
     /// The race of a plain access to an object's memory with an operation on the object.
-    pub(super) fn check(
-        &mut self,
-        object: ObjectId,
-        access: &Access,
-        block: Option<Block>,
-    ) -> Result<(), Box<DataRace>> {
+    pub(super) fn check(&mut self, object: ObjectId, access: &Access) -> Result<(), Box<DataRace>> {
         self.thread(access.thread);
         let clock = &self.threads[access.thread.index()].clock;
         let uses = self.objects.get(object).map(|object| &object.uses);
@@ -389,7 +384,7 @@ impl Knowledge {
                 second: *access,
                 lasts: Lasts::Until(earlier.time),
                 weak: None,
-                block,
+                block: None,
                 written: None,
             })),
         }
