@@ -560,7 +560,11 @@ impl<'a> Walk<'a> {
 }
 
 /// What an event with this label touches; `own` is the object of the label.
-fn touched<'a>(run: &'a Finished<'_>, label: Label, own: &'a [ObjectId]) -> &'a [ObjectId] {
+pub(super) fn touched<'a>(
+    run: &'a Finished<'_>,
+    label: Label,
+    own: &'a [ObjectId],
+) -> &'a [ObjectId] {
     match label.class() {
         Class::Wait => run.machine.sets.get(label.object().0),
         _ => own,

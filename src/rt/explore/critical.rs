@@ -5,11 +5,13 @@
 //! threads that could go on, every operation that is still pending with each event on its object.
 
 use crate::rt::trace::Event;
+use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
 use crate::rt::trace::verdict::{Blocked, End, Lost, Pair};
 
 use super::Finished;
+use super::cover::touched;
 use super::driver::Driver;
 use super::reversal::{Reversal, Second, pairs};
 
@@ -30,9 +32,15 @@ pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
             predecessor: run.trace.predecessor_of_next(pending.thread),
             race: None,
         };
-        for &first in run.clocks.events_on(pending.operation.object) {
-            found.push((first, second));
-        }
+        // What has not happened may be the first that anybody contends for there, of which the clocks know nothing.
+        let on_object = |event: &Event| {
+            let (label, own) = (event.label, [event.label.object()]);
+            let is_access = label.touches_one() || label.class() == Class::Wait;
+            is_access && touched(run, label, &own).contains(&second.operation.object)
+        };
+        let events = run.trace.events().iter().zip(0..);
+        let events = events.filter(|(event, _)| on_object(event));
+        found.extend(events.map(|(_, first)| (first, second)));
     }
     // What is still pending comes after every event.
     let at = |second: &Second| second.position(run).unwrap_or(u32::MAX);

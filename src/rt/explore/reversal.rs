@@ -607,22 +607,21 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
 
 /// The state of `object` directly before the event at `position`.
 pub(crate) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) -> State {
-    let (earlier, later) = run.clocks.split_on(object, position);
     let state = run.machine.state(object);
+    // The event itself knows, if its object is this one and the state fits in a word.
+    let event = run.trace.at(position);
+    if event.operation.object == object
+        && let Some(word) = event.before
+    {
+        return state.unpack(word);
+    }
+    let (earlier, _) = run.clocks.split_on(object, position);
     let apply = |state: &mut State, position: u32| {
         let event = run.trace.at(position);
         if event.operation.object == object {
             state.apply(event.thread, &event.operation.kind, event.alternative);
         }
     };
-    // The event itself knows, if its object is this one and the state fits in a word.
-    if later.first() == Some(&position)
-        && let event = run.trace.at(position)
-        && event.operation.object == object
-        && let Some(word) = event.before
-    {
-        return state.unpack(word);
-    }
     // Otherwise the latest event before it that knows, and then what it did itself.
     let known = earlier.iter().rposition(|&p| {
         let event = run.trace.at(p);

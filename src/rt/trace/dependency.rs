@@ -104,6 +104,16 @@ impl Label {
         !APART.has(self.number())
     }
 
+    /// Whether this access to an atomic writes it; `None` if it is none. Nothing else has these classes.
+    #[inline]
+    pub(crate) fn writes_atomic(self) -> Option<bool> {
+        match self.class() {
+            Class::Read => Some(false),
+            Class::Write => Some(true),
+            _ => None,
+        }
+    }
+
     /// Where an access with this label stands among those to the same object.
     #[inline]
     pub(crate) fn place(self) -> Place {

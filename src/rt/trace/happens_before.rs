@@ -13,9 +13,11 @@
 //!
 //! Most events join nothing new, for instance every access to an object that only one thread
 //! touches. Such an event shares the clock of the event before it, which it can because a clock leaves out the
-//! component of the event's own thread, which is its index.
+//! component of the event's own thread, which is its index. If it is an atomic that nobody contends for
+//! ([`contention`]), the event is not even noted on it.
 
 mod clock;
+mod contention;
 mod messages;
 mod record;
 
@@ -26,6 +28,7 @@ use super::id::{ObjectId, ThreadId};
 use super::operation::OpKind;
 use super::{Event, NOWHERE, Trace};
 use clock::{Clocks, NOTHING};
+use contention::{Contention, Order};
 use record::Record;
 
 /// Two events of different threads, ordered, with nothing between them in happens-before. Both are
@@ -40,7 +43,9 @@ pub(crate) struct Race {
 #[derive(Default, Clone, Debug)]
 pub(crate) struct HappensBefore {
     past: Past,
+    /// What has been done to each object. Of those that no two threads contend for nothing is noted.
     objects: Vec<Record>,
+    contention: Contention,
 }
 
 /// What is known of the events that have a clock.
@@ -145,7 +150,8 @@ impl HappensBefore {
         &self.past.races[from..self.races_before(at + 1)]
     }
 
-    /// The positions of the events on `object`, in order.
+    /// The positions of the events on `object`, in order. Of an atomic that no two threads contend for there are none: nobody
+    /// asks for those that are ordered with nothing.
     pub(crate) fn events_on(&self, object: ObjectId) -> &[u32] {
         self.objects
             .get(object.index())
@@ -227,12 +233,29 @@ impl HappensBefore {
         if self.past.clocks.width() < trace.threads() {
             self.past.widen(trace.threads());
         }
-        let known = self.past.rows.len();
-        let new = &trace.events()[known..];
-        self.past.rows.reserve(new.len());
-        for (event, position) in new.iter().zip(known as u32..) {
-            self.add(trace, sets, event, position);
+        while let Err(position) = self.add_all(trace, sets) {
+            // Of the events on this object nothing was noted. That happens once for each object, but a first execution may
+            // have many. So the rest is looked through before all begins anew.
+            for event in &trace.events()[position..] {
+                self.contention.note(event.thread, event.label);
+            }
+            self.truncate(0);
         }
+    }
+
+    /// Gives a clock to every event that has none yet, up to the first one that may be ordered with others which no order
+    /// was possible with before.
+    fn add_all(&mut self, trace: &Trace, sets: &ReadSets) -> Result<(), usize> {
+        self.past.rows.reserve(trace.len() - self.past.rows.len());
+        while let Some(event) = trace.events().get(self.past.rows.len()) {
+            let position = self.past.rows.len();
+            match self.contention.note(event.thread, event.label) {
+                Order::Possible => self.add(trace, sets, event, position as u32),
+                Order::Impossible => self.past.add_unordered(trace, &self.contention),
+                Order::PossibleFromNow => return Err(position),
+            }
+        }
+        Ok(())
     }
 
     /// Gives a clock to this event, which is the next, and finds its races.
@@ -313,9 +336,10 @@ impl HappensBefore {
     ) -> (u32, Clock) {
         let Event { label, thread, .. } = *event;
         let mut rank = 0;
-        for &object in sets.get(label.object().0) {
+        let objects = sets.get(label.object().0).iter();
+        for &object in objects.filter(|&&object| self.contention.is_on(object)) {
             if self.objects.len() <= object.index() {
-                self.make_room(object);
+                self.objects.resize(object.index() + 1, Record::new());
             }
             let record = &mut self.objects[object.index()];
             if !record.is_left_to(thread) {
@@ -364,6 +388,32 @@ impl HappensBefore {
 }
 
 impl Past {
+    /// Gives a clock to the next event, which is ordered with nothing but what its thread has done, and to those behind
+    /// it that are so, too. Where there is one there are mostly many.
+    #[inline(never)]
+    fn add_unordered(&mut self, trace: &Trace, contention: &Contention) {
+        let races = self.races.len() as u32;
+        let mut is_first = true;
+        for event in &trace.events()[self.rows.len()..] {
+            if !std::mem::take(&mut is_first) && !contention.rules_out(event.thread, event.label) {
+                return;
+            }
+            let Clock { start, is_own } = self.clock_before(trace, event, self.rows.len() as u32);
+            self.rows.push(Row {
+                thread: event.thread,
+                index: event.index,
+                clock: start,
+                is_own,
+                slot: 0,
+                object: ObjectId::NONE,
+                rank: 0,
+                previous: NOWHERE,
+                apart: NOWHERE,
+                races,
+            });
+        }
+    }
+
     /// Makes clocks wide enough for so many threads.
     #[cold]
     fn widen(&mut self, threads: usize) {

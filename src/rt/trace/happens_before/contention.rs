@@ -1,0 +1,172 @@
+//! Between whose accesses to an atomic can there be an order?
+//!
+//! Most atomics of a long execution are used by one thread, or are only read. What is done to those is ordered by
+//! nothing but its thread, races with nothing and lets nobody in that waits, so an event on one needs no look at what
+//! happened to it before, and leaves nothing for others to look at. That is not noted for each execution anew:
+//! what was once used by several threads, and written, may be again.
+//!
+//! A thread that waits for a change has looked before, which is an event. So what it waits for it has used, even if the
+//! wait never ends.
+
+use super::super::dependency::Label;
+use super::{ObjectId, ThreadId};
+
+/// Who has used which atomic, in this execution or an earlier one.
+#[derive(Default, Clone, Debug)]
+pub(super) struct Contention {
+    uses: Vec<Use>,
+}
+
+/// What is known of one atomic.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    /// The only thread that has used it, or [`NOBODY`], or [`SEVERAL`].
+    by: ThreadId,
+    written: bool,
+}
+
+const NOBODY: ThreadId = ThreadId(u32::MAX);
+const SEVERAL: ThreadId = ThreadId(u32::MAX - 1);
+
+/// What an event is to those on the same object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// It may be ordered with others.
+    Possible,
+    /// So it may, and so may those be from now on that were not before.
+    PossibleFromNow,
+    /// It is ordered with none but those of its own thread.
+    Impossible,
+}
+
+impl Contention {
+    /// Whether it is known that an event of this thread with this label is ordered with none of another thread.
+    #[inline(always)]
+    pub(super) fn rules_out(&self, thread: ThreadId, label: Label) -> bool {
+        let (Some(writes), Some(known)) =
+            (label.writes_atomic(), self.uses.get(label.object().index()))
+        else {
+            return false;
+        };
+        known.by == thread && known.written >= writes
+            || known.by == SEVERAL && !known.written && !writes
+    }
+
+    /// Another event of this thread has this label. Tells what it is to others; of what is no access to an atomic it
+    /// is not known that it is nothing.
+    #[inline(always)]
+    pub(super) fn note(&mut self, thread: ThreadId, label: Label) -> Order {
+        let Some(writes) = label.writes_atomic() else {
+            return Order::Possible;
+        };
+        match self.uses.get(label.object().index()) {
+            Some(known) if known.is_contended() => Order::Possible,
+            _ => self.note_use(thread, label.object(), writes),
+        }
+    }
+
+    /// [`Contention::note`] for what may not be known.
+    fn note_use(&mut self, thread: ThreadId, object: ObjectId, writes: bool) -> Order {
+        if self.uses.len() <= object.index() {
+            let nobody = Use {
+                by: NOBODY,
+                written: false,
+            };
+            self.uses.resize(object.index() + 1, nobody);
+        }
+        let known = &mut self.uses[object.index()];
+        known.written |= writes;
+        if known.by != thread {
+            known.by = match known.by {
+                NOBODY => thread,
+                _ => SEVERAL,
+            };
+        }
+        match known.is_contended() {
+            true => Order::PossibleFromNow,
+            false => Order::Impossible,
+        }
+    }
+
+    /// Whether events on this object may be ordered with those of other threads, as far as is known. Of one that is no
+    /// atomic nothing is.
+    #[inline]
+    pub(super) fn is_on(&self, object: ObjectId) -> bool {
+        let known = self.uses.get(object.index());
+        known.is_none_or(|known| known.by == NOBODY || known.is_contended())
+    }
+}
+
+impl Use {
+    #[inline]
+    fn is_contended(self) -> bool {
+        self.by == SEVERAL && self.written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::dependency::Class;
+    use super::*;
+
+    const ATOMIC: ObjectId = ObjectId(3);
+    const READ: Label = Label::of(ATOMIC, Class::Read);
+    const WRITE: Label = Label::of(ATOMIC, Class::Write);
+    const A: ThreadId = ThreadId(1);
+    const B: ThreadId = ThreadId(2);
+
+    fn noted(contention: &mut Contention, accesses: &[(ThreadId, Label)]) -> Vec<Order> {
+        let notes = accesses.iter();
+        notes
+            .map(|&(thread, label)| contention.note(thread, label))
+            .collect()
+    }
+
+    #[test]
+    fn an_order_is_possible_once_several_threads_use_an_atomic_and_one_has_written() {
+        use Order::{Impossible as No, Possible as Yes, PossibleFromNow as Now};
+        for (accesses, expected) in [
+            (
+                [(A, READ), (A, WRITE), (A, READ), (B, READ)],
+                [No, No, No, Now],
+            ),
+            (
+                [(A, READ), (B, READ), (A, READ), (B, WRITE)],
+                [No, No, No, Now],
+            ),
+            (
+                [(A, WRITE), (B, READ), (B, READ), (A, WRITE)],
+                [No, Now, Yes, Yes],
+            ),
+        ] {
+            let mut contention = Contention::default();
+            assert_eq!(noted(&mut contention, &accesses), expected, "{accesses:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_rules_out_the_same_again_and_no_more() {
+        let mut contention = Contention::default();
+        assert!(!contention.rules_out(A, READ));
+        noted(&mut contention, &[(A, READ)]);
+        assert!(contention.rules_out(A, READ));
+        assert!(!contention.rules_out(A, WRITE) && !contention.rules_out(B, READ));
+        noted(&mut contention, &[(B, READ)]);
+        assert!(contention.rules_out(A, READ) && contention.rules_out(B, READ));
+        assert!(!contention.rules_out(B, WRITE));
+        noted(&mut contention, &[(B, WRITE)]);
+        assert!(!contention.rules_out(A, READ) && !contention.rules_out(B, WRITE));
+    }
+
+    #[test]
+    fn of_what_is_no_atomic_nothing_is_ruled_out() {
+        let mut contention = Contention::default();
+        let lock = Label::of(ATOMIC, Class::Acquire);
+        assert_eq!(noted(&mut contention, &[(A, lock)]), [Order::Possible]);
+        assert!(!contention.rules_out(A, lock) && contention.is_on(ATOMIC));
+        noted(&mut contention, &[(A, READ)]);
+        assert!(!contention.is_on(ATOMIC));
+        assert!(contention.is_on(ObjectId(1)), "a number that was skipped");
+        assert!(contention.is_on(ObjectId(9)));
+    }
+}
