@@ -116,6 +116,16 @@ impl Target {
             memory,
         }
     }
+
+    /// A mutex at this address whose memory says whether it is held.
+    #[inline(always)]
+    pub(crate) fn mutex(address: usize, held: bool) -> Target {
+        Target {
+            address,
+            kind: ObjectKind::Mutex,
+            memory: held as u64,
+        }
+    }
 }
 
 /// What became of an announced operation.
@@ -220,6 +230,26 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::
     if !short::release(address, observed, memory, site) {
         let target = Target::count(address, observed, memory);
         context::perform(&target, &OpKind::Release { told: false }, site);
+    }
+}
+
+/// [`perform`] for locking a mutex.
+#[track_caller]
+#[inline]
+pub(crate) fn lock(address: usize, held: bool) -> Answer {
+    let site = context::here();
+    match short::lock(address, held, site) {
+        true => Answer::Done(Outcome::Done),
+        false => context::perform(&Target::mutex(address, held), &OpKind::Lock, site),
+    }
+}
+
+/// [`perform_at`] for unlocking a mutex.
+#[inline]
+pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Site) {
+    if !short::unlock(address, held, changed, site) {
+        let kind = OpKind::Unlock { changed };
+        context::perform(&Target::mutex(address, held), &kind, site);
     }
 }
 

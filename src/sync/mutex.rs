@@ -11,7 +11,7 @@ use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLock
 
 use super::changes::Changes;
 use super::poison::{Home, Poison, Taken};
-use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
+use crate::rt::{self, Answer, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::Mutex`.
 ///
@@ -75,12 +75,16 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    fn target(&self) -> Target {
-        Target {
-            address: (&raw const self.held).addr(),
-            kind: ObjectKind::Mutex,
-            memory: self.held.load(Relaxed) as u64,
-        }
+    /// Where it is known to be, and whether its memory says that it is held.
+    fn place(&self) -> (usize, bool) {
+        ((&raw const self.held).addr(), self.held.load(Relaxed))
+    }
+
+    /// Announces that it is locked.
+    #[track_caller]
+    fn announce(&self) -> Answer {
+        let (address, held) = self.place();
+        rt::lock(address, held)
     }
 
     /// Takes the std mutex after the lock was announced.
@@ -92,7 +96,7 @@ impl<T: ?Sized> Mutex<T> {
                 self.inner.lock().unwrap_or_else(PoisonError::into_inner)
             }
             Answer::Done(_) => {
-                self.home.keep((&raw const self.held).addr(), self);
+                self.home.keep(self.place().0, self);
                 match self.try_real() {
                     Some(guard) => guard,
                     None => panic!("dpor bug: a mutex was granted while it is held"),
@@ -118,7 +122,7 @@ impl<T: ?Sized> Mutex<T> {
     /// If a thread panicked while it held the mutex. The error holds the guard.
     #[track_caller]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        let answer = rt::perform(self.target(), OpKind::Lock);
+        let answer = self.announce();
         let inner = self.take(answer);
         self.poison.check(MutexGuard {
             mutex: self,
@@ -136,7 +140,8 @@ impl<T: ?Sized> Mutex<T> {
     /// mutex.
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        let answer = rt::perform(self.target(), OpKind::TryLock);
+        let (address, held) = self.place();
+        let answer = rt::perform(Target::mutex(address, held), OpKind::TryLock);
         let inner = match answer {
             Answer::Done(Outcome::Failure(_)) => None,
             Answer::Done(_) => Some(self.take(answer)),
@@ -227,8 +232,8 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         let changed = self.changes.any(&**inner);
         self.mutex.poison.leave(&self.taken);
         // The unlock takes effect when it is this thread's turn; until then the data is locked.
-        let kind = OpKind::Unlock { changed };
-        rt::perform_at(self.mutex.target(), kind, self.taken.site);
+        let (address, held) = self.mutex.place();
+        rt::unlock(address, held, changed, self.taken.site);
         self.mutex.held.store(false, Relaxed);
         self.inner = None;
     }
@@ -236,7 +241,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Takes the mutex again after a wait.
     #[track_caller]
     pub(super) fn relock(&mut self) {
-        let answer = rt::perform(self.mutex.target(), OpKind::Lock);
+        let answer = self.mutex.announce();
         let inner = self.mutex.take(answer);
         self.changes = Changes::since(answer, &*inner);
         self.inner = Some(inner);

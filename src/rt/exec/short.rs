@@ -1,6 +1,6 @@
 //! How are most operations performed?
 //!
-//! On a short way: an atomic or a reference count that was met before, and a thread that goes on anyhow.
+//! On a short way: an atomic, a reference count or a mutex that was met before, and a thread that goes on anyhow.
 //! Each frequent kind of operation has a function of its own, in which little is left of what there is to
 //! ask. It is handed what it has to know in registers, and it calls nearly nothing, so that all it works with stays
 //! in registers, too. In particular it asks for no memory; so the recording of allocations, which are the
@@ -90,8 +90,21 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: Site) -
     with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
 }
 
+/// Locks a mutex, whose memory says whether it is held. False if nothing was done.
+pub(crate) fn lock(address: usize, held: bool, site: Site) -> bool {
+    let target = Target::mutex(address, held);
+    with_any(|runtime| runtime.shortly(target, &OpKind::Lock, site).is_some()) == Some(true)
+}
+
+/// Unlocks a mutex, whose memory says whether it is held. False if nothing was done.
+pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: Site) -> bool {
+    let target = Target::mutex(address, held);
+    let kind = OpKind::Unlock { changed };
+    with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
+}
+
 impl Runtime {
-    /// Performs an operation on an atomic or a reference count if that needs no decision and no switch, and no
+    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
     /// memory to be asked for. `None` if nothing was done.
     #[inline(always)]
     fn shortly(&self, target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {

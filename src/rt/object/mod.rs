@@ -196,7 +196,7 @@ impl State {
         let thread = |thread: Option<ThreadId>| thread.map_or(0, |t| t.0 as u64 + 1);
         match *self {
             State::Atomic { value, .. } => Some(value),
-            State::Mutex(mutex) => Some((mutex.version as u64) << 32 | thread(mutex.holder)),
+            State::Mutex(mutex) => Some(mutex.pack()),
             State::Count { count, .. } => Some(count),
             State::Thread { finished } => Some(finished as u64),
             State::Token { available } => Some(available as u64),
@@ -263,7 +263,7 @@ impl State {
             State::Once(once) => (once == once::Once::Done) as u64,
             // Where no reference is left there never is one again, and an upgrade fails however many weak ones there are.
             State::Count { count, .. } if count % count::WEAK == 0 => 0,
-            State::Mutex(mutex) => (mutex.version as u64) << 2 | mutex.holder.is_some() as u64,
+            State::Mutex(mutex) => mutex.polled(),
             State::RwLock(lock) => {
                 let written = lock.writer.is_some() as u64;
                 let read = (lock.readers > 0) as u64;

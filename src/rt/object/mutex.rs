@@ -19,6 +19,19 @@ impl Mutex {
             version: 0,
         }
     }
+
+    /// [`State::pack`](super::State::pack).
+    #[inline]
+    pub(crate) fn pack(self) -> u64 {
+        let holder = self.holder.map_or(0, |thread| thread.0 as u64 + 1);
+        (self.version as u64) << 32 | holder
+    }
+
+    /// [`State::polled`](super::State::polled).
+    #[inline]
+    pub(crate) fn polled(self) -> u64 {
+        (self.version as u64) << 2 | self.holder.is_some() as u64
+    }
 }
 
 /// Whether `kind` can happen now. A thread that locks a mutex it already holds waits for ever.
@@ -30,6 +43,7 @@ pub(crate) fn enabled(mutex: Mutex, kind: &OpKind) -> bool {
 }
 
 /// Applies an enabled operation of `thread`.
+#[inline]
 pub(crate) fn apply(mutex: Mutex, thread: ThreadId, kind: &OpKind) -> (Mutex, Outcome) {
     let held = Mutex {
         holder: Some(thread),

@@ -107,9 +107,11 @@ impl Label {
     /// Whether this access to an atomic writes it; `None` if it is none. Nothing else has these classes.
     #[inline]
     pub(crate) fn writes_atomic(self) -> Option<bool> {
-        match self.class() {
-            Class::Read => Some(false),
-            Class::Write => Some(true),
+        const READ: u32 = Class::Read as u32;
+        const WRITE: u32 = Class::Write as u32;
+        match self.number() {
+            READ => Some(false),
+            WRITE => Some(true),
             _ => None,
         }
     }

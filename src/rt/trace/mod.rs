@@ -217,10 +217,11 @@ impl Trace {
     }
 
     /// [`Trace::push`] for an event that is no spawn, if no memory has to be asked for. Otherwise, and if the event
-    /// is a notable one, nothing was done.
+    /// had several outcomes, nothing was done.
     #[inline(always)]
     pub(crate) fn push_in_place(&mut self, event: Event) -> Option<u32> {
-        if is_notable(&event) {
+        let is_notable = is_notable(&event);
+        if event.alternatives > 1 || is_notable && !has_room(&self.notable) {
             return None;
         }
         let position = self.events.len() as u32;
@@ -238,6 +239,9 @@ impl Trace {
         if !push_in_place(&mut self.events, event) {
             positions.pop();
             return None;
+        }
+        if is_notable {
+            self.notable.push(position);
         }
         Some(index)
     }
@@ -347,10 +351,16 @@ fn is_notable(event: &Event) -> bool {
     event.alternatives > 1 || event.operation.kind.may_have_waited()
 }
 
+/// Whether another item can be appended without asking for memory.
+#[inline(always)]
+fn has_room<T>(items: &Vec<T>) -> bool {
+    items.len() < items.capacity()
+}
+
 /// Appends the item if there is room for it.
 #[inline(always)]
 fn push_in_place<T>(items: &mut Vec<T>, item: T) -> bool {
-    let room = items.len() < items.capacity();
+    let room = has_room(items);
     if room {
         items.push(item);
     }

@@ -22,7 +22,7 @@ use super::{Driver, Next};
 pub(crate) type Made<T> = Result<T, Box<End>>;
 
 impl Driver {
-    /// [`Driver::at_once`] for an operation on an atomic or a reference count of this kind, whose memory
+    /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this kind, whose memory
     /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
     /// Gives how many events the thread has performed, too.
     #[inline(always)]
@@ -58,7 +58,8 @@ impl Driver {
             (self.trace).refresh(position, &whole, outcome, executed.before);
             foreseen.make((object, kind, site));
         } else {
-            if !self.is_free(position) {
+            let asks = !self.last_goes_on && !leaves_the_others(kind);
+            if asks || !self.is_free(position) {
                 return None;
             }
             let step = Step::of(thread);

@@ -3,6 +3,7 @@
 //! Atomics and reference counts are nearly all there is, so they have ways of their own; what comes of
 //! an operation on them is the same on each way.
 
+use crate::rt::object::mutex::{self, Mutex};
 use crate::rt::object::spin::{Meaning, meaning};
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, atomic, count};
@@ -47,6 +48,19 @@ impl Thread {
         }
     }
 
+    /// What it has done to an object means this.
+    #[inline(always)]
+    fn understand(&mut self, object: ObjectId, meaning: Meaning) {
+        match meaning {
+            Meaning::Nothing => {}
+            Meaning::Change => {
+                self.spin.change();
+                self.let_go_in_a_row = 0;
+            }
+            Meaning::Look(seen) => self.spin.read(object, seen),
+        }
+    }
+
     /// The thread does this to an object in this state.
     #[inline(always)]
     fn use_object(&mut self, state: &mut State, step: Step, operation: &Operation) -> Executed {
@@ -55,14 +69,8 @@ impl Thread {
         let before = state.pack();
         let shown = state.polled();
         let outcome = state.apply(step.thread, kind, step.alternative);
-        match meaning(kind, outcome, (shown, state.polled())) {
-            Meaning::Nothing => {}
-            Meaning::Change => {
-                self.spin.change();
-                self.let_go_in_a_row = 0;
-            }
-            Meaning::Look(seen) => self.spin.read(operation.object, seen),
-        }
+        let meaning = meaning(kind, outcome, (shown, state.polled()));
+        self.understand(operation.object, meaning);
         Executed {
             alternatives,
             ..Executed::plainly(outcome, state.label(operation, outcome), before)
@@ -152,14 +160,46 @@ pub(crate) fn outcome_of_life(operation: &Operation) -> Executed {
     Executed::plainly(Outcome::Done, Label::of(object, class), before)
 }
 
+/// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the state then. With the kind in
+/// sight, little of it is left.
+#[inline(always)]
+fn on_mutex(
+    mutex: Mutex,
+    thread: ThreadId,
+    (object, kind): (ObjectId, &OpKind),
+) -> (Mutex, Executed, Meaning) {
+    let (after, outcome) = mutex::apply(mutex, thread, kind);
+    let shown = |mutex| State::Mutex(mutex).polled();
+    let label = Label::new(object, kind, outcome, Nature::Plain);
+    let executed = Executed::plainly(outcome, label, State::Mutex(mutex).pack());
+    (
+        after,
+        executed,
+        meaning(kind, outcome, (shown(mutex), shown(after))),
+    )
+}
+
 /// A step that has not been made, and of which it is known what comes of it.
 pub(crate) struct Foreseen<'a> {
     pub(crate) executed: Executed,
-    value: &'a mut u64,
-    before: u64,
-    after: u64,
     thread: &'a mut Thread,
-    bound: u32,
+    change: Change<'a>,
+}
+
+/// What it does to its object.
+enum Change<'a> {
+    /// That holds a word, or is one.
+    Word {
+        value: &'a mut u64,
+        before: u64,
+        after: u64,
+        bound: u32,
+    },
+    Mutex {
+        mutex: &'a mut Mutex,
+        after: Mutex,
+        meaning: Meaning,
+    },
 }
 
 impl Foreseen<'_> {
@@ -168,18 +208,34 @@ impl Foreseen<'_> {
     pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) {
         let Foreseen {
             thread,
-            before,
-            after,
-            ..
+            change,
+            executed,
         } = self;
-        *self.value = after;
         thread.events += 1;
-        if looks(kind) {
-            thread.spin.come_back(site, object, before, self.bound);
-        }
-        if kind.is_atomic() {
-            thread.note_failure((object, kind), self.executed.outcome);
-            thread.saw(object, before, after, self.executed.outcome);
+        match change {
+            Change::Word {
+                value,
+                before,
+                after,
+                bound,
+            } => {
+                *value = after;
+                if looks(kind) {
+                    thread.spin.come_back(site, object, before, bound);
+                }
+                if kind.is_atomic() {
+                    thread.note_failure((object, kind), executed.outcome);
+                    thread.saw(object, before, after, executed.outcome);
+                }
+            }
+            Change::Mutex {
+                mutex,
+                after,
+                meaning,
+            } => {
+                *mutex = after;
+                thread.understand(object, meaning);
+            }
         }
     }
 }
@@ -231,9 +287,9 @@ impl Machine {
         }
     }
 
-    /// What comes of an operation that its thread has not announced before on an atomic or a reference count,
+    /// What comes of an operation that its thread has not announced before on an atomic, a reference count or a mutex,
     /// which is of this kind and holds `memory`. `None` if that is not known on this short way: because the object
-    /// is another one, because the thread has to wait for a change before, because what it sees cannot be noted
+    /// is another one, because the thread has to wait for it, or for a change before, because what it sees cannot be noted
     /// without asking for memory, or because the operation is not one of the frequent ones.
     #[inline(always)]
     pub(crate) fn foresee(
@@ -269,11 +325,13 @@ impl Machine {
                 }
                 Some(Foreseen {
                     executed,
-                    value,
-                    before,
-                    after,
                     thread,
-                    bound,
+                    change: Change::Word {
+                        value,
+                        before,
+                        after,
+                        bound,
+                    },
                 })
             }
             ObjectKind::Count { observed: of } => {
@@ -297,11 +355,50 @@ impl Machine {
                 };
                 Some(Foreseen {
                     executed,
-                    value: count,
-                    before,
-                    after,
                     thread,
-                    bound: 0,
+                    change: Change::Word {
+                        value: count,
+                        before,
+                        after,
+                        bound: 0,
+                    },
+                })
+            }
+            ObjectKind::Mutex => {
+                let Some(Object {
+                    state: State::Mutex(mutex),
+                    ..
+                }) = met
+                else {
+                    return None;
+                };
+                if mutex.holder.is_some() as u64 != memory {
+                    return None;
+                }
+                let (after, executed, meaning) = match *kind {
+                    OpKind::Lock if mutex.holder.is_none() => {
+                        on_mutex(*mutex, step.thread, (object, &OpKind::Lock))
+                    }
+                    OpKind::Unlock { changed } => {
+                        let kind = OpKind::Unlock { changed };
+                        on_mutex(*mutex, step.thread, (object, &kind))
+                    }
+                    _ => return None,
+                };
+                let log = &thread.spin;
+                if matches!(meaning, Meaning::Look(_)) && !log.has_room()
+                    || !log.has_room_for_round()
+                {
+                    return None;
+                }
+                Some(Foreseen {
+                    executed,
+                    thread,
+                    change: Change::Mutex {
+                        mutex,
+                        after,
+                        meaning,
+                    },
                 })
             }
             _ => None,
