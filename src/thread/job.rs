@@ -170,7 +170,7 @@ impl<T> Drop for Share<T> {
 
 impl<T> Packet<T> {
     /// Gives one of the two shares up.
-    #[inline]
+    #[inline(always)]
     fn give_up(&self) {
         if let Some(site) = self.counted {
             self.release(site);

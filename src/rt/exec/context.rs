@@ -441,6 +441,7 @@ pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
 }
 
 /// The code of the current thread has returned. Its end is announced if it is an event.
+#[inline(always)]
 pub(crate) fn exit(site: Site) {
     // A thread of an execution that is torn down has nobody to tell.
     let _ = with_step(|runtime| {
@@ -548,7 +549,16 @@ pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), de
 }
 
 /// Drops the thread-local variables of the current thread, the latest first.
+#[inline]
 pub(crate) fn drop_locals() {
+    // Mostly there are none.
+    let any = with_any(|runtime| !runtime.locals.borrow().is_empty());
+    if any == Some(true) {
+        drop_some_locals();
+    }
+}
+
+fn drop_some_locals() {
     loop {
         let next = with_any(|runtime| {
             let me = runtime.current.get();

@@ -176,8 +176,17 @@ impl Pool {
 
     /// Takes a stack back. A body that has not begun is dropped without being run. A stack that is
     /// suspended or has overflowed cannot be used again and is abandoned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
+        match coroutine.0.state.get() {
+            State::Idle => self.put_back(coroutine),
+            _ => self.recycle_in_use(coroutine),
+        }
+    }
+
+    /// [`Pool::recycle`] where a body has not ended.
+    #[cold]
+    fn recycle_in_use(&mut self, coroutine: Coroutine) {
         match coroutine.0.state.get() {
             State::Idle => self.put_back(coroutine),
             State::Ready => {

@@ -49,6 +49,12 @@ impl Locals {
         }
     }
 
+    /// Whether no thread has any.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Keeps a value with what drops it, and whether that calls a destructor.
     pub(crate) fn set(
         &mut self,

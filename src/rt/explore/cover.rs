@@ -221,6 +221,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether this step, of an event with this label, may come first in the rest of the sequence.
+    #[inline(always)]
     pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
         let head = self.head(step.thread);
         let begins = self.begins_as(&head, step, label);
@@ -398,6 +399,7 @@ impl<'a> Walk<'a> {
 
     /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has no more items
     /// before it, so the way has come by the event directly before it, and by all that happens before that one.
+    #[inline(always)]
     fn second_is_initial(&mut self) -> bool {
         let Operation { object, kind } = self.second.operation;
         // If it is unchanged, its races tell that as quickly.
@@ -426,6 +428,7 @@ impl<'a> Walk<'a> {
         self.all_related(label, |other| !ordered(sets, other, label))
     }
 
+    #[inline(always)]
     fn commutes_with_all(&mut self, label: Label) -> bool {
         // The label of the reversed event is only made if it matters; once it is known it is asked first.
         let taken = *self.taken;

@@ -168,15 +168,16 @@ impl Point<'_> {
     /// others. It mostly has to join them, and where all have ended it does so without a switch between.
     #[inline(always)]
     pub(crate) fn default_thread(&self, allowed: impl Fn(ThreadId) -> bool) -> Option<ThreadId> {
-        let able = |&thread: &ThreadId| allowed(thread) && self.machine.enabled(thread);
-        if able(&self.last) {
-            return Some(self.last);
+        let able = |thread: ThreadId| allowed(thread) && self.machine.enabled(thread);
+        let last = self.last;
+        if able(last) {
+            return Some(last);
         }
         // That one has been asked.
-        let able = |thread: &ThreadId| *thread != self.last && able(thread);
-        let mut live = self.machine.live().iter().copied();
-        live.find(|thread| *thread != ThreadId::MAIN && able(thread))
-            .or_else(|| Some(ThreadId::MAIN).filter(able))
+        let mut others = self.machine.live().iter().copied();
+        let elder =
+            others.find(|&thread| thread != ThreadId::MAIN && thread != last && able(thread));
+        elder.or_else(|| Some(ThreadId::MAIN).filter(|&main| main != last && able(main)))
     }
 
     /// Lets the default thread go on with its ordinary outcome.

@@ -277,7 +277,7 @@ impl Machine {
         match operation.kind {
             // Each thread is joined, and parks are waits that come often, so these are asked most, and are short with
             // the kind in sight.
-            ref kind @ OpKind::Join { .. } => self.state(operation.object).enabled(thread, kind),
+            OpKind::Join { .. } => self.has_finished(operation.object),
             OpKind::Park => (self.state(operation.object)).enabled(thread, &OpKind::Park),
             ref kind if kind.may_have_to_wait() => {
                 let entry = &self.threads[thread.index()];
@@ -525,6 +525,15 @@ impl Machine {
     }
 
     /// Whether the thread that this object stands for has finished.
+    #[inline]
+    fn has_finished(&self, object: ObjectId) -> bool {
+        match *self.state(object) {
+            State::Thread { finished } => finished,
+            _ => unmet(object),
+        }
+    }
+
+    /// [`Machine::has_finished`], to be set.
     pub(super) fn finished(&mut self, object: ObjectId) -> &mut bool {
         match &mut self.objects[object.index()] {
             Some(Object {
