@@ -117,6 +117,16 @@ impl Target {
         }
     }
 
+    /// The park token of a thread. It is behind no address, and has no memory.
+    #[inline(always)]
+    fn token(thread: ThreadId) -> Target {
+        Target {
+            address: thread.index(),
+            kind: ObjectKind::Token,
+            memory: 0,
+        }
+    }
+
     /// A mutex at this address whose memory says whether it is held.
     #[inline(always)]
     pub(crate) fn mutex(address: usize, held: bool) -> Target {
@@ -428,6 +438,14 @@ pub(crate) fn join(thread: ThreadId) -> Answer {
 #[track_caller]
 pub(crate) fn is_finished(thread: ThreadId) -> Answer {
     context::is_finished(thread, context::here())
+}
+
+/// Announces that a thread's park token is made available.
+#[track_caller]
+pub(crate) fn unpark(thread: ThreadId) {
+    if !short::unpark(thread, context::here()) {
+        on_token(thread, OpKind::Unpark);
+    }
 }
 
 /// Announces an operation on a thread's park token.

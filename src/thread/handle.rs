@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Result;
 use super::job::Share;
-use crate::rt::{self, Answer, OpKind, Outcome, ThreadId as Modelled};
+use crate::rt::{self, Answer, Outcome, ThreadId as Modelled};
 
 /// Handle to a thread, to wait until it has ended; see [`spawn`](super::spawn()).
 pub struct JoinHandle<T> {
@@ -153,7 +153,7 @@ impl Thread {
         match &self.0 {
             Which::Real(thread) => thread.unpark(),
             Which::Modelled { thread, .. } => {
-                rt::on_token(*thread, OpKind::Unpark);
+                rt::unpark(*thread);
             }
         }
     }

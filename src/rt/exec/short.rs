@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use crate::rt::Target;
 use crate::rt::trace::Site;
+use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
 
 use super::context::{Inner, Runtime, with_any};
@@ -103,8 +104,14 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: Site) -> b
     with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
 }
 
+/// Makes the token of `thread` available. False if nothing was done.
+pub(crate) fn unpark(thread: ThreadId, site: Site) -> bool {
+    let target = Target::token(thread);
+    with_any(|runtime| runtime.shortly(target, &OpKind::Unpark, site).is_some()) == Some(true)
+}
+
 impl Runtime {
-    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
+    /// Performs an operation on an atomic, a reference count, a mutex or a token if that needs no decision and no switch, and no
     /// memory to be asked for. `None` if nothing was done.
     #[inline(always)]
     fn shortly(&self, target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
@@ -117,7 +124,13 @@ impl Runtime {
         }
         let mut inner = self.inner.borrow_mut();
         let Inner { driver, table, .. } = &mut *inner;
-        let object = table.at_hand(target.address)?;
+        // Others than tokens are behind addresses.
+        let object = match *kind {
+            OpKind::Unpark => driver
+                .machine
+                .known_token(ThreadId(target.address as u32))?,
+            _ => table.at_hand(target.address)?,
+        };
         let me = self.current.get();
         let known = (target.kind, target.memory);
         let (outcome, events) = driver.shortly(me, (object, kind, site), known)?;

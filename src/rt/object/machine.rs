@@ -362,6 +362,12 @@ impl Machine {
         object
     }
 
+    /// [`Machine::token_object`] if the object has a name. Whether this execution has met it is not asked.
+    #[inline]
+    pub(crate) fn known_token(&self, thread: ThreadId) -> Option<ObjectId> {
+        self.names.known_token(thread)
+    }
+
     /// The state of an object that this execution has met.
     #[inline]
     pub(crate) fn state(&self, object: ObjectId) -> &State {

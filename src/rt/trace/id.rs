@@ -239,6 +239,13 @@ impl Names {
         self.of_thread(thread, 1, Region::Token)
     }
 
+    /// [`Names::token_object`] if it has a name.
+    #[inline]
+    pub(crate) fn known_token(&self, thread: ThreadId) -> Option<ObjectId> {
+        let [_, token] = *self.of_threads.get(thread.index())?;
+        (token != ObjectId::NONE).then_some(token)
+    }
+
     #[inline]
     fn of_thread(
         &mut self,

@@ -61,6 +61,13 @@ impl Thread {
         }
     }
 
+    /// It has made this token available. A loop that does so in each round goes on when the token has been taken.
+    #[inline(always)]
+    fn note_unpark(&mut self, token: ObjectId) {
+        self.unparked = Some(token);
+        self.spin.read(token, 1);
+    }
+
     /// The thread does this to an object in this state.
     #[inline(always)]
     fn use_object(&mut self, state: &mut State, step: Step, operation: &Operation) -> Executed {
@@ -200,6 +207,8 @@ enum Change<'a> {
         after: Mutex,
         meaning: Meaning,
     },
+    /// That is a token, which becomes available.
+    Unpark { available: &'a mut bool },
 }
 
 impl Foreseen<'_> {
@@ -235,6 +244,10 @@ impl Foreseen<'_> {
             } => {
                 *mutex = after;
                 thread.understand(object, meaning);
+            }
+            Change::Unpark { available } => {
+                *available = true;
+                thread.note_unpark(object);
             }
         }
     }
@@ -278,7 +291,7 @@ impl Machine {
             // Each thread is joined, and parks are waits that come often, so these are asked most, and are short with
             // the kind in sight.
             OpKind::Join { .. } => self.has_finished(operation.object),
-            OpKind::Park => (self.state(operation.object)).enabled(thread, &OpKind::Park),
+            OpKind::Park => self.is_available(operation.object),
             ref kind if kind.may_have_to_wait() => {
                 let entry = &self.threads[thread.index()];
                 self.can_happen(thread, entry, operation)
@@ -288,7 +301,7 @@ impl Machine {
     }
 
     /// What comes of an operation that its thread has not announced before on an atomic, a reference count or a mutex,
-    /// which is of this kind and holds `memory`. `None` if that is not known on this short way: because the object
+    /// which is of this kind and holds `memory`, or what comes of an unpark. `None` if that is not known on this short way: because the object
     /// is another one, because the thread has to wait for it, or for a change before, because what it sees cannot be noted
     /// without asking for memory, or because the operation is not one of the frequent ones.
     #[inline(always)]
@@ -401,6 +414,24 @@ impl Machine {
                     },
                 })
             }
+            ObjectKind::Token => {
+                let (State::Token { available }, OpKind::Unpark) = (&mut met.as_mut()?.state, kind)
+                else {
+                    return None;
+                };
+                let log = &thread.spin;
+                if !log.has_room() || !log.has_room_for_round() {
+                    return None;
+                }
+                let before = *available;
+                let (_, outcome) = token_apply(before, &OpKind::Unpark);
+                let label = Label::of(object, classify(&OpKind::Unpark, outcome, Nature::Plain));
+                Some(Foreseen {
+                    executed: Executed::plainly(outcome, label, Some(before as u64)),
+                    thread,
+                    change: Change::Unpark { available },
+                })
+            }
             _ => None,
         }
     }
@@ -454,12 +485,11 @@ impl Machine {
                 let before = *available;
                 let (after, outcome) = token_apply(before, kind);
                 *available = after;
-                // A loop that unparks in each round goes on when the token has been taken. A park after one of the
-                // thread's own, as of a task that wakes itself to be asked again, is neither a change nor a look.
+                // A park after an unpark of the thread's own, as of a task that wakes itself to be asked again, is neither a
+                // change nor a look.
                 let entry = &mut self.threads[thread.index()];
                 if matches!(kind, OpKind::Unpark) {
-                    entry.unparked = Some(operation.object);
-                    entry.spin.read(operation.object, after as u64);
+                    entry.note_unpark(operation.object);
                 } else if entry.unparked.take() == Some(operation.object) {
                     entry.spin.unread(operation.object);
                 } else {
@@ -533,6 +563,15 @@ impl Machine {
         }
     }
 
+    /// Whether this token is available.
+    #[inline]
+    fn is_available(&self, object: ObjectId) -> bool {
+        match *self.state(object) {
+            State::Token { available } => available,
+            _ => unmet(object),
+        }
+    }
+
     /// [`Machine::has_finished`], to be set.
     pub(super) fn finished(&mut self, object: ObjectId) -> &mut bool {
         match &mut self.objects[object.index()] {
@@ -544,7 +583,7 @@ impl Machine {
         }
     }
 
-    /// Whether this token is available.
+    /// [`Machine::is_available`], to be set.
     fn token(&mut self, object: ObjectId) -> &mut bool {
         match &mut self.objects[object.index()] {
             Some(Object {
