@@ -558,6 +558,7 @@ pub(crate) fn drop_locals() {
     }
 }
 
+/// [`drop_locals`] where there may be some.
 fn drop_some_locals() {
     loop {
         let next = with_any(|runtime| {

@@ -1,6 +1,7 @@
 //! How are most operations performed?
 //!
-//! On a short way: an atomic, a reference count or a mutex that was met before, and a thread that goes on anyhow.
+//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, and a thread that goes on
+//! anyhow.
 //! Each frequent kind of operation has a function of its own, in which little is left of what there is to
 //! ask. It is handed what it has to know in registers, and it calls nearly nothing, so that all it works with stays
 //! in registers, too. In particular it asks for no memory; so the recording of allocations, which are the

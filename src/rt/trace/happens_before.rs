@@ -239,6 +239,7 @@ impl HappensBefore {
             for event in &trace.events()[position..] {
                 self.contention.note(event.thread, event.label);
             }
+            self.contention.be_surprised();
             self.truncate(0);
         }
     }

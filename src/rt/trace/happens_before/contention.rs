@@ -15,7 +15,13 @@ use super::{ObjectId, ThreadId};
 #[derive(Default, Clone, Debug)]
 pub(super) struct Contention {
     uses: Vec<Use>,
+    /// How often an order has turned out to be possible that was not before.
+    surprises: u32,
 }
+
+/// After more surprises each order is taken to be possible. Each makes all clocks be made anew, and where these are made
+/// event by event, an execution may have one for each of thousands of atomics.
+const SURPRISES_MAX: u32 = 64;
 
 /// What is known of one atomic.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +73,9 @@ impl Contention {
 
     /// [`Contention::note`] for what may not be known.
     fn note_use(&mut self, thread: ThreadId, object: ObjectId, writes: bool) -> Order {
+        if self.surprises > SURPRISES_MAX {
+            return Order::Possible;
+        }
         if self.uses.len() <= object.index() {
             let nobody = Use {
                 by: NOBODY,
@@ -85,6 +94,14 @@ impl Contention {
         match known.is_contended() {
             true => Order::PossibleFromNow,
             false => Order::Impossible,
+        }
+    }
+
+    /// Clocks were made for what turned out to be wrong, and are made anew.
+    pub(super) fn be_surprised(&mut self) {
+        self.surprises += 1;
+        if self.surprises > SURPRISES_MAX {
+            self.uses.clear();
         }
     }
 
@@ -156,6 +173,18 @@ mod tests {
         assert!(!contention.rules_out(B, WRITE));
         noted(&mut contention, &[(B, WRITE)]);
         assert!(!contention.rules_out(A, READ) && !contention.rules_out(B, WRITE));
+    }
+
+    #[test]
+    fn after_many_surprises_each_order_is_possible() {
+        let mut contention = Contention::default();
+        for _ in 0..SURPRISES_MAX {
+            contention.be_surprised();
+        }
+        assert_eq!(noted(&mut contention, &[(A, WRITE)]), [Order::Impossible]);
+        contention.be_surprised();
+        assert_eq!(noted(&mut contention, &[(A, WRITE)]), [Order::Possible]);
+        assert!(!contention.rules_out(A, WRITE) && contention.is_on(ATOMIC));
     }
 
     #[test]
