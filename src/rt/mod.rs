@@ -117,11 +117,11 @@ impl Target {
         }
     }
 
-    /// The park token of a thread. It is behind no address, and has no memory.
+    /// A park token. It is behind no address, and has no memory.
     #[inline(always)]
-    fn token(thread: ThreadId) -> Target {
+    fn token() -> Target {
         Target {
-            address: thread.index(),
+            address: 0,
             kind: ObjectKind::Token,
             memory: 0,
         }

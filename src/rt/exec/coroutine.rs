@@ -180,23 +180,18 @@ impl Pool {
     pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
         match coroutine.0.state.get() {
             State::Idle => self.put_back(coroutine),
-            _ => self.recycle_in_use(coroutine),
+            State::Ready => self.recycle_unbegun(coroutine),
+            State::Running | State::Suspended => coroutine.abandon(),
         }
     }
 
-    /// [`Pool::recycle`] where a body has not ended.
+    /// [`Pool::recycle`] where a body has not begun.
     #[cold]
-    fn recycle_in_use(&mut self, coroutine: Coroutine) {
-        match coroutine.0.state.get() {
-            State::Idle => self.put_back(coroutine),
-            State::Ready => {
-                coroutine.0.state.set(State::Idle);
-                let not_begun = coroutine.0.body.take();
-                self.put_back(coroutine);
-                drop(not_begun);
-            }
-            State::Running | State::Suspended => coroutine.abandon(),
-        }
+    fn recycle_unbegun(&mut self, coroutine: Coroutine) {
+        coroutine.0.state.set(State::Idle);
+        let not_begun = coroutine.0.body.take();
+        self.put_back(coroutine);
+        drop(not_begun);
     }
 }
 

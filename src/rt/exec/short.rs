@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use crate::rt::Target;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
 
 use super::context::{Inner, Runtime, with_any};
@@ -107,15 +107,33 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: Site) -> b
 
 /// Makes the token of `thread` available. False if nothing was done.
 pub(crate) fn unpark(thread: ThreadId, site: Site) -> bool {
-    let target = Target::token(thread);
-    with_any(|runtime| runtime.shortly(target, &OpKind::Unpark, site).is_some()) == Some(true)
+    let token = |inner: &Inner| inner.driver.machine.known_token(thread);
+    let unpark = |runtime: &Runtime| {
+        let target = Target::token();
+        let done = runtime.shortly_on(token, target, &OpKind::Unpark, site);
+        done.is_some()
+    };
+    with_any(unpark) == Some(true)
 }
 
 impl Runtime {
-    /// Performs an operation on an atomic, a reference count, a mutex or a token if that needs no decision and no switch, and no
+    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
     /// memory to be asked for. `None` if nothing was done.
     #[inline(always)]
     fn shortly(&self, target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
+        let at_hand = |inner: &Inner| inner.table.at_hand(target.address);
+        self.shortly_on(at_hand, target, kind, site)
+    }
+
+    /// [`Runtime::shortly`] for the object that is `found`.
+    #[inline(always)]
+    fn shortly_on(
+        &self,
+        found: impl FnOnce(&Inner) -> Option<ObjectId>,
+        target: Target,
+        kind: &OpKind,
+        site: Site,
+    ) -> Option<Outcome> {
         if self.stopping.get()
             || !self.unwinding.is_calm()
             || self.heap.has_news()
@@ -124,17 +142,10 @@ impl Runtime {
             return None;
         }
         let mut inner = self.inner.borrow_mut();
-        let Inner { driver, table, .. } = &mut *inner;
-        // Others than tokens are behind addresses.
-        let object = match *kind {
-            OpKind::Unpark => driver
-                .machine
-                .known_token(ThreadId(target.address as u32))?,
-            _ => table.at_hand(target.address)?,
-        };
+        let object = found(&inner)?;
         let me = self.current.get();
         let known = (target.kind, target.memory);
-        let (outcome, events) = driver.shortly(me, (object, kind, site), known)?;
+        let (outcome, events) = inner.driver.shortly(me, (object, kind, site), known)?;
         let is_watched = inner.races.is_active();
         drop(inner);
         if is_watched && !self.tell() {

@@ -221,10 +221,7 @@ impl State {
         let thread = |word: u64| word.checked_sub(1).map(|t| ThreadId(t as u32));
         match *self {
             State::Atomic { ty, .. } => State::Atomic { ty, value: word },
-            State::Mutex(_) => State::Mutex(mutex::Mutex {
-                holder: thread(word & 0xffff_ffff),
-                version: (word >> 32) as u32,
-            }),
+            State::Mutex(_) => State::Mutex(mutex::Mutex::unpack(word)),
             State::Count { observed, .. } => State::Count {
                 observed,
                 count: word,

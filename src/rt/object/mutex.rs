@@ -27,6 +27,15 @@ impl Mutex {
         (self.version as u64) << 32 | holder
     }
 
+    /// [`State::unpack`](super::State::unpack).
+    pub(crate) fn unpack(word: u64) -> Mutex {
+        let holder = (word as u32).checked_sub(1);
+        Mutex {
+            holder: holder.map(ThreadId),
+            version: (word >> 32) as u32,
+        }
+    }
+
     /// [`State::polled`](super::State::polled).
     #[inline]
     pub(crate) fn polled(self) -> u64 {

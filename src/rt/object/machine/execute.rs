@@ -1,7 +1,7 @@
 //! What does a step do to the objects, and to its thread?
 //!
-//! Atomics and reference counts are nearly all there is, so they have ways of their own; what comes of
-//! an operation on them is the same on each way.
+//! Atomics and reference counts are nearly all there is, and after them mutexes and park tokens, so they have ways of
+//! their own; what comes of an operation on them is the same on each way.
 
 use crate::rt::object::mutex::{self, Mutex};
 use crate::rt::object::spin::{Meaning, meaning};
@@ -176,14 +176,10 @@ fn on_mutex(
     (object, kind): (ObjectId, &OpKind),
 ) -> (Mutex, Executed, Meaning) {
     let (after, outcome) = mutex::apply(mutex, thread, kind);
-    let shown = |mutex| State::Mutex(mutex).polled();
-    let label = Label::new(object, kind, outcome, Nature::Plain);
-    let executed = Executed::plainly(outcome, label, State::Mutex(mutex).pack());
-    (
-        after,
-        executed,
-        meaning(kind, outcome, (shown(mutex), shown(after))),
-    )
+    let label = Label::of(object, classify(kind, outcome, Nature::Plain));
+    let executed = Executed::plainly(outcome, label, Some(mutex.pack()));
+    let meaning = meaning(kind, outcome, (mutex.polled(), after.polled()));
+    (after, executed, meaning)
 }
 
 /// A step that has not been made, and of which it is known what comes of it.
@@ -301,9 +297,9 @@ impl Machine {
     }
 
     /// What comes of an operation that its thread has not announced before on an atomic, a reference count or a mutex,
-    /// which is of this kind and holds `memory`, or what comes of an unpark. `None` if that is not known on this short way: because the object
-    /// is another one, because the thread has to wait for it, or for a change before, because what it sees cannot be noted
-    /// without asking for memory, or because the operation is not one of the frequent ones.
+    /// which is of this kind and holds `memory`, or of an unpark. `None` if that is not known on this short way:
+    /// because the object is another one, because the thread has to wait for it, or for a change before, because what
+    /// it sees cannot be noted without asking for memory, or because the operation is not one of the frequent ones.
     #[inline(always)]
     pub(crate) fn foresee(
         &mut self,
