@@ -413,7 +413,10 @@ fn go_on(
         };
         let coroutine = match stacks.of(thread) {
             Some(coroutine) => coroutine,
-            None => stacks.start(&mut runtime.inner.borrow_mut(), thread),
+            None => {
+                runtime.pulse.turn_to(thread, None);
+                stacks.start(&mut runtime.inner.borrow_mut(), thread)
+            }
         };
         match resume(runtime, thread, coroutine) {
             Resumed::Suspended => {}

@@ -155,7 +155,7 @@ impl Runtime {
             self.note(pointer);
         }
         self.heap.set_thread(me.0, events);
-        self.pulse.beat(me, site);
+        self.pulse.beat(site);
         Some(outcome)
     }
 

@@ -119,7 +119,7 @@ impl Runtime {
             return self.step(inner, operation, site);
         }
         self.own(&inner, me);
-        self.pulse.beat(me, site);
+        self.pulse.beat(site);
         Some(Outcome::Done)
     }
 
@@ -203,7 +203,7 @@ impl Runtime {
             }
         }?;
         self.own(&inner, me);
-        self.pulse.beat(me, site);
+        self.pulse.beat(site);
         Some(outcome)
     }
 
@@ -216,7 +216,7 @@ impl Runtime {
             return self.stop();
         }
         let me = self.current.get();
-        self.pulse.beat(me, site);
+        self.pulse.turn_to(me, Some(site));
         let outcome = self.outcome.take();
         assert!(
             outcome.is_some(),

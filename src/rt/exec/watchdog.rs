@@ -26,11 +26,24 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    /// Notes that `thread` goes on after an operation at `site`.
+    /// Notes that another thread goes on, after an operation at `site` if it is not its first step.
     #[inline]
-    pub(crate) fn beat(&self, thread: ThreadId, site: Site) {
+    pub(crate) fn turn_to(&self, thread: ThreadId, site: Option<Site>) {
         self.thread.store(thread.0, Relaxed);
+        let site = site.map_or(ptr::null(), ptr::from_ref);
+        self.site.store(site.cast_mut(), Relaxed);
+        self.count();
+    }
+
+    /// Notes that the same thread goes on, after an operation at `site`.
+    #[inline]
+    pub(crate) fn beat(&self, site: Site) {
         self.site.store(ptr::from_ref(site).cast_mut(), Relaxed);
+        self.count();
+    }
+
+    #[inline]
+    fn count(&self) {
         // Only this thread writes, so this needs no read-modify-write.
         self.steps.store(self.steps.load(Relaxed) + 1, Relaxed);
     }
@@ -197,7 +210,7 @@ mod tests {
     #[test]
     fn a_step_that_does_not_come_back_is_named_with_its_thread_and_place() {
         let pulse = Arc::new(Pulse::default());
-        pulse.beat(ThreadId(2), Location::caller());
+        pulse.turn_to(ThreadId(2), Some(Location::caller()));
         let (said, heard) = channel();
         let dog = Watchdog::watch(pulse, Duration::ZERO, move |text| {
             said.send(text).expect("the test listens");
@@ -211,6 +224,19 @@ mod tests {
             "{text}"
         );
         drop(dog);
+    }
+
+    #[test]
+    fn a_thread_that_hangs_before_its_first_step_is_not_told_to_hang_behind_that_of_another() {
+        let pulse = Pulse::default();
+        pulse.turn_to(ThreadId(1), Some(Location::caller()));
+        pulse.beat(Location::caller());
+        pulse.turn_to(ThreadId(2), None);
+        let text = pulse.describe(Duration::from_secs(10));
+        assert!(
+            text.contains("spawned thread 2, before its first step,"),
+            "{text}"
+        );
     }
 
     #[test]
