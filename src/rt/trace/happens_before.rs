@@ -389,29 +389,36 @@ impl HappensBefore {
 }
 
 impl Past {
-    /// Gives a clock to the next event, which is ordered with nothing but what its thread has done, and to those behind
-    /// it that are so, too. Where there is one there are mostly many.
+    /// Gives a clock to the next event, which is ordered with nothing but what its thread has done, and to those of its thread
+    /// behind it that are so, too. Where there is one there are mostly many.
     #[inline(never)]
     fn add_unordered(&mut self, trace: &Trace, contention: &Contention) {
-        let races = self.races.len() as u32;
-        let mut is_first = true;
-        for event in &trace.events()[self.rows.len()..] {
-            if !std::mem::take(&mut is_first) && !contention.rules_out(event.thread, event.label) {
+        let position = self.rows.len();
+        let [first, behind @ ..] = &trace.events()[position..] else {
+            return;
+        };
+        let Clock { start, is_own } = self.clock_before(trace, first, position as u32);
+        let mut row = Row {
+            thread: first.thread,
+            index: first.index,
+            clock: start,
+            is_own,
+            slot: 0,
+            object: ObjectId::NONE,
+            rank: 0,
+            previous: NOWHERE,
+            apart: NOWHERE,
+            races: self.races.len() as u32,
+        };
+        self.rows.push(row);
+        // The others share its clock.
+        row.is_own = false;
+        for event in behind {
+            if event.thread != row.thread || !contention.rules_out(row.thread, event.label) {
                 return;
             }
-            let Clock { start, is_own } = self.clock_before(trace, event, self.rows.len() as u32);
-            self.rows.push(Row {
-                thread: event.thread,
-                index: event.index,
-                clock: start,
-                is_own,
-                slot: 0,
-                object: ObjectId::NONE,
-                rank: 0,
-                previous: NOWHERE,
-                apart: NOWHERE,
-                races,
-            });
+            row.index += 1;
+            self.rows.push(row);
         }
     }
 
