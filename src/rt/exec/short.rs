@@ -15,6 +15,9 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
 
+use crate::rt::explore::driver::Short;
+use crate::rt::object::machine::Noted;
+
 use super::context::{Inner, Runtime, with_any};
 use super::memory::published;
 
@@ -145,43 +148,51 @@ impl Runtime {
         let object = found(&inner)?;
         let me = self.current.get();
         let known = (target.kind, target.memory);
-        let (outcome, events) = inner.driver.shortly(me, (object, kind, site), known)?;
+        let Short {
+            outcome,
+            events,
+            noted,
+        } = inner.driver.shortly(me, (object, kind, site), known)?;
         let is_watched = inner.races.is_active();
         drop(inner);
-        if is_watched && !self.tell() {
-            return self.end_here(site);
-        }
-        if let Some(pointer) = published(&target, kind) {
-            self.note(pointer);
-        }
         self.heap.set_thread(me.0, events);
         self.pulse.beat(site);
+        let published = published(&target, kind).unwrap_or(0);
+        // What there is to call is called last of all, so that nothing has to be kept meanwhile.
+        let Noted { all, found, left } = noted;
+        if (is_watched || !all || published != 0)
+            && !self.follow_up(object, all, (found, left), published, site)
+        {
+            return None;
+        }
         Some(outcome)
     }
 
-    /// Tells the step to who watches plain memory. False if the execution ends with it.
-    #[inline(never)]
-    fn tell(&self) -> bool {
-        self.heap.record(false);
-        let goes_on = self.inner.borrow_mut().watched();
-        self.heap.record(true);
-        goes_on
-    }
-
-    /// [`Runtime::note_pointer`] for this address.
+    /// What follows a step on the short way in few cases: that it has `published` a pointer that is not null, that not `all` of it
+    /// is noted, or that plain memory is watched. False if the execution ends with it.
     #[cold]
     #[inline(never)]
-    fn note(&self, pointer: u64) {
+    fn follow_up(
+        &self,
+        object: ObjectId,
+        all: bool,
+        (found, left): (u64, u64),
+        published: u64,
+        site: Site,
+    ) -> bool {
         self.heap.record(false);
-        self.heap.find(pointer as usize);
+        let mut inner = self.inner.borrow_mut();
+        let noted = Noted { all, found, left };
+        (inner.driver.machine).note_more(self.current.get(), object, noted);
+        if !inner.watched() {
+            drop(inner);
+            return self.wait_for_turn(site).is_some();
+        }
+        drop(inner);
+        if published != 0 {
+            self.heap.find(published as usize);
+        }
         self.heap.record(true);
-    }
-
-    /// The step was the last one of the execution.
-    #[cold]
-    #[inline(never)]
-    fn end_here(&self, site: Site) -> Option<Outcome> {
-        self.heap.record(false);
-        self.wait_for_turn(site)
+        true
     }
 }

@@ -41,6 +41,10 @@ use super::regions::Regions;
 use super::replay::Replay;
 use super::{Coverage, Explorer, Finished};
 
+mod steps;
+
+pub(crate) use steps::Short;
+
 /// How the next execution begins.
 #[derive(Default, Debug)]
 pub(crate) struct Plan {
@@ -386,6 +390,7 @@ impl Driver {
         if let Some(whole) = self.whole.take() {
             (self.trace, self.clocks, self.machine) = *whole;
         }
+        self.trace.place();
         self.stats.events += self.position as u64;
         self.estimator.leaf();
         self.stats.longest = self.stats.longest.max(self.position);
@@ -475,6 +480,7 @@ impl Driver {
 
     /// Gives a clock to every event.
     pub(crate) fn measure(&mut self) {
+        self.trace.place();
         self.clocks.extend(&self.trace, &self.machine.sets);
     }
 
@@ -516,5 +522,3 @@ impl Driver {
         }
     }
 }
-
-mod steps;

@@ -17,7 +17,7 @@ use super::replay::{Replay, Steps, Way};
 use super::{Choice, Point};
 
 /// A thread that has not come back to its hint after so many events has left the loop.
-const ROUND_MAX: usize = 256;
+const ROUND_MAX: u32 = 256;
 
 /// How many steps the thread makes before it is looked at again. It only has to be stopped some time.
 const AT_ONCE: usize = 32;
@@ -29,7 +29,7 @@ pub(crate) struct Further {
     /// The thread, once it has a name.
     thread: Option<ThreadId>,
     /// How many rounds it had made at its last step, and how many events it had performed then.
-    last: (u32, usize),
+    last: (u32, u32),
     rounds: Rc<Cell<Option<u32>>>,
 }
 
@@ -64,7 +64,10 @@ impl Way for Further {
             return over;
         };
         let (rounds, has_left) = at.machine.rounds_further();
-        let events = at.trace.positions_of(thread).len();
+        let events = match at.machine.live().contains(&thread) {
+            true => at.machine.events_of(thread),
+            false => 0,
+        };
         if rounds != self.last.0 {
             self.last = (rounds, events);
         }

@@ -11,12 +11,13 @@ use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Out
 use crate::rt::trace::{Event, Site};
 
 mod execute;
+mod foresee;
 mod lives;
 mod waits;
 
 pub(crate) use waits::ROUNDS_FURTHER;
 
-pub(crate) use execute::{Executed, outcome_of_life};
+pub(crate) use execute::{Executed, Noted, outcome_of_life};
 use waits::{asks, is_timed, looks};
 
 use super::State;

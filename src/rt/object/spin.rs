@@ -110,10 +110,6 @@ impl Round {
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.left.len() < self.left.capacity() && self.found.len() < self.found.capacity()
-    }
-
     /// The iteration is over. Says whether it has left everything as it was, like the one before.
     fn turn(&mut self) -> bool {
         let undone = self
@@ -159,28 +155,41 @@ impl SpinLog {
         self.others = 0;
     }
 
-    /// Notes that the thread has seen `value` in `object` without changing it.
+    /// Notes that the thread has found one value in `object` and left another, or seen it without changing it. False if that
+    /// is not all, and [`SpinLog::note_more`] has to follow.
     #[inline(always)]
-    pub(crate) fn read(&mut self, object: ObjectId, value: u64) {
-        if self.follows {
-            self.round.touch(object, value, value);
+    pub(crate) fn note(&mut self, object: ObjectId, found: u64, left: u64) -> bool {
+        if found != left {
+            self.forget();
+            return !self.follows;
         }
-        // Most often it is the only location since the last change, and either the first look at it or not.
-        let has_room = self.has_room();
-        match self.reads.first_mut() {
-            None if has_room => self.reads.push((object, value)),
-            Some((first, seen)) if *first == object => *seen = value,
-            _ => self.read_another(object, value),
+        // Most often there are no more than two locations since the last change. What has to ask for memory is left for later.
+        let has_room = self.reads.len() < self.reads.capacity();
+        match self.reads.as_mut_slice() {
+            [] if has_room => self.reads.push((object, found)),
+            [(first, seen), ..] if *first == object => *seen = found,
+            [_, (second, seen), ..] if *second == object => *seen = found,
+            [_] if has_room => self.reads.push((object, found)),
+            _ => return false,
         }
+        !self.follows
     }
 
+    /// The rest of [`SpinLog::note`].
     #[cold]
     #[inline(never)]
-    fn read_another(&mut self, object: ObjectId, value: u64) {
+    pub(crate) fn note_more(&mut self, object: ObjectId, found: u64, left: u64) {
+        if self.follows {
+            self.round.touch(object, found, left);
+            self.open |= found != left;
+        }
+        if found != left {
+            return;
+        }
         if let Some(entry) = self.reads.iter_mut().find(|(o, _)| *o == object) {
-            entry.1 = value;
+            entry.1 = found;
         } else if self.reads.len() < ENOUGH {
-            self.reads.push((object, value));
+            self.reads.push((object, found));
         } else {
             self.change();
         }
@@ -190,18 +199,6 @@ impl SpinLog {
     pub(crate) fn unread(&mut self, object: ObjectId) {
         self.reads.retain(|&(seen, _)| seen != object);
         self.round.untouch(object);
-    }
-
-    /// Notes that the thread has found one value in `object`, and left another. Says whether that is progress: if not, then
-    /// [`SpinLog::has_left_a_change`] says it later.
-    #[inline(always)]
-    pub(crate) fn write(&mut self, object: ObjectId, found: u64, left: u64) -> bool {
-        if self.follows {
-            self.round.touch(object, found, left);
-            self.open = true;
-        }
-        self.forget();
-        !self.follows
     }
 
     /// Whether the thread has made changes since it was asked last that did not count as progress, because they may have been
@@ -313,18 +310,6 @@ impl SpinLog {
     #[inline]
     pub(crate) fn may_wait(&self, bound: u32) -> bool {
         self.repeats >= bound
-    }
-
-    /// Whether another read can be noted without asking for memory.
-    #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.reads.len() < self.reads.capacity()
-    }
-
-    /// Whether the same holds of what is kept of an iteration.
-    #[inline]
-    pub(crate) fn has_room_for_round(&self) -> bool {
-        !self.follows || self.round.has_room()
     }
 
     /// The thread is about to read `object` at `site`, without any hint before. Gives what to wait for, if it has

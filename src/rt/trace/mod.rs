@@ -78,11 +78,13 @@ impl Event {
 }
 
 /// The events of one execution, in order.
-#[derive(Default, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Trace {
     events: Vec<Event>,
-    /// For each thread the positions of its events.
+    /// For each thread the positions of its events, as far as they have places.
     positions: Vec<Vec<u32>>,
+    /// How many events have their places.
+    placed: usize,
     /// The positions of the events that have something to be reversed besides their races.
     notable: Vec<u32>,
     /// For each thread the position of the event that spawned it, or [`NOWHERE`].
@@ -95,12 +97,19 @@ pub(crate) struct Trace {
 /// and what grows from nothing is moved several times.
 const ROOM: (usize, usize) = (64, 16);
 
+/// An execution of so many events is a long one.
+const LONG: usize = 4096;
+
 impl Trace {
     /// An empty trace.
     pub(crate) fn new() -> Trace {
         Trace {
             events: Vec::with_capacity(ROOM.0),
-            ..Trace::default()
+            positions: Vec::new(),
+            placed: 0,
+            notable: Vec::new(),
+            spawned: Vec::new(),
+            begun: Vec::new(),
         }
     }
 
@@ -128,8 +137,10 @@ impl Trace {
         &self.events[position as usize]
     }
 
-    /// The positions of the thread's events, in order.
+    /// The positions of the thread's events, in order. All must have their places ([`Trace::place`]).
+    #[inline]
     pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
+        debug_assert_eq!(self.placed, self.events.len());
         self.positions
             .get(thread.index())
             .map_or(&[], Vec::as_slice)
@@ -138,27 +149,26 @@ impl Trace {
     /// The position of the thread's last event.
     #[inline]
     pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
-        self.positions.get(thread.index())?.last().copied()
+        self.positions_of(thread).last().copied()
     }
 
     /// The position of the thread's event with this index.
     #[inline]
     pub(crate) fn nth_of(&self, thread: ThreadId, index: u32) -> Option<u32> {
-        let positions = self.positions.get(thread.index())?;
-        positions.get(index as usize).copied()
+        self.positions_of(thread).get(index as usize).copied()
     }
 
     /// The position of the thread's first event behind `position`.
     #[inline]
     pub(crate) fn next_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
-        let positions = self.positions.get(thread.index())?;
+        let positions = self.positions_of(thread);
         let at = positions.partition_point(|&p| p <= position);
         positions.get(at).copied()
     }
 
     /// The position of the thread's last event before `position`.
     pub(crate) fn previous_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
-        let positions = self.positions.get(thread.index())?;
+        let positions = self.positions_of(thread);
         let end = positions.partition_point(|&p| p < position);
         positions[..end].last().copied()
     }
@@ -187,63 +197,73 @@ impl Trace {
         (position != NOWHERE).then_some(position)
     }
 
-    /// Appends an event; its `previous` and `index` are filled in. Gives the index.
+    /// Appends an event and gives it its place. Its `index` is filled in, too.
+    pub(crate) fn push(&mut self, event: Event) {
+        self.place();
+        let before = self.positions.get(event.thread.index());
+        let index = before.map_or(0, Vec::len) as u32;
+        self.append(Event { index, ..event });
+        self.place();
+    }
+
+    /// Appends an event, which gets its place later ([`Trace::place`]).
     #[inline(always)]
-    pub(crate) fn push(&mut self, event: Event) -> u32 {
+    pub(crate) fn append(&mut self, event: Event) {
         let position = self.events.len() as u32;
-        let thread = event.thread.index();
-        if self.positions.len() <= thread {
-            self.make_room(thread);
-        }
-        let positions = &mut self.positions[thread];
-        let index = positions.len() as u32;
-        let previous = positions.last().copied().unwrap_or(NOWHERE);
-        positions.push(position);
         if let operation::OpKind::Spawn { child } = event.operation.kind {
             if self.spawned.len() <= child.index() {
-                self.make_room(child.index());
+                make_room(&mut self.positions, &mut self.spawned, child.index());
             }
             self.spawned[child.index()] = position;
         }
         if is_notable(&event) {
             self.notable.push(position);
         }
-        self.events.push(Event {
-            index,
-            previous,
-            ..event
-        });
-        index
+        if !has_room(&self.events) {
+            self.grow();
+        }
+        self.events.push(event);
     }
 
-    /// [`Trace::push`] for an event that is no spawn, if no memory has to be asked for. Otherwise, and if the event
-    /// had several outcomes, nothing was done.
+    /// [`Trace::append`] for an event that is no spawn, if no memory has to be asked for. Otherwise, and if the event
+    /// had several outcomes, nothing was done, and this is false.
     #[inline(always)]
-    pub(crate) fn push_in_place(&mut self, event: Event) -> Option<u32> {
+    pub(crate) fn append_in_place(&mut self, event: Event) -> bool {
         let is_notable = is_notable(&event);
-        if event.alternatives > 1 || is_notable && !has_room(&self.notable) {
-            return None;
-        }
-        let position = self.events.len() as u32;
-        let positions = self.positions.get_mut(event.thread.index())?;
-        let index = positions.len() as u32;
-        let previous = positions.last().copied().unwrap_or(NOWHERE);
-        if !push_in_place(positions, position) {
-            return None;
-        }
-        let event = Event {
-            index,
-            previous,
-            ..event
-        };
-        if !push_in_place(&mut self.events, event) {
-            positions.pop();
-            return None;
+        if event.alternatives > 1
+            || is_notable && !has_room(&self.notable)
+            || !has_room(&self.events)
+        {
+            return false;
         }
         if is_notable {
-            self.notable.push(position);
+            self.notable.push(self.events.len() as u32);
         }
-        Some(index)
+        self.events.push(event);
+        true
+    }
+
+    /// Gives each event its place among those of its thread. While an execution runs nobody asks for that, and mostly
+    /// some events of one thread follow each other.
+    pub(crate) fn place(&mut self) {
+        let mut position = self.placed;
+        while let Some(&Event { thread, .. }) = self.events.get(position) {
+            if self.positions.len() <= thread.index() {
+                make_room(&mut self.positions, &mut self.spawned, thread.index());
+            }
+            let positions = &mut self.positions[thread.index()];
+            let mut previous = positions.last().copied().unwrap_or(NOWHERE);
+            for event in &mut self.events[position..] {
+                if event.thread != thread {
+                    break;
+                }
+                event.previous = previous;
+                previous = position as u32;
+                positions.push(previous);
+                position += 1;
+            }
+        }
+        self.placed = position;
     }
 
     /// The thread's code begins, before the next event.
@@ -287,12 +307,13 @@ impl Trace {
         self.begun.iter().any(|&(_, begun)| begun == thread)
     }
 
-    /// Makes room for the events of this thread.
+    /// Makes room for more events, for a long execution at once for all that it is likely to have: to move them takes
+    /// longer than all else that is done with some of them, and memory that nobody has touched costs nothing.
     #[cold]
-    fn make_room(&mut self, thread: usize) {
-        let room = || Vec::with_capacity(ROOM.1);
-        self.positions.resize_with(thread + 1, room);
-        self.spawned.resize(thread + 1, NOWHERE);
+    fn grow(&mut self) {
+        let length = self.events.len();
+        let factor = if length < LONG { 4 } else { 16 };
+        self.events.reserve_exact((factor - 1) * length.max(ROOM.0));
     }
 
     /// Replaces what a replay may see differently without being another event: the operands and
@@ -333,6 +354,7 @@ impl Trace {
     }
 
     fn drop_events(&mut self, length: usize) {
+        self.place();
         for event in self.events.iter().skip(length) {
             self.positions[event.thread.index()].pop();
             if let operation::OpKind::Spawn { child } = event.operation.kind {
@@ -340,9 +362,18 @@ impl Trace {
             }
         }
         self.events.truncate(length);
+        self.placed = self.events.len();
         let kept = (self.notable).partition_point(|&position| (position as usize) < length);
         self.notable.truncate(kept);
     }
+}
+
+/// Makes room for the events of this thread.
+#[cold]
+fn make_room(positions: &mut Vec<Vec<u32>>, spawned: &mut Vec<u32>, thread: usize) {
+    let room = || Vec::with_capacity(ROOM.1);
+    positions.resize_with(thread + 1, room);
+    spawned.resize(thread + 1, NOWHERE);
 }
 
 /// Whether the event has something to be reversed besides its races.
@@ -355,16 +386,6 @@ fn is_notable(event: &Event) -> bool {
 #[inline(always)]
 fn has_room<T>(items: &Vec<T>) -> bool {
     items.len() < items.capacity()
-}
-
-/// Appends the item if there is room for it.
-#[inline(always)]
-fn push_in_place<T>(items: &mut Vec<T>, item: T) -> bool {
-    let room = has_room(items);
-    if room {
-        items.push(item);
-    }
-    room
 }
 
 #[cfg(test)]

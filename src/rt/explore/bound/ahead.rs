@@ -47,7 +47,7 @@ impl Tried {
 impl Default for Ahead {
     fn default() -> Ahead {
         Ahead {
-            trace: Trace::default(),
+            trace: Trace::new(),
             clocks: HappensBefore::default(),
             tried: false,
             hashes: Hashes::default(),

@@ -9,7 +9,7 @@ use std::mem::discriminant;
 
 use crate::rt::explore::able::leaves_the_others;
 use crate::rt::explore::{Choice, Point};
-use crate::rt::object::machine::{Executed, Pending, outcome_of_life};
+use crate::rt::object::machine::{Executed, Noted, Pending, outcome_of_life};
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -21,17 +21,25 @@ use super::{Driver, Next};
 /// What came of a step, or how the execution has ended with it.
 pub(crate) type Made<T> = Result<T, Box<End>>;
 
+/// A step that was made on the short way.
+pub(crate) struct Short {
+    pub(crate) outcome: Outcome,
+    /// How many events its thread has performed.
+    pub(crate) events: u32,
+    /// What it was for its thread, if that is not all noted yet.
+    pub(crate) noted: Noted,
+}
+
 impl Driver {
     /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this kind, whose memory
     /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
-    /// Gives how many events the thread has performed, too.
     #[inline(always)]
     pub(crate) fn shortly(
         &mut self,
         thread: ThreadId,
         (object, kind, site): (ObjectId, &OpKind, Site),
         known: (ObjectKind, u64),
-    ) -> Option<(Outcome, u32)> {
+    ) -> Option<Short> {
         // The operation is in pieces, because it was written just now: a copy of the whole would have to wait
         // for that, and is made only for the trace.
         let whole = Operation {
@@ -43,7 +51,7 @@ impl Driver {
         if self.regions.off() {
             return None;
         }
-        let (outcome, events);
+        let (outcome, events, noted);
         if position < self.unbroken {
             let event = self.trace.at(position as u32);
             if event.thread != thread || !alike(&event.operation, object, kind) {
@@ -56,7 +64,7 @@ impl Driver {
             }
             (outcome, events) = (executed.outcome, event.index + 1);
             (self.trace).refresh(position, &whole, outcome, executed.before);
-            foreseen.make((object, kind, site));
+            noted = foreseen.make((object, kind, site));
         } else {
             let asks = !self.last_goes_on && !leaves_the_others(kind);
             if asks || !self.is_free(position) {
@@ -64,13 +72,20 @@ impl Driver {
             }
             let step = Step::of(thread);
             let foreseen = (self.machine).foresee(step, (object, kind), known)?;
-            let event = foreseen.executed.event(step, &whole, site);
-            (outcome, events) = (event.outcome, self.trace.push_in_place(event)? + 1);
-            foreseen.make((object, kind, site));
+            let event = foreseen.event(step, &whole, site);
+            (outcome, events) = (event.outcome, event.index + 1);
+            if !self.trace.append_in_place(event) {
+                return None;
+            }
+            noted = foreseen.make((object, kind, site));
         }
         self.position = position + 1;
         self.current = thread;
-        Some((outcome, events))
+        Some(Short {
+            outcome,
+            events,
+            noted,
+        })
     }
 
     /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which there is a short way,
@@ -101,8 +116,11 @@ impl Driver {
         }
         self.machine.perform_life(thread, operation, site);
         if !repeats {
-            let executed = outcome_of_life(operation);
-            (self.trace).push(executed.event(Step::of(thread), operation, site));
+            self.record(
+                &outcome_of_life(operation),
+                Step::of(thread),
+                (operation, site),
+            );
             if !self.last_goes_on && !leaves_the_others(kind) {
                 self.free_for = 0;
             }
@@ -190,7 +208,7 @@ impl Driver {
         }
         let step = Step::of(thread);
         let executed = self.machine.perform(step, operation, site);
-        self.trace.push(executed.event(step, operation, site));
+        self.record(&executed, step, (operation, site));
         self.after(step, &operation.kind)?;
         Ok(Some(executed.outcome))
     }
@@ -292,10 +310,18 @@ impl Driver {
         }
         let executed = self.machine.step(step);
         let Pending { operation, site } = self.machine.last(step.thread);
-        self.trace.push(executed.event(step, operation, site));
+        let index = self.machine.events_of(step.thread) - 1;
+        (self.trace).append(executed.event(step, index, operation, site));
         let kind = operation.kind;
         let made = self.after(step, &kind);
         self.made(step.thread, made.map(|()| executed.outcome))
+    }
+
+    /// Appends the step that was made to the trace.
+    #[inline(always)]
+    fn record(&mut self, executed: &Executed, step: Step, (operation, site): (&Operation, Site)) {
+        let index = self.machine.events_of(step.thread) - 1;
+        (self.trace).append(executed.event(step, index, operation, site));
     }
 
     /// A step of this thread has been made.

@@ -203,7 +203,7 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
     let mut stack = vec![Node {
         machine,
         code: Code::new(program),
-        trace: Trace::default(),
+        trace: Trace::new(),
         clocks: HappensBefore::default(),
         key: TraceKey::default(),
     }];
@@ -263,7 +263,7 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
             };
             let executed = next.machine.step(step);
             let Pending { operation, site } = next.machine.last(step.thread);
-            next.trace.push(executed.event(step, operation, site));
+            next.trace.push(executed.event(step, 0, operation, site));
             next.clocks.extend(&next.trace, &next.machine.sets);
             let names = (&next.machine.names, &next.machine.sets);
             let position = next.trace.len() as u32 - 1;

@@ -3,13 +3,12 @@
 //! Atomics and reference counts are nearly all there is, and after them mutexes and park tokens, so they have ways of
 //! their own; what comes of an operation on them is the same on each way.
 
-use crate::rt::object::mutex::{self, Mutex};
 use crate::rt::object::spin::{Meaning, meaning};
 use crate::rt::object::thread::token_apply;
-use crate::rt::object::{State, atomic, count};
+use crate::rt::object::{State, atomic};
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
+use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, NOWHERE, Site};
 
 use super::{Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
@@ -24,23 +23,54 @@ pub(crate) struct Executed {
     pub(crate) quiet_at: u32,
 }
 
+/// What a thread has found in an object and has left there, or nothing it could see. Whether that is all noted, or
+/// [`Machine::note_more`] has to follow.
+#[derive(Clone, Copy)]
+pub(crate) struct Noted {
+    pub(crate) all: bool,
+    pub(crate) found: u64,
+    pub(crate) left: u64,
+}
+
+impl Noted {
+    pub(super) const NOTHING: Noted = Noted {
+        all: true,
+        found: 0,
+        left: 0,
+    };
+}
+
 impl Thread {
     /// What an operation on an atomic means for whether the thread is in a loop that only looks.
     #[inline(always)]
-    fn saw(&mut self, object: ObjectId, before: u64, after: u64, outcome: Outcome) {
-        if after != before {
-            if self.spin.write(object, before, after) {
-                self.let_go_in_a_row = 0;
-            }
-        } else if is_look(before, after, outcome) {
-            self.spin.read(object, before);
+    pub(super) fn saw(
+        &mut self,
+        object: ObjectId,
+        (found, left): (u64, u64),
+        outcome: Outcome,
+    ) -> Noted {
+        if left == found && !is_look(found, left, outcome) {
+            return Noted::NOTHING;
+        }
+        let all = self.spin.note(object, found, left);
+        if all && left != found {
+            self.let_go_in_a_row = 0;
+        }
+        Noted { all, found, left }
+    }
+
+    /// Notes what is left to be noted, if anything is.
+    #[inline]
+    fn note_more(&mut self, object: ObjectId, noted: Noted) {
+        if !noted.all {
+            self.spin.note_more(object, noted.found, noted.left);
         }
     }
 
     /// What has become of a compare-exchange at this atomic, if the operation is one. It is noted where one has failed for
     /// no reason, until one succeeds there.
     #[inline(always)]
-    fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
+    pub(super) fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
         if fails_for_no_reason(kind, outcome) {
             self.failed.push(object);
         } else if matches!(outcome, Outcome::Success(_)) && !self.failed.is_empty() {
@@ -50,22 +80,33 @@ impl Thread {
 
     /// What it has done to an object means this.
     #[inline(always)]
-    fn understand(&mut self, object: ObjectId, meaning: Meaning) {
+    pub(super) fn understand(&mut self, object: ObjectId, meaning: Meaning) -> Noted {
         match meaning {
-            Meaning::Nothing => {}
+            Meaning::Nothing => Noted::NOTHING,
             Meaning::Change => {
                 self.spin.change();
                 self.let_go_in_a_row = 0;
+                Noted::NOTHING
             }
-            Meaning::Look(seen) => self.spin.read(object, seen),
+            Meaning::Look(seen) => self.look_at(object, seen),
+        }
+    }
+
+    /// It has seen this in an object.
+    #[inline(always)]
+    fn look_at(&mut self, object: ObjectId, seen: u64) -> Noted {
+        Noted {
+            all: self.spin.note(object, seen, seen),
+            found: seen,
+            left: seen,
         }
     }
 
     /// It has made this token available. A loop that does so in each round goes on when the token has been taken.
     #[inline(always)]
-    fn note_unpark(&mut self, token: ObjectId) {
+    pub(super) fn note_unpark(&mut self, token: ObjectId) -> Noted {
         self.unparked = Some(token);
-        self.spin.read(token, 1);
+        self.look_at(token, 1)
     }
 
     /// The thread does this to an object in this state.
@@ -77,7 +118,8 @@ impl Thread {
         let shown = state.polled();
         let outcome = state.apply(step.thread, kind, step.alternative);
         let meaning = meaning(kind, outcome, (shown, state.polled()));
-        self.understand(operation.object, meaning);
+        let noted = self.understand(operation.object, meaning);
+        self.note_more(operation.object, noted);
         Executed {
             alternatives,
             ..Executed::plainly(outcome, state.label(operation, outcome), before)
@@ -87,7 +129,7 @@ impl Thread {
 
 /// Whether this is a compare-exchange that has found what it expected, and failed.
 #[inline(always)]
-fn fails_for_no_reason(kind: &OpKind, outcome: Outcome) -> bool {
+pub(super) fn fails_for_no_reason(kind: &OpKind, outcome: Outcome) -> bool {
     matches!(*kind, OpKind::CompareExchange { expected, .. } if outcome == Outcome::Failure(expected))
 }
 
@@ -100,7 +142,7 @@ fn is_look(before: u64, after: u64, outcome: Outcome) -> bool {
 impl Executed {
     /// A step that could only come out in one way.
     #[inline]
-    fn plainly(outcome: Outcome, label: Label, before: Option<u64>) -> Executed {
+    pub(super) fn plainly(outcome: Outcome, label: Label, before: Option<u64>) -> Executed {
         Executed {
             outcome,
             label,
@@ -110,13 +152,13 @@ impl Executed {
         }
     }
 
-    /// The event that this step of an announced operation was.
+    /// The event that this step of an announced operation was, which of its thread's it was from 0.
     #[inline(always)]
-    pub(crate) fn event(&self, step: Step, operation: &Operation, site: Site) -> Event {
+    pub(crate) fn event(&self, step: Step, index: u32, operation: &Operation, site: Site) -> Event {
         Event {
             thread: step.thread,
+            index,
             // The trace knows what comes before.
-            index: 0,
             previous: NOWHERE,
             operation: *operation,
             outcome: self.outcome,
@@ -132,7 +174,7 @@ impl Executed {
 
 /// What comes of an operation on an atomic that holds `before`, and what it holds then.
 #[inline(always)]
-fn on_atomic(
+pub(super) fn on_atomic(
     ty: AtomicType,
     before: u64,
     step: Step,
@@ -147,15 +189,6 @@ fn on_atomic(
     (after, executed)
 }
 
-/// What comes of an operation on a count that holds `before`, and what it holds then. With the kind in sight,
-/// little of it is left.
-#[inline(always)]
-fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) -> (u64, Executed) {
-    let (after, outcome) = count::apply(before, kind);
-    let label = Label::new(object, kind, outcome, count::nature(observed));
-    (after, Executed::plainly(outcome, label, Some(before)))
-}
-
 /// What comes of a step in the life of a thread, each time.
 #[inline(always)]
 pub(crate) fn outcome_of_life(operation: &Operation) -> Executed {
@@ -167,89 +200,12 @@ pub(crate) fn outcome_of_life(operation: &Operation) -> Executed {
     Executed::plainly(Outcome::Done, Label::of(object, class), before)
 }
 
-/// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the state then. With the kind in
-/// sight, little of it is left.
-#[inline(always)]
-fn on_mutex(
-    mutex: Mutex,
-    thread: ThreadId,
-    (object, kind): (ObjectId, &OpKind),
-) -> (Mutex, Executed, Meaning) {
-    let (after, outcome) = mutex::apply(mutex, thread, kind);
-    let label = Label::of(object, classify(kind, outcome, Nature::Plain));
-    let executed = Executed::plainly(outcome, label, Some(mutex.pack()));
-    let meaning = meaning(kind, outcome, (mutex.polled(), after.polled()));
-    (after, executed, meaning)
-}
-
-/// A step that has not been made, and of which it is known what comes of it.
-pub(crate) struct Foreseen<'a> {
-    pub(crate) executed: Executed,
-    thread: &'a mut Thread,
-    change: Change<'a>,
-}
-
-/// What it does to its object.
-enum Change<'a> {
-    /// That holds a word, or is one.
-    Word {
-        value: &'a mut u64,
-        before: u64,
-        after: u64,
-        bound: u32,
-    },
-    Mutex {
-        mutex: &'a mut Mutex,
-        after: Mutex,
-        meaning: Meaning,
-    },
-    /// That is a token, which becomes available.
-    Unpark { available: &'a mut bool },
-}
-
-impl Foreseen<'_> {
-    /// Makes the step.
-    #[inline(always)]
-    pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) {
-        let Foreseen {
-            thread,
-            change,
-            executed,
-        } = self;
-        thread.events += 1;
-        match change {
-            Change::Word {
-                value,
-                before,
-                after,
-                bound,
-            } => {
-                *value = after;
-                if looks(kind) {
-                    thread.spin.come_back(site, object, before, bound);
-                }
-                if kind.is_atomic() {
-                    thread.note_failure((object, kind), executed.outcome);
-                    thread.saw(object, before, after, executed.outcome);
-                }
-            }
-            Change::Mutex {
-                mutex,
-                after,
-                meaning,
-            } => {
-                *mutex = after;
-                thread.understand(object, meaning);
-            }
-            Change::Unpark { available } => {
-                *available = true;
-                thread.note_unpark(object);
-            }
-        }
-    }
-}
-
 impl Machine {
+    /// Notes what is left to be noted of a step that `thread` has made.
+    pub(crate) fn note_more(&mut self, thread: ThreadId, object: ObjectId, noted: Noted) {
+        self.threads[thread.index()].note_more(object, noted);
+    }
+
     /// Executes the announced step of an enabled thread.
     #[inline(always)]
     pub(crate) fn step(&mut self, step: Step) -> Executed {
@@ -296,142 +252,6 @@ impl Machine {
         }
     }
 
-    /// What comes of an operation that its thread has not announced before on an atomic, a reference count or a mutex,
-    /// which is of this kind and holds `memory`, or of an unpark. `None` if that is not known on this short way:
-    /// because the object is another one, because the thread has to wait for it, or for a change before, because what
-    /// it sees cannot be noted without asking for memory, or because the operation is not one of the frequent ones.
-    #[inline(always)]
-    pub(crate) fn foresee(
-        &mut self,
-        step: Step,
-        (object, kind): (ObjectId, &OpKind),
-        (of, memory): (ObjectKind, u64),
-    ) -> Option<Foreseen<'_>> {
-        let met = self.objects.get_mut(object.index())?;
-        let thread = self.threads.get_mut(step.thread.index())?;
-        match of {
-            ObjectKind::Atomic(of) => {
-                let Some(Object {
-                    state: State::Atomic { ty, value },
-                    ..
-                }) = met
-                else {
-                    return None;
-                };
-                let before = *value;
-                if *ty != of || before != memory {
-                    return None;
-                }
-                let (after, executed) = on_atomic(of, before, step, (object, kind));
-                let bound = self.limits.unhinted_spin_bound;
-                let log = &thread.spin;
-                if looks(kind) && log.may_wait(bound)
-                    || fails_for_no_reason(kind, executed.outcome)
-                    || is_look(before, after, executed.outcome) && !log.has_room()
-                    || !log.has_room_for_round()
-                {
-                    return None;
-                }
-                Some(Foreseen {
-                    executed,
-                    thread,
-                    change: Change::Word {
-                        value,
-                        before,
-                        after,
-                        bound,
-                    },
-                })
-            }
-            ObjectKind::Count { observed: of } => {
-                let Some(Object {
-                    state: State::Count { observed, count },
-                    ..
-                }) = met
-                else {
-                    return None;
-                };
-                let before = *count;
-                if *observed != of || before != memory {
-                    return None;
-                }
-                let (after, executed) = match *kind {
-                    OpKind::Retain => on_count(of, before, (object, &OpKind::Retain)),
-                    OpKind::Release { told } => {
-                        on_count(of, before, (object, &OpKind::Release { told }))
-                    }
-                    _ => return None,
-                };
-                Some(Foreseen {
-                    executed,
-                    thread,
-                    change: Change::Word {
-                        value: count,
-                        before,
-                        after,
-                        bound: 0,
-                    },
-                })
-            }
-            ObjectKind::Mutex => {
-                let Some(Object {
-                    state: State::Mutex(mutex),
-                    ..
-                }) = met
-                else {
-                    return None;
-                };
-                if mutex.holder.is_some() as u64 != memory {
-                    return None;
-                }
-                let (after, executed, meaning) = match *kind {
-                    OpKind::Lock if mutex.holder.is_none() => {
-                        on_mutex(*mutex, step.thread, (object, &OpKind::Lock))
-                    }
-                    OpKind::Unlock { changed } => {
-                        let kind = OpKind::Unlock { changed };
-                        on_mutex(*mutex, step.thread, (object, &kind))
-                    }
-                    _ => return None,
-                };
-                let log = &thread.spin;
-                if matches!(meaning, Meaning::Look(_)) && !log.has_room()
-                    || !log.has_room_for_round()
-                {
-                    return None;
-                }
-                Some(Foreseen {
-                    executed,
-                    thread,
-                    change: Change::Mutex {
-                        mutex,
-                        after,
-                        meaning,
-                    },
-                })
-            }
-            ObjectKind::Token => {
-                let (State::Token { available }, OpKind::Unpark) = (&mut met.as_mut()?.state, kind)
-                else {
-                    return None;
-                };
-                let log = &thread.spin;
-                if !log.has_room() || !log.has_room_for_round() {
-                    return None;
-                }
-                let before = *available;
-                let (_, outcome) = token_apply(before, &OpKind::Unpark);
-                let label = Label::of(object, classify(&OpKind::Unpark, outcome, Nature::Plain));
-                Some(Foreseen {
-                    executed: Executed::plainly(outcome, label, Some(before as u64)),
-                    thread,
-                    change: Change::Unpark { available },
-                })
-            }
-            _ => None,
-        }
-    }
-
     /// Executes a step that its thread has not announced before.
     #[inline(always)]
     pub(crate) fn perform(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
@@ -460,7 +280,8 @@ impl Machine {
             entry.spin.come_back(site, object, before, bound);
         }
         entry.note_failure((object, kind), executed.outcome);
-        entry.saw(object, before, after, executed.outcome);
+        let noted = entry.saw(object, (before, after), executed.outcome);
+        entry.note_more(object, noted);
         executed
     }
 
@@ -485,7 +306,8 @@ impl Machine {
                 // change nor a look.
                 let entry = &mut self.threads[thread.index()];
                 if matches!(kind, OpKind::Unpark) {
-                    entry.note_unpark(operation.object);
+                    let noted = entry.note_unpark(operation.object);
+                    entry.note_more(operation.object, noted);
                 } else if entry.unparked.take() == Some(operation.object) {
                     entry.spin.unread(operation.object);
                 } else {
@@ -505,8 +327,9 @@ impl Machine {
                 let outcome = object.state.apply(thread, kind, step.alternative);
                 let now = object.state.polled();
                 if let Meaning::Look(seen) = meaning(kind, outcome, (shown, now)) {
-                    let log = &mut self.threads[thread.index()].spin;
-                    log.read(operation.object, seen);
+                    let entry = &mut self.threads[thread.index()];
+                    let noted = entry.look_at(operation.object, seen);
+                    entry.note_more(operation.object, noted);
                 }
                 Executed::plainly(outcome, object.state.label(operation, outcome), before)
             }
