@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use dpor::Builder;
 use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{OnceLock, RwLock};
 
 use programs::*;
 
@@ -46,6 +47,15 @@ fn watched() {
         || Own(Default::default()),
         |cell: &Cell| cell.0.with_mut(|it| unsafe { *it += 1 }),
     );
+}
+
+/// So many looks at what a lock protects, and at a value that is made at the first one.
+fn lock_and_value(looks: usize) {
+    let (lock, value) = (RwLock::new(1), OnceLock::new());
+    for _ in 0..looks {
+        let read = *lock.read().unwrap();
+        assert_eq!(*value.get_or_init(|| read), 1);
+    }
 }
 
 fn main() {
@@ -94,6 +104,10 @@ fn main() {
     }
     bench("independent(2, 10000)", Box::new(|| independent(2, 10_000)));
     bench("switch(2, 20000)", Box::new(|| switch(2, 20_000)));
+    for looks in [1_000, 10_000] {
+        let read = move || lock_and_value(looks);
+        bench(&format!("looks({looks})"), Box::new(read));
+    }
     for options in [1_000, 10_000] {
         let choose = move || _ = dpor::choose(options);
         bench(&format!("choose({options})"), Box::new(choose));

@@ -42,6 +42,7 @@ pub(crate) mod replay;
 pub(crate) mod reversal;
 pub(crate) mod rng;
 pub(crate) mod sample;
+mod shut_out;
 pub(crate) mod sleep;
 mod slots;
 pub(crate) mod turns;

@@ -17,9 +17,7 @@
 //! are found anew in the same way.
 
 use crate::rt::object::State;
-use crate::rt::trace::dependency::{
-    COUNTED, Class, Label, Nature, changes_value, classify, commutes, ordered,
-};
+use crate::rt::trace::dependency::{COUNTED, Class, Label, Nature, commutes, ordered};
 use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
@@ -27,6 +25,7 @@ use crate::rt::trace::{NOWHERE, Site};
 
 use super::Finished;
 use super::cover::Passed;
+use super::shut_out::{Far, shut_out};
 use super::sleep::Sleeper;
 
 /// One event of a sequence.
@@ -145,6 +144,7 @@ fn executed(run: &Finished<'_>, position: u32, alternative: u32) -> Second {
 /// The pairs that are no races: calls `found` as [`pairs`] does.
 pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
     let trace = run.trace;
+    let mut far = Far::default();
     for &position in trace.notable() {
         let event = trace.at(position);
         // (b) Blocking. From the moment on when a wait was let go nothing has shut it out.
@@ -152,7 +152,8 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
             Outcome::LetGo => event.quiet_at,
             _ => position,
         };
-        shut_out(run, event.thread, event.operation, since, |first| {
+        let waiting = (event.thread, event.operation);
+        shut_out(run, waiting, since, &mut far, |first| {
             found(first, &executed(run, position, 0));
         });
         // (c) Choices.
@@ -166,8 +167,8 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
             predecessor: trace.predecessor_of_next(blocked.thread),
             race: None,
         };
-        let end = trace.len() as u32;
-        shut_out(run, blocked.thread, blocked.operation, end, |first| {
+        let waiting = (blocked.thread, blocked.operation);
+        shut_out(run, waiting, trace.len() as u32, &mut far, |first| {
             found(first, &second);
         });
     }
@@ -210,61 +211,6 @@ fn outcomes(run: &Finished<'_>, kind: &OpKind) -> u32 {
         OpKind::CompareExchange { spurious: true, .. } => 2,
         OpKind::NotifyOne => run.trace.threads() as u32,
         _ => 1,
-    }
-}
-
-/// The acquisitions before `position` that may have shut the operation out: the latest conflicting
-/// ones. For a wait, every write to one of its locations.
-fn shut_out(
-    run: &Finished<'_>,
-    thread: ThreadId,
-    operation: Operation,
-    position: u32,
-    mut found: impl FnMut(u32),
-) {
-    let earlier = |object: ObjectId| {
-        let (earlier, _) = run.clocks.split_on(object, position);
-        earlier.iter().rev().copied()
-    };
-    match operation.kind {
-        OpKind::Wait { set, .. } => {
-            for &object in run.machine.sets.get(set) {
-                let slots = run.clocks.changing_slots(object);
-                run.clocks.any_access(object, slots, 0, |first| {
-                    let event = run.trace.at(first);
-                    if first < position
-                        && event.thread != thread
-                        && changes_value(event.label.class())
-                    {
-                        found(first);
-                    }
-                    false
-                });
-            }
-        }
-        kind if kind.may_have_waited() => {
-            let wanted = match kind {
-                // It may have come while the initialisation was poisoned.
-                OpKind::WaitOnce { .. } => Class::OnceFailed,
-                _ => classify(&kind, Outcome::Success(0), Nature::Plain),
-            };
-            for first in earlier(operation.object) {
-                let event = run.trace.at(first);
-                let class = event.label.class();
-                if !class.acquires() || !class.conflicts().contains(wanted) {
-                    continue;
-                }
-                if event.thread != thread && event.label.shuts_out(wanted) {
-                    found(first);
-                }
-                // Those that exclude each other are ordered, so the earlier ones come before it. Nor does one of
-                // them shut anything out if this one, of the same class on the same object, does not.
-                if class.conflicts().contains(class) {
-                    break;
-                }
-            }
-        }
-        _ => {}
     }
 }
 

@@ -1,0 +1,103 @@
+//! Which acquisitions may have shut an operation out?
+//!
+//! Two acquisitions that exclude each other need not be a race: between them is the release that lets the second one
+//! in ([SS] 8.1). So whoever reverses pairs asks for them besides the races.
+
+use crate::rt::trace::dependency::{Class, Nature, changes_value, classify};
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::{OpKind, Operation, Outcome};
+
+use super::Finished;
+
+/// The acquisitions that may shut an operation out which wants an object like this, where there are many events between
+/// them and it: a lock that is only read, or an initialisation that is over, is asked for thousands of times in a long
+/// execution, and nobody is to go through all of them each time.
+#[derive(Default)]
+pub(super) struct Far(Vec<(ObjectId, Class, Vec<u32>)>);
+
+/// So many events are gone through. Tests have short executions.
+const NEAR: usize = if cfg!(test) { 1 } else { 32 };
+
+impl Far {
+    /// Those among these events, which are the first ones on the object, in order.
+    fn before(
+        &mut self,
+        run: &Finished<'_>,
+        (object, wanted): (ObjectId, Class),
+        events: &[u32],
+    ) -> &[u32] {
+        let known = self.0.iter();
+        let mut known = known.map(|&(on, by, _)| (on, by));
+        let at = known.position(|known| known == (object, wanted));
+        let at = at.unwrap_or_else(|| {
+            let all = run.clocks.events_on(object).iter().copied();
+            let list = all.filter(|&first| excludes(run.trace.at(first).label.class(), wanted));
+            self.0.push((object, wanted, list.collect()));
+            self.0.len() - 1
+        });
+        let (_, _, list) = &self.0[at];
+        let end = events.last().map_or(0, |last| last + 1);
+        &list[..list.partition_point(|&first| first < end)]
+    }
+}
+
+/// Whether an acquisition of this class may shut out what wants the object like this.
+fn excludes(class: Class, wanted: Class) -> bool {
+    class.acquires() && class.conflicts().contains(wanted)
+}
+
+/// The acquisitions before `position` that may have shut the operation of the thread out: the latest conflicting
+/// ones. For a wait, every write to one of its locations.
+pub(super) fn shut_out(
+    run: &Finished<'_>,
+    (thread, operation): (ThreadId, Operation),
+    position: u32,
+    far: &mut Far,
+    mut found: impl FnMut(u32),
+) {
+    match operation.kind {
+        OpKind::Wait { set, .. } => {
+            for &object in run.machine.sets.get(set) {
+                let slots = run.clocks.changing_slots(object);
+                run.clocks.any_access(object, slots, 0, |first| {
+                    let event = run.trace.at(first);
+                    if first < position
+                        && event.thread != thread
+                        && changes_value(event.label.class())
+                    {
+                        found(first);
+                    }
+                    false
+                });
+            }
+        }
+        kind if kind.may_have_waited() => {
+            let wanted = match kind {
+                // It may have come while the initialisation was poisoned.
+                OpKind::WaitOnce { .. } => Class::OnceFailed,
+                _ => classify(&kind, Outcome::Success(0), Nature::Plain),
+            };
+            let object = operation.object;
+            let mut is_last = |&first: &u32| {
+                let event = run.trace.at(first);
+                let class = event.label.class();
+                if !excludes(class, wanted) {
+                    return false;
+                }
+                if event.thread != thread && event.label.shuts_out(wanted) {
+                    found(first);
+                }
+                // Those that exclude each other are ordered, so the earlier ones come before it. Nor does one of
+                // them shut anything out if this one, of the same class on the same object, does not.
+                class.conflicts().contains(class)
+            };
+            let (earlier, _) = run.clocks.split_on(object, position);
+            let (behind, near) = earlier.split_at(earlier.len().saturating_sub(NEAR));
+            if !near.iter().rev().any(&mut is_last) && !behind.is_empty() {
+                let mut behind = far.before(run, (object, wanted), behind).iter().rev();
+                behind.any(is_last);
+            }
+        }
+        _ => {}
+    }
+}
