@@ -5,7 +5,7 @@
 
 use crate::rt::exec::run::Found;
 use crate::rt::exec::unseen::Unseen;
-use crate::rt::explore::linearise::{fewest_switches, past};
+use crate::rt::explore::linearise::past;
 use crate::rt::explore::replay::Replay;
 use crate::rt::trace::verdict::{DataRace, End};
 use crate::shown::{Body, Looks, begin_with_spawns, schedule};
@@ -17,27 +17,35 @@ impl Body<'_> {
             return None;
         };
         let free = Unseen::of(&race)?;
-        let is_in_order = self.never_comes_first(found, &race)
-            || self.watched(found).is_some_and(|block| Unseen::is(&block));
+        let is_in_order = match self.comes_first(found, &race) {
+            Some(comes_first) => !comes_first,
+            None => self.watched(found).is_some_and(|block| Unseen::is(&block)),
+        };
         is_in_order.then_some(free)
     }
 
-    /// Whether the free was tried without the use that it races with, and did not come about, or not before it. What is
-    /// unseen has ordered them then. Nothing is known if the free depends on that use.
-    fn never_comes_first(&mut self, found: &mut Found, race: &DataRace) -> bool {
+    /// Whether the free comes before the use that it races with if all is done before that use that can be. If not, what is unseen
+    /// has ordered them. Nothing is known if the free depends on that use.
+    fn comes_first(&mut self, found: &mut Found, race: &DataRace) -> Option<bool> {
         let driver = &mut found.driver;
         driver.measure();
         let (trace, clocks) = (&driver.trace, &driver.clocks);
         let mut freed = [(race.second.thread, race.second.after)];
         let began = begin_with_spawns(trace, &mut freed);
-        let counts = past(trace, clocks, &freed);
         let used = race.first.through();
-        if counts.get(race.first.thread.index()) >= Some(&used) {
-            return false;
+        let before = |&at: &u32| clocks.clock(at, race.first.thread) < used;
+        let order: Vec<u32> = (0..trace.len() as u32).filter(before).collect();
+        let mut counts = vec![0; trace.threads()];
+        for &at in &order {
+            counts[trace.at(at).thread.index()] += 1;
         }
-        let Some(order) = fewest_switches(trace, clocks, &counts) else {
-            return false;
-        };
+        let [(freeing, needed)] = freed;
+        if counts
+            .get(freeing.index())
+            .is_none_or(|&count| count < needed)
+        {
+            return None;
+        }
         let names = &driver.machine.names;
         let mut schedule = schedule(&order, driver);
         for thread in began {
@@ -52,6 +60,6 @@ impl Body<'_> {
             }
         }
         let again = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default());
-        !again.is_some_and(|again| matches!(again.end, End::BadMemory(_)))
+        Some(again.is_some_and(|again| matches!(again.end, End::BadMemory(_))))
     }
 }

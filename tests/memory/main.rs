@@ -1,5 +1,6 @@
 //! Is a wrong use of heap memory found, and a right one left in peace?
 
+mod counted;
 mod leaks;
 
 mod stacks;

@@ -7,7 +7,7 @@ use super::contents;
 use super::context::{Inner, Runtime};
 use super::heap::{self, Fault};
 use super::unseen::Unseen;
-use crate::rt::race::weak_link;
+use crate::rt::race::{Detector, weak_link};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Rmw};
@@ -325,10 +325,19 @@ impl Inner {
 
     /// Whether the object lies in a block that our own shims count the references to.
     fn is_counted(&self, object: ObjectId) -> bool {
-        matches!(
-            self.driver.machine.state(object).kind(),
-            ObjectKind::Count { .. } | ObjectKind::Channel | ObjectKind::Token
-        )
+        self.is_count(object) || self.is_internal(object)
+    }
+
+    /// Whether it is what counts the references to a block.
+    fn is_count(&self, object: ObjectId) -> bool {
+        let kind = self.driver.machine.state(object).kind();
+        matches!(kind, ObjectKind::Count { .. })
+    }
+
+    /// Whether it lies in a block that nobody but our own shims has a pointer to.
+    fn is_internal(&self, object: ObjectId) -> bool {
+        let kind = self.driver.machine.state(object).kind();
+        matches!(kind, ObjectKind::Channel | ObjectKind::Token)
     }
 
     /// From here on the accesses to plain memory are watched.
@@ -374,11 +383,21 @@ impl Inner {
         (thread, effect): (ThreadId, Effect),
         block: impl FnOnce() -> Option<Block>,
     ) -> Option<Box<DataRace>> {
-        // Whoever drops the last reference has waited for the others, whether the model had to look at their
-        // order or not.
-        if objects.iter().any(|&object| self.is_counted(object))
+        // What leads to the runtime's own blocks is only the runtime's.
+        if objects.iter().any(|&object| self.is_internal(object))
             || objects.is_empty() && !self.races.knows_in(start, length)
         {
+            return None;
+        }
+        let is_count = |&object: &ObjectId| self.is_count(object);
+        let (counts, others): (Vec<ObjectId>, Vec<ObjectId>) =
+            objects.iter().copied().partition(is_count);
+        let late = match *counts {
+            [count] => self.driver.late_use(count, objects, thread),
+            _ => None,
+        };
+        // Where references are counted, plain memory is watched only if somebody has used some.
+        if late.is_none() && !counts.is_empty() && !self.races.is_active() {
             return None;
         }
         self.watch_races();
@@ -389,7 +408,10 @@ impl Inner {
             site: self.driver.trace.at(last).site,
             after: self.driver.machine.events_of(thread),
         };
-        let free = self.races.free((start, length), objects, access, block);
+        let free = match late {
+            Some(late) => Err(Detector::late(&late, access, block())),
+            None => (self.races).free((start, length), &others, &counts, access, block),
+        };
         let race = free.err()?;
         if let Some(free) = Unseen::of(&race)
             && self.unseen.contains(&free)

@@ -27,7 +27,7 @@
 use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{Outcome, Step};
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Access, Blocked, End, Pruned};
@@ -37,6 +37,7 @@ use super::checkpoint::{self, Progress, Statics};
 use super::estimate::Estimator;
 use super::hotspots::Hotspots;
 use super::leisure::Leisure;
+use super::owners;
 use super::regions::Regions;
 use super::replay::Replay;
 use super::{Coverage, Explorer, Finished};
@@ -476,6 +477,40 @@ impl Driver {
         self.measure();
         let last = self.last_of(thread);
         last.is_some_and(|at| (self.clocks).knows(at, access.thread, access.after))
+    }
+
+    /// A use of one of these objects that can come after the block with them in it was freed, as `thread` has just
+    /// done: the last reference that this `count` counts is gone. Where the execution before had the same events so far, it
+    /// has been asked.
+    pub(crate) fn late_use(
+        &mut self,
+        count: ObjectId,
+        objects: &[ObjectId],
+        thread: ThreadId,
+    ) -> Option<Event> {
+        let Region::Heap {
+            thread: maker,
+            events: made,
+            ..
+        } = self.machine.names.place(count).region
+        else {
+            return None;
+        };
+        if self.position <= self.replayed {
+            return None;
+        }
+        // Before it was made nobody has used it.
+        let lately = self.executed().iter().enumerate().rev();
+        let lately = lately.take_while(|(_, event)| event.thread != maker || event.index >= made);
+        let on_it = lately.filter(|(_, event)| objects.contains(&event.operation.object));
+        let mut uses: Vec<u32> = on_it.map(|(position, _)| position as u32).collect();
+        uses.reverse();
+        if uses.iter().all(|&at| self.trace.at(at).thread == thread) {
+            return None;
+        }
+        self.measure();
+        let late = owners::late_use((&self.trace, &self.clocks), count, &uses)?;
+        Some(*self.trace.at(late))
     }
 
     /// Gives a clock to every event.

@@ -166,7 +166,8 @@ impl Detector {
         self.active && self.cells.any_within(start, length)
     }
 
-    /// The memory is given back, with these objects and the cells in it.
+    /// The memory is given back, with these objects and the cells in it. If there is a count of its references among them, who
+    /// gives it back has waited for all who have given theirs up.
     ///
     /// # Errors
     ///
@@ -175,19 +176,34 @@ impl Detector {
         &mut self,
         (start, length): (usize, usize),
         objects: &[ObjectId],
+        counts: &[ObjectId],
         access: Access,
         block: impl FnOnce() -> Option<Block>,
     ) -> Result<(), Box<DataRace>> {
+        let clock = &self.knowledge.after_all(access.thread, counts);
         let mut objects = objects.iter();
-        let mut checked = objects.try_for_each(|&object| self.knowledge.check(object, &access));
+        let mut checked =
+            objects.try_for_each(|&object| self.knowledge.check(object, &access, clock));
         if checked.is_ok() {
-            let clock = self.knowledge.of(access.thread);
             let mut cells = self.cells.within(start, length);
             checked = cells.try_for_each(|cell| cell.check(&access, clock));
         }
         checked.map_err(|mut race| {
             race.block = race.block.or_else(block);
             race
+        })
+    }
+
+    /// The race of an event on what is in a block with the free of that.
+    pub(crate) fn late(event: &Event, free: Access, block: Option<Block>) -> Box<DataRace> {
+        let first = sync::access(event);
+        Box::new(DataRace {
+            first,
+            second: free,
+            lasts: Lasts::Until(first.through()),
+            weak: None,
+            block,
+            written: None,
         })
     }
 
@@ -210,7 +226,8 @@ impl Detector {
         access: Access,
     ) -> Result<(), Box<DataRace>> {
         if let Some(object) = object {
-            self.knowledge.check(object, &access)?;
+            let clock = self.knowledge.of(access.thread).clone();
+            self.knowledge.check(object, &access, &clock)?;
             self.mixed.insert(object, memory);
         }
         let clock = self.knowledge.of(access.thread);

@@ -371,10 +371,24 @@ impl Knowledge {
         }
     }
 
-    /// The race of a plain access to an object's memory with an operation on the object.
-    pub(super) fn check(&mut self, object: ObjectId, access: &Access) -> Result<(), Box<DataRace>> {
-        self.thread(access.thread);
-        let clock = &self.threads[access.thread.index()].clock;
+    /// What `thread` knows who comes after all that have given up a reference which one of these counts counts.
+    pub(super) fn after_all(&mut self, thread: ThreadId, counts: &[ObjectId]) -> Clock {
+        let mut clock = self.thread(thread).clock.clone();
+        for object in counts.iter().filter_map(|&count| self.objects.get(count)) {
+            clock.join(&object.told);
+            clock.join(&object.told_some);
+        }
+        clock
+    }
+
+    /// The race of a plain access to an object's memory, by a thread that knows what is in `clock`, with an operation on
+    /// the object.
+    pub(super) fn check(
+        &self,
+        object: ObjectId,
+        access: &Access,
+        clock: &Clock,
+    ) -> Result<(), Box<DataRace>> {
         let uses = self.objects.get(object).map(|object| &object.uses);
         let earlier = uses.and_then(|uses| uses.iter().find(|e| e.races(access, clock)));
         match earlier {

@@ -1,0 +1,190 @@
+//! Is the use of a block by somebody who has no reference to it found, although the references to it are counted?
+
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::cell::UnsafeCell;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
+use dpor::sync::{Arc, Mutex, Weak};
+use dpor::{Algorithm, Builder, FailureKind, thread};
+
+use super::{fails, passes, tells};
+
+/// A pointer out of an `Arc`, for threads.
+type Shared<T> = Arc<AtomicPtr<T>>;
+
+/// One thread reads the pointer to a value and uses it, if it is there; another one takes it away and gives the only
+/// reference up.
+fn unprotected<T: 'static>(value: T, used: fn(*mut T)) {
+    let pointer: Shared<T> = Arc::new(AtomicPtr::new(Arc::into_raw(Arc::new(value)).cast_mut()));
+    let reader = thread::spawn({
+        let pointer = pointer.clone();
+        move || {
+            let value = pointer.load(SeqCst);
+            if !value.is_null() {
+                used(value);
+            }
+        }
+    });
+    let value = pointer.swap(null_mut(), SeqCst);
+    // SAFETY: it came from `into_raw`, and nobody else takes it.
+    drop(unsafe { Arc::from_raw(value) });
+    reader.join().unwrap();
+}
+
+fn of_an_atomic() {
+    unprotected(AtomicUsize::new(1), |value| {
+        // SAFETY: there is none, which is to be found before anything is used that is gone.
+        unsafe { (*value).load(SeqCst) };
+    });
+}
+
+#[test]
+fn every_algorithm_finds_the_use_of_an_atomic_that_may_come_after_the_last_release() {
+    for algorithm in [
+        Algorithm::Optimal,
+        Algorithm::Source,
+        Algorithm::SleepSets,
+        Algorithm::Naive,
+        Algorithm::Bounded,
+        Algorithm::Random,
+    ] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let failure = builder.explore(of_an_atomic).expect_err("a failure");
+        let found = [FailureKind::DataRace, FailureKind::UseAfterFree];
+        assert!(found.contains(&failure.kind()), "{algorithm:?}: {failure}");
+    }
+}
+
+#[test]
+fn the_free_and_the_use_are_told() {
+    let failure = fails(FailureKind::DataRace, of_an_atomic);
+    let told = "main frees the block, and nothing orders main.1's load (*value) before that";
+    tells(&failure, &[told]);
+}
+
+#[test]
+fn so_is_the_use_of_a_lock_of_plain_memory_and_of_the_count_itself() {
+    struct Plain(UnsafeCell<u32>);
+    let locks = || {
+        unprotected(Mutex::new(1), |value| {
+            // SAFETY: as above.
+            unsafe { *(*value).lock().unwrap() += 1 };
+        });
+    };
+    let reads = || {
+        unprotected(Plain(UnsafeCell::new(1)), |value| {
+            // SAFETY: as above.
+            unsafe { (*value).0.with(|it| *it) };
+        });
+    };
+    let clones = || {
+        unprotected(7, |value| {
+            // SAFETY: as above.
+            let lent = ManuallyDrop::new(unsafe { Arc::from_raw(value) });
+            drop(Arc::clone(&lent));
+        });
+    };
+    for used in [locks, reads, clones] {
+        fails(FailureKind::DataRace, used);
+    }
+}
+
+#[test]
+fn a_count_of_std_hides_no_use_that_comes_after_the_free() {
+    fails(FailureKind::DataRace, || {
+        let owned = std::sync::Arc::new(AtomicUsize::new(1));
+        let pointer = AtomicPtr::new(std::sync::Arc::into_raw(owned).cast_mut());
+        let pointer = Arc::new(pointer);
+        let reader = thread::spawn({
+            let pointer = pointer.clone();
+            move || {
+                let value = pointer.load(SeqCst);
+                if !value.is_null() {
+                    // SAFETY: as above.
+                    unsafe { (*value).load(SeqCst) };
+                }
+            }
+        });
+        let value = pointer.swap(null_mut(), SeqCst);
+        // SAFETY: it came from `into_raw`, and nobody else takes it.
+        drop(unsafe { std::sync::Arc::from_raw(value) });
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_use_with_a_reference_is_none_whoever_drops_the_last_one() {
+    // The main thread may be the first or the last.
+    passes(|| {
+        let value = Arc::new(AtomicUsize::new(0));
+        let threads = [0, 1].map(|_| {
+            let value = value.clone();
+            thread::spawn(move || {
+                let another = value.clone();
+                another.fetch_add(1, SeqCst);
+                drop(another);
+                value.load(SeqCst);
+            })
+        });
+        value.fetch_add(1, SeqCst);
+        drop(value);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn nor_is_one_with_a_reference_that_was_upgraded_handed_over_or_made_under_a_lock() {
+    passes(|| {
+        let value = Arc::new(AtomicUsize::new(0));
+        let weak = Arc::downgrade(&value);
+        let upgrades = thread::spawn(move || {
+            if let Some(value) = Weak::upgrade(&weak) {
+                value.load(SeqCst);
+            }
+        });
+        drop(value);
+        upgrades.join().unwrap();
+    });
+    passes(|| {
+        let slot = Arc::new(Mutex::new(Some(Arc::new(AtomicUsize::new(0)))));
+        let clones = thread::spawn({
+            let slot = slot.clone();
+            move || {
+                let value = slot.lock().unwrap().clone();
+                if let Some(value) = value {
+                    value.load(SeqCst);
+                }
+            }
+        });
+        drop(slot.lock().unwrap().take());
+        clones.join().unwrap();
+    });
+    passes(|| {
+        let value = Arc::new(AtomicUsize::new(0));
+        let pointer: Shared<AtomicUsize> = Arc::new(AtomicPtr::new(null_mut()));
+        let taker = thread::spawn({
+            let pointer = pointer.clone();
+            move || {
+                let value = pointer.swap(null_mut(), SeqCst);
+                if !value.is_null() {
+                    // SAFETY: the reference was handed over.
+                    unsafe { Arc::from_raw(value) }.fetch_add(1, SeqCst);
+                }
+            }
+        });
+        pointer.store(Arc::into_raw(value.clone()).cast_mut(), SeqCst);
+        value.fetch_add(1, SeqCst);
+        drop(value);
+        taker.join().unwrap();
+        let left = pointer.load(SeqCst);
+        if !left.is_null() {
+            // SAFETY: nobody has taken it.
+            drop(unsafe { Arc::from_raw(left) });
+        }
+    });
+}
