@@ -461,3 +461,34 @@ fn a_value_that_would_have_to_wait_to_be_shown_holds_nobody_up() {
         "{report}"
     );
 }
+
+#[test]
+fn a_table_that_is_cut_has_the_two_events_that_the_failure_hangs_on() {
+    const THREADS: usize = 80;
+    let failure = Builder::new().explore(|| {
+        let sum = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let sum = sum.clone();
+                thread::spawn(move || sum.store(sum.load(SeqCst) + 1, SeqCst))
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(sum.load(SeqCst), THREADS);
+    });
+    let report = failure.expect_err("it fails").to_string();
+    let marked = |line: &&str| {
+        let number = line.trim_start().split(' ').next().unwrap_or_default();
+        number
+            .strip_suffix('*')
+            .is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    assert_eq!(report.lines().filter(marked).count(), 2, "{report}");
+    let notes: Vec<&str> = ["earlier rows)", "rows between)"]
+        .into_iter()
+        .filter(|note| report.contains(note))
+        .collect();
+    assert_eq!(notes.len(), 2, "{report}");
+}

@@ -63,7 +63,7 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         }
     }
     let mut lines = folded(view, rows);
-    shorten(&mut lines, endless(view.end));
+    shorten(&mut lines, endless(view.end), |row| marked(view, row));
     let shown = |thread: &ThreadId| rows_of(&lines).any(|row| row.thread == *thread);
     order.retain(shown);
     let threads = order;
@@ -184,17 +184,29 @@ fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
     lines
 }
 
-/// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones matter.
-fn shorten(lines: &mut Vec<Line>, both_ends: bool) {
+/// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones matter. Rows that are
+/// to be kept stay.
+fn shorten(lines: &mut Vec<Line>, both_ends: bool, keep: impl Fn(&Row) -> bool) {
     let Some(many) = lines.len().checked_sub(ROWS_MAX).filter(|&many| many > 0) else {
         return;
     };
-    let (first, what) = match both_ends {
+    let (first, mut what) = match both_ends {
         true => (ROWS_MAX / 2, "rows between"),
         false => (0, "earlier rows"),
     };
-    let note = Line::Note(format!("{many} {what}"));
-    lines.splice(first..first + many, [note]);
+    let mut left_out = 0;
+    for (at, line) in std::mem::take(lines).into_iter().enumerate() {
+        let stays = matches!(&line, Line::Row(row) if keep(row));
+        if !stays && (first..first + many).contains(&at) {
+            left_out += 1;
+            continue;
+        }
+        if left_out > 0 {
+            lines.push(Line::Note(format!("{left_out} {what}")));
+            (left_out, what) = (0, "rows between");
+        }
+        lines.push(line);
+    }
 }
 
 /// Whether the row is one of the two events that the failure hangs on.
