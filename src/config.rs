@@ -28,7 +28,7 @@ pub enum Algorithm {
     Optimal,
     /// Source-DPOR: explores every trace; some executions are begun and then pruned.
     Source,
-    /// Flanagan and Godefroid's DPOR with sleep sets; more executions are begun and then pruned than by `Source`.
+    /// Flanagan and Godefroid's DPOR with sleep sets; mostly more executions are begun and then pruned than by `Source`.
     Classic,
     /// Sleep sets alone: explores every trace; many executions are begun and then pruned.
     SleepSets,

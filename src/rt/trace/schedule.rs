@@ -171,7 +171,12 @@ impl Schedule {
             }
             let number = |text: &str, what: &str| {
                 digits(text).ok_or_else(|| {
-                    format!("at byte {here}, in `{word}`: expected {what}, found `{text}`")
+                    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+                    let most = match is_number {
+                        true => format!(", which is at most {}", u32::MAX),
+                        false => String::new(),
+                    };
+                    format!("at byte {here}, in `{word}`: expected {what}{most}, found `{text}`")
                 })
             };
             let (word_left, count) = match word.split_once('*') {
@@ -294,6 +299,10 @@ mod tests {
                 "at byte 3, in `main*x`: expected a number of steps after `*`, found `x`",
             ),
             ("v2 main*+4", "expected a number of steps after `*`"),
+            (
+                "v2 main*18446744073709551615",
+                "expected a number of steps after `*`, which is at most 4294967295, found",
+            ),
             (
                 "v2main*4",
                 "a schedule begins with its version, `v2`; at byte 0 there is `v2main*4`",
