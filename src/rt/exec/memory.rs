@@ -389,9 +389,8 @@ impl Inner {
         {
             return None;
         }
-        let is_count = |&object: &ObjectId| self.is_count(object);
-        let (counts, others): (Vec<ObjectId>, Vec<ObjectId>) =
-            objects.iter().copied().partition(is_count);
+        let counts = objects.iter().copied();
+        let counts: Vec<ObjectId> = counts.filter(|&object| self.is_count(object)).collect();
         let late = match *counts {
             [count] => self.driver.late_use(count, objects, thread),
             _ => None,
@@ -410,7 +409,7 @@ impl Inner {
         };
         let free = match late {
             Some(late) => Err(Detector::late(&late, access, block())),
-            None => (self.races).free((start, length), &others, &counts, access, block),
+            None => (self.races).free((start, length), objects, &counts, access, block),
         };
         let race = free.err()?;
         if let Some(free) = Unseen::of(&race)

@@ -1,22 +1,20 @@
 //! How are most operations performed?
 //!
 //! On a short way: an atomic, a reference count, a mutex or a park token that was met before, and a thread that goes on
-//! anyhow.
-//! Each frequent kind of operation has a function of its own, in which little is left of what there is to
-//! ask. It is handed what it has to know in registers, and it calls nearly nothing, so that all it works with stays
-//! in registers, too. In particular it asks for no memory; so the recording of allocations, which are the
+//! anyhow. Each frequent kind of operation has a function of its own, in which little is left of what there is to
+//! ask. It is handed what it has to know in registers, and calls nothing until the step is made, so that all it works
+//! with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are the
 //! program's, stays on. Where the way is too short, nothing was done, and
 //! [`context::perform`](super::context::perform) comes next.
 
 use std::sync::atomic::Ordering;
 
 use crate::rt::Target;
+use crate::rt::explore::driver::Short;
+use crate::rt::object::machine::Noted;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
-
-use crate::rt::explore::driver::Short;
-use crate::rt::object::machine::Noted;
 
 use super::context::{Inner, Runtime, with_any};
 use super::memory::published;
@@ -168,8 +166,8 @@ impl Runtime {
         Some(outcome)
     }
 
-    /// What follows a step on the short way in few cases: that it has `published` a pointer that is not null, that not `all` of it
-    /// is noted, or that plain memory is watched. False if the execution ends with it.
+    /// What follows a step on the short way in few cases: that it has `published` a pointer that is not null, that not
+    /// `all` of it is noted, or that plain memory is watched. False if the execution ends with it.
     #[cold]
     #[inline(never)]
     fn follow_up(

@@ -94,11 +94,12 @@ impl Foreseen<'_> {
         }
     }
 }
+
 impl Machine {
     /// What comes of an operation that its thread has not announced before on an atomic, a reference count or a mutex,
     /// which is of this kind and holds `memory`, or of an unpark. `None` if that is not known on this short way:
-    /// because the object is another one, because the thread has to wait for it, or for a change before, because what
-    /// it sees cannot be noted without asking for memory, or because the operation is not one of the frequent ones.
+    /// because the object is another one, because the thread has to wait for it, or for a change before, or because
+    /// the operation is not one of the frequent ones.
     #[inline(always)]
     pub(crate) fn foresee(
         &mut self,
@@ -227,6 +228,7 @@ fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) ->
     let label = Label::new(object, kind, outcome, count::nature(observed));
     (after, Executed::plainly(outcome, label, Some(before)))
 }
+
 /// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the state then. With the kind in
 /// sight, little of it is left.
 #[inline(always)]
