@@ -98,7 +98,7 @@ pub(crate) struct Trace {
 const ROOM: (usize, usize) = (64, 16);
 
 /// An execution of so many events is a long one.
-const LONG: usize = 4096;
+const LONG: usize = 1024;
 
 impl Trace {
     /// An empty trace.
@@ -197,13 +197,23 @@ impl Trace {
         (position != NOWHERE).then_some(position)
     }
 
-    /// Appends an event and gives it its place. Its `index` is filled in, too.
+    /// Appends an event to those that all have their places, and gives it its own. Its `index` is filled in, too.
     pub(crate) fn push(&mut self, event: Event) {
-        self.place();
-        let before = self.positions.get(event.thread.index());
-        let index = before.map_or(0, Vec::len) as u32;
-        self.append(Event { index, ..event });
-        self.place();
+        debug_assert_eq!(self.placed, self.events.len());
+        let thread = event.thread.index();
+        if self.positions.len() <= thread {
+            make_room(&mut self.positions, &mut self.spawned, thread);
+        }
+        let positions = &mut self.positions[thread];
+        let index = positions.len() as u32;
+        let previous = positions.last().copied().unwrap_or(NOWHERE);
+        positions.push(self.events.len() as u32);
+        self.append(Event {
+            index,
+            previous,
+            ..event
+        });
+        self.placed += 1;
     }
 
     /// Appends an event, which gets its place later ([`Trace::place`]).
@@ -312,7 +322,7 @@ impl Trace {
     #[cold]
     fn grow(&mut self) {
         let length = self.events.len();
-        let factor = if length < LONG { 4 } else { 16 };
+        let factor = if length < LONG { 4 } else { 64 };
         self.events.reserve_exact((factor - 1) * length.max(ROOM.0));
     }
 
