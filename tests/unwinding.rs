@@ -401,6 +401,12 @@ fn a_destructor_that_panics_where_an_execution_was_given_up_is_told_why_it_runs(
     assert!(said.contains(stuck), "{said}");
 }
 
+/// What runs the child again.
+const COMMAND: &str = match cfg!(debug_assertions) {
+    true => "cargo test --test unwinding -- --exact child_that_ends_the_process\n",
+    false => "cargo test --test unwinding --release -- --exact child_that_ends_the_process\n",
+};
+
 #[test]
 fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
     // The thread that was spawned panics before its first step.
@@ -423,7 +429,7 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
         let first = told("broken");
         assert!(first < told("a second time"), "{said}");
         told(&format!("DPOR_REPLAY={replay} "));
-        told("cargo test --test unwinding -- --exact child_that_ends_the_process\n");
+        told(COMMAND);
         if who == "pool" {
             told("  worker panicked at tests/unwinding.rs:");
             assert!(
@@ -445,6 +451,8 @@ fn last_words(how: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+// What is dereferenced is checked only with debug assertions.
+#[cfg(debug_assertions)]
 #[test]
 fn a_panic_that_cannot_unwind_is_told_before_it_ends_the_process() {
     let any = "dpor: a panic that cannot unwind ends the process. What was found is not lost:\n";
@@ -483,7 +491,7 @@ fn a_panic_that_cannot_unwind_is_told_before_it_ends_the_process() {
             told(&format!("\n  {who} panicked at tests/unwinding.rs:"));
         }
         told(&format!("\n  replay: DPOR_REPLAY=\"{replay}\" "));
-        told("cargo test --test unwinding -- --exact child_that_ends_the_process\n");
+        told(COMMAND);
     }
 }
 
