@@ -97,8 +97,9 @@ pub(crate) struct Trace {
 /// and what grows from nothing is moved several times.
 const ROOM: (usize, usize) = (64, 16);
 
-/// An execution of so many events is a long one.
-const LONG: usize = 1024;
+/// An execution of so many events is a long one, and may have many.
+const SOME: usize = 1024;
+const MANY: usize = 65_536;
 
 impl Trace {
     /// An empty trace.
@@ -322,8 +323,12 @@ impl Trace {
     #[cold]
     fn grow(&mut self) {
         let length = self.events.len();
-        let factor = if length < LONG { 4 } else { 64 };
-        self.events.reserve_exact((factor - 1) * length.max(ROOM.0));
+        let more = match length {
+            ..SOME => 3 * length.max(ROOM.0),
+            SOME..MANY => MANY - length,
+            _ => length,
+        };
+        self.events.reserve_exact(more);
     }
 
     /// Replaces what a replay may see differently without being another event: the operands and
