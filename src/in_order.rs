@@ -32,8 +32,8 @@ impl Body<'_> {
         let (trace, clocks) = (&driver.trace, &driver.clocks);
         let mut freed = [(race.second.thread, race.second.after)];
         let began = begin_with_spawns(trace, &mut freed);
-        let used = race.first.through();
-        let before = |&at: &u32| clocks.clock(at, race.first.thread) < used;
+        let through = race.first.through();
+        let before = |&at: &u32| clocks.clock(at, race.first.thread) < through;
         let order: Vec<u32> = (0..trace.len() as u32).filter(before).collect();
         let mut counts = vec![0; trace.threads()];
         for &at in &order {
@@ -52,14 +52,21 @@ impl Body<'_> {
             schedule.begin(names.path(thread));
         }
         // Behind the free comes the use, before anything else could keep its thread from it.
-        let used = past(trace, clocks, &[(race.first.thread, used)]);
+        let used = past(trace, clocks, &[(race.first.thread, through)]);
         for event in trace.events() {
             let thread = event.thread.index();
             if (counts[thread]..used[thread]).contains(&event.index) {
                 schedule.step_of(names.path(event.thread), event.alternative);
             }
         }
-        let again = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default());
-        Some(again.is_some_and(|again| matches!(again.end, End::BadMemory(_))))
+        // Others that use the block may come before the free here, and are no races with it.
+        let looks = Looks::at_bad_memory();
+        let again = self.fails(Box::new(Replay::new(schedule)), 1, looks);
+        match again.map(|again| again.end) {
+            Some(End::BadMemory(_)) => Some(true),
+            // That came first, and is another failure.
+            Some(End::DataRace(_)) => None,
+            _ => Some(false),
+        }
     }
 }

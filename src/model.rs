@@ -10,7 +10,7 @@ use crate::progress::{above, above_captured};
 use crate::report_dir::ReportDir;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::run::{Explored, Settings, explore, stacks};
-use crate::rt::exec::unseen::Unseen;
+use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::exec::{context, heap};
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
@@ -323,7 +323,7 @@ impl Builder {
             watch: None,
             callers: self.trace.is_some(),
             replay: rerun::replay,
-            unseen: unseen.to_vec(),
+            in_order: InOrder::These(unseen.to_vec()),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
-use crate::rt::exec::unseen::Unseen;
+use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::explore::Explorer;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::critical::{candidates, lost};
@@ -63,6 +63,17 @@ pub(crate) struct Looks {
     block: Option<Block>,
     /// Who calls the operations that stand nowhere in the program.
     callers: bool,
+    /// Only who uses memory that is gone: no free is taken for a race with what came before.
+    only_bad_memory: bool,
+}
+
+impl Looks {
+    pub(crate) fn at_bad_memory() -> Looks {
+        Looks {
+            only_bad_memory: true,
+            ..Looks::default()
+        }
+    }
 }
 
 /// A test's closure, to be run again.
@@ -195,11 +206,14 @@ impl Body<'_> {
         most: u64,
         looks: Looks,
     ) -> (Explored, Log) {
-        let settings = Settings {
+        let mut settings = Settings {
             watch: looks.block,
             callers: looks.callers,
             ..self.settings.running(self.site, self.unseen)
         };
+        if looks.only_bad_memory {
+            settings.in_order = InOrder::All;
+        }
         let driver = self.driver(explorer);
         let log = self.log.quiet();
         let explored = log.listen(|| {
@@ -317,7 +331,7 @@ impl Body<'_> {
     pub(crate) fn watched(&mut self, found: &Found) -> Option<Watched> {
         let looks = Looks {
             block: Some(found.end.block()?),
-            callers: false,
+            ..Looks::default()
         };
         let again = self.looked_at(found, looks)?;
         Some(again.watched)
@@ -340,6 +354,7 @@ impl Body<'_> {
         let looks = Looks {
             block: found.end.block(),
             callers: callers && nowhere.any(|(operation, site)| stands_nowhere(&operation, site)),
+            only_bad_memory: false,
         };
         let is_looked_at = looks.block.is_some() || looks.callers;
         let again = is_looked_at.then(|| self.looked_at(found, looks));

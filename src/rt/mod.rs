@@ -403,6 +403,11 @@ pub(crate) fn is_unexplored() -> bool {
     context::is_unexplored()
 }
 
+/// The value whose references are counted at this address was dropped or moved out, while there are weak references to it.
+pub(crate) fn value_is_gone(address: usize) {
+    exec::memory::value_is_gone(address);
+}
+
 /// The block that holds this address is the model's, although no shim in it has been used yet.
 pub(crate) fn note_block(address: usize) {
     context::note_block(address);

@@ -1,8 +1,8 @@
 //! Is a wrong use of heap memory found, and a right one left in peace?
 
 mod counted;
+mod late;
 mod leaks;
-
 mod stacks;
 mod unfreed;
 mod unsync;

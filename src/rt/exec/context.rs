@@ -28,7 +28,7 @@ use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::outsiders;
 use super::statics;
-use super::unseen::Unseen;
+use super::unseen::InOrder;
 use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
 
@@ -99,7 +99,7 @@ pub(crate) struct Inner {
     pub(crate) table: Table,
     pub(crate) races: Detector,
     /// Frees that are in order, although the detector cannot see why.
-    pub(crate) unseen: Vec<Unseen>,
+    pub(crate) in_order: InOrder,
     /// By thread the stack of one that has started and not ended: the lowest address, and the one behind the
     /// highest.
     pub(crate) stacks: Vec<Option<(usize, usize)>>,

@@ -3,15 +3,18 @@
 //! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
 //! access, and how the execution ends if one of them objects.
 
+use std::cell::LazyCell;
+
 use super::contents;
-use super::context::{Inner, Runtime};
+use super::context::{Inner, Runtime, with};
 use super::heap::{self, Fault};
-use super::unseen::Unseen;
+use super::unseen::InOrder;
+use crate::rt::explore::owners::Releases;
 use crate::rt::race::{Detector, weak_link};
-use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Rmw};
 use crate::rt::trace::verdict::{Access, BadMemory, Block, DataRace, Effect, End, Gone, Wrong};
+use crate::rt::trace::{Event, Site};
 use crate::rt::{Memory, Target};
 
 impl Runtime {
@@ -343,7 +346,8 @@ impl Inner {
     /// From here on the accesses to plain memory are watched.
     pub(super) fn watch_races(&mut self) {
         if !self.races.is_active() {
-            self.races.activate(self.driver.executed());
+            self.races
+                .activate(self.driver.executed(), self.driver.gone());
         }
     }
 
@@ -384,21 +388,17 @@ impl Inner {
         block: impl FnOnce() -> Option<Block>,
     ) -> Option<Box<DataRace>> {
         // What leads to the runtime's own blocks is only the runtime's.
-        if objects.iter().any(|&object| self.is_internal(object))
+        if matches!(self.in_order, InOrder::All)
+            || objects.iter().any(|&object| self.is_internal(object))
             || objects.is_empty() && !self.races.knows_in(start, length)
         {
             return None;
         }
-        let counts = objects.iter().copied();
-        let counts: Vec<ObjectId> = counts.filter(|&object| self.is_count(object)).collect();
-        let late = match *counts {
-            [count] => self.driver.late_use(count, objects, thread),
-            _ => None,
-        };
-        // Where references are counted, plain memory is watched only if somebody has used some.
-        if late.is_none() && !counts.is_empty() && !self.races.is_active() {
-            return None;
-        }
+        let Counted {
+            counts,
+            releases,
+            late,
+        } = self.counted(objects, thread)?;
         self.watch_races();
         let last = self.driver.last_of(thread)?;
         let access = Access {
@@ -407,22 +407,100 @@ impl Inner {
             site: self.driver.trace.at(last).site,
             after: self.driver.machine.events_of(thread),
         };
-        let free = match late {
-            Some(late) => Err(Detector::late(&late, access, block())),
-            None => (self.races).free((start, length), objects, &counts, access, block),
+        let block = LazyCell::new(block);
+        // Those that come before the free whatever happens.
+        let mut before: Vec<(ThreadId, u32)> = Vec::new();
+        loop {
+            let is_in_order = |first: &Access| {
+                before.contains(&(first.thread, first.after))
+                    || self.in_order.has(first.site, &access, *block)
+            };
+            let late = late.iter().map(|late| Detector::late(late, access));
+            let mut late = late.filter(|race| !is_in_order(&race.first));
+            let race = match late.next() {
+                Some(race) => race,
+                None => {
+                    let memory = (start, length);
+                    let free = (self.races).free(memory, objects, &counts, access, &is_in_order);
+                    free.err()?
+                }
+            };
+            let mut race = self.explained(race);
+            race.block = race.block.or(*block);
+            // What came before in each order of these events, and not by an operation that is too weak, is free to come later
+            // in another execution, where it is found out whether it does.
+            let comes_before = match &releases {
+                Some(releases) => !self.driver.can_come_later(&race.first, releases),
+                None => self.driver.comes_before(&race.first, thread),
+            };
+            if race.weak.is_some() || !comes_before {
+                return Some(race);
+            }
+            before.push((race.first.thread, race.first.after));
+        }
+    }
+}
+
+/// What is known of the owners of a block that was freed.
+#[derive(Default)]
+struct Counted {
+    /// What counts the references to it.
+    counts: Vec<ObjectId>,
+    /// What other threads have done to it, if there is one count and they have.
+    releases: Option<Releases>,
+    /// Uses that can come after the free.
+    late: Vec<Event>,
+}
+
+impl Inner {
+    /// The owners of a block with these objects in it, which this thread has freed. `None` if nothing has to be compared with
+    /// the free: the counts say that all comes before, or it was done in the execution before.
+    fn counted(&mut self, objects: &[ObjectId], thread: ThreadId) -> Option<Counted> {
+        let counts = objects.iter().copied();
+        let mut counted = Counted {
+            counts: counts.filter(|&object| self.is_count(object)).collect(),
+            ..Counted::default()
         };
-        let race = free.err()?;
-        if let Some(free) = Unseen::of(&race)
-            && self.unseen.contains(&free)
-        {
+        let counts = &*counted.counts;
+        if counts.is_empty() {
+            return Some(counted);
+        }
+        if self.driver.was_asked() {
             return None;
         }
-        let race = self.explained(race);
-        // What came before in each order of these events, and not by an operation that is too weak, is free to come later
-        // in another execution, where it is found out whether it does.
-        let comes_before = race.weak.is_none() && self.driver.comes_before(&race.first, thread);
-        (!comes_before).then_some(race)
+        if let &[count] = counts {
+            counted.releases = self.driver.releases(count, objects, thread);
+        }
+        if let Some(releases) = &counted.releases {
+            counted.late = self.driver.late_uses(releases);
+        }
+        // Plain memory is watched only if somebody has used some, or if the language may order less than counts do.
+        let is_used = counted.releases.is_some() && objects.len() > counts.len();
+        let matters = self.races.is_active()
+            || !counted.late.is_empty()
+            || is_used && self.races.sees_less(self.driver.executed());
+        matters.then_some(counted)
     }
+
+    /// [`value_is_gone`], which this thread had.
+    fn value_is_gone(&mut self, thread: ThreadId, address: usize) {
+        // What was done before all others were joined is known to whoever is spawned after that.
+        if !self.driver.machine.is_alone(thread)
+            && let Some(count) = self.table.known(address)
+        {
+            let gone = self.driver.note_gone(count, thread);
+            self.races.value_is_gone(gone);
+        }
+    }
+}
+
+/// The value whose references are counted at this address is gone, while there are weak references to it.
+pub(crate) fn value_is_gone(address: usize) {
+    // Where no model runs, nobody asks who had it.
+    let _ = with(|runtime| {
+        let me = runtime.current.get();
+        runtime.inner.borrow_mut().value_is_gone(me, address);
+    });
 }
 
 fn gone(block: &heap::Block) -> Gone {

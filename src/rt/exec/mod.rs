@@ -13,7 +13,7 @@ pub(crate) mod heap;
 pub(crate) mod image;
 pub(crate) mod locals;
 pub(crate) mod log;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod objects;
 mod older;
 pub(crate) mod outsiders;

@@ -26,7 +26,7 @@ use super::heap::{self, Heap, MustFree, Watched};
 use super::objects::Table;
 use super::outsiders;
 use super::panics;
-use super::unseen::Unseen;
+use super::unseen::InOrder;
 use super::unwinding::Unwinding;
 use super::watchdog::{Pulse, Watchdog};
 
@@ -85,7 +85,7 @@ pub(crate) struct Settings {
     /// The command that plays a schedule.
     pub(crate) replay: fn(&str) -> String,
     /// Frees that are known to be in order.
-    pub(crate) unseen: Vec<Unseen>,
+    pub(crate) in_order: InOrder,
 }
 
 /// What is known between two executions.
@@ -133,7 +133,7 @@ pub(crate) fn explore(
         watch,
         callers,
         replay,
-        unseen,
+        in_order,
     } = settings;
     panics::install();
     faults::prepare_thread();
@@ -145,7 +145,7 @@ pub(crate) fn explore(
             driver,
             table: Table::default(),
             races: Detector::default(),
-            unseen,
+            in_order,
             stacks: Vec::new(),
             ended: Vec::new(),
             resting: Vec::new(),

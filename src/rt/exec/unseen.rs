@@ -6,7 +6,7 @@ use std::backtrace::Backtrace;
 
 use super::heap::Watched;
 use crate::rt::trace::Site;
-use crate::rt::trace::verdict::{DataRace, Effect};
+use crate::rt::trace::verdict::{Access, Block, DataRace, Effect};
 
 /// A free that comes after every use of its block, for a reason that no event shows. Mostly the last of several owners
 /// makes it, who are counted by an `Arc` of std's. Many programs have one whose imports are swapped: a `Waker` cannot
@@ -23,17 +23,43 @@ pub(crate) struct Unseen {
     size: usize,
 }
 
+/// The frees that are no races with what has been done before.
+#[derive(Clone, Debug)]
+pub(crate) enum InOrder {
+    These(Vec<Unseen>),
+    /// All: only what uses memory that is gone is told.
+    All,
+}
+
+impl InOrder {
+    /// Whether the second access is one of these frees, behind the first one.
+    pub(crate) fn has(&self, used: Site, second: &Access, block: Option<Block>) -> bool {
+        match self {
+            InOrder::These(frees) => {
+                let free = Unseen::at(used, second, block);
+                free.is_some_and(|free| frees.contains(&free))
+            }
+            InOrder::All => true,
+        }
+    }
+}
+
 impl Unseen {
     /// The free that is one of the two accesses, if it is.
     pub(crate) fn of(race: &DataRace) -> Option<Unseen> {
-        let size = match race.second.effect {
-            Effect::Free => race.block?.size,
+        Unseen::at(race.first.site, &race.second, race.block)
+    }
+
+    /// The free that the second access is, if it is one, of this block, behind one at the place `used`.
+    fn at(used: Site, second: &Access, block: Option<Block>) -> Option<Unseen> {
+        let size = match second.effect {
+            Effect::Free => block?.size,
             Effect::End => 0,
             _ => return None,
         };
         Some(Unseen {
-            used: race.first.site,
-            before: race.second.site,
+            used,
+            before: second.site,
             size,
         })
     }

@@ -27,17 +27,17 @@
 use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
+use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{Outcome, Step};
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Access, Blocked, End, Pruned};
+use crate::rt::trace::verdict::{Access, Blocked, End, Pruned, ValueGone};
 use crate::rt::trace::{Event, Site, Trace};
 
 use super::checkpoint::{self, Progress, Statics};
 use super::estimate::Estimator;
 use super::hotspots::Hotspots;
 use super::leisure::Leisure;
-use super::owners;
+use super::owners::{Owners, Releases};
 use super::regions::Regions;
 use super::replay::Replay;
 use super::{Coverage, Explorer, Finished};
@@ -164,6 +164,7 @@ pub(crate) struct Driver {
     end: Option<End>,
     /// Whether a thread has looked whether another one has finished, and ends are no events.
     ends_are_seen: bool,
+    owners: Owners,
     /// All of an execution of which a part is hidden.
     whole: Option<Box<(Trace, HappensBefore, Machine)>>,
 }
@@ -194,6 +195,7 @@ impl Driver {
             current: ThreadId::MAIN,
             end: None,
             ends_are_seen: false,
+            owners: Owners::default(),
             whole: None,
         }
     }
@@ -288,6 +290,7 @@ impl Driver {
         self.machine.reset(site);
         self.regions.begin();
         self.begun = 0;
+        self.owners.reset();
         self.find_break();
         // What is made again may be longer.
         self.free_from = self.replayed.max(self.plan.kept + self.plan.steps.len());
@@ -479,38 +482,60 @@ impl Driver {
         last.is_some_and(|at| (self.clocks).knows(at, access.thread, access.after))
     }
 
-    /// A use of one of these objects that can come after the block with them in it was freed, as `thread` has just
-    /// done: the last reference that this `count` counts is gone. Where the execution before had the same events so far, it
-    /// has been asked.
-    pub(crate) fn late_use(
+    /// The value is gone whose references are counted by `count`; `thread` had it.
+    pub(crate) fn note_gone(&mut self, count: ObjectId, thread: ThreadId) -> ValueGone {
+        let after = self.machine.events_of(thread);
+        let gone = ValueGone {
+            count,
+            thread,
+            after,
+        };
+        self.owners.note_gone(gone);
+        gone
+    }
+
+    /// The values that are gone in this execution, while there were weak references to them.
+    pub(crate) fn gone(&self) -> &[ValueGone] {
+        self.owners.gone()
+    }
+
+    /// Whether the execution before had the same events so far. What is asked whenever a block is freed was asked there.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.position <= self.plan.kept
+    }
+
+    /// What has been done to the block with these objects in it that `thread` has just freed: the last reference that this
+    /// `count` counts is gone. `None` if no other thread has done anything to it.
+    pub(crate) fn releases(
         &mut self,
         count: ObjectId,
         objects: &[ObjectId],
         thread: ThreadId,
-    ) -> Option<Event> {
-        let Region::Heap {
-            thread: maker,
-            events: made,
-            ..
-        } = self.machine.names.place(count).region
-        else {
-            return None;
-        };
-        if self.position <= self.replayed {
-            return None;
-        }
-        // Before it was made nobody has used it.
-        let lately = self.executed().iter().enumerate().rev();
-        let lately = lately.take_while(|(_, event)| event.thread != maker || event.index >= made);
-        let on_it = lately.filter(|(_, event)| objects.contains(&event.operation.object));
-        let mut uses: Vec<u32> = on_it.map(|(position, _)| position as u32).collect();
-        uses.reverse();
-        if uses.iter().all(|&at| self.trace.at(at).thread == thread) {
+    ) -> Option<Releases> {
+        let executed = &self.trace.events()[..self.position];
+        let uses = self.owners.uses_of(objects, executed);
+        if uses
+            .iter()
+            .all(|&at| executed[at as usize].thread == thread)
+        {
             return None;
         }
         self.measure();
-        let late = owners::late_use((&self.trace, &self.clocks), count, &uses)?;
-        Some(*self.trace.at(late))
+        let ends = self.owners.ends_of(count, &self.trace);
+        let ends = ends.chain(self.last_of(thread)).collect();
+        Some(Releases::among(&uses, &self.trace, count, ends))
+    }
+
+    /// Uses of that block that can come after its free, in order.
+    pub(crate) fn late_uses(&self, releases: &Releases) -> Vec<Event> {
+        let late = releases.late_uses(&self.clocks);
+        late.iter().map(|&at| *self.trace.at(at)).collect()
+    }
+
+    /// Whether this access to it can.
+    pub(crate) fn can_come_later(&mut self, access: &Access, releases: &Releases) -> bool {
+        self.measure();
+        releases.let_through(&self.clocks, access.thread, access.after)
     }
 
     /// Gives a clock to every event.

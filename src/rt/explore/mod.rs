@@ -34,7 +34,7 @@ pub(crate) mod linearise;
 mod open_tree;
 pub(crate) mod optimal;
 pub(crate) mod order;
-mod owners;
+pub(crate) mod owners;
 pub(crate) mod pct;
 pub(crate) mod pos;
 pub(crate) mod price;

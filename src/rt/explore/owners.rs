@@ -5,12 +5,70 @@
 //! commute with it, no execution shows that they do.
 //!
 //! It is told by counting. Everything that does not happen after a use can come before it. If nothing is left of the
-//! references after all of that, the use can come after the free.
+//! references after all of that, the use can come after the free. One more reference stands for the value until its
+//! destructor is over. No event gives that one up, so where that happens is noted.
 
 use crate::rt::object::count;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::verdict::ValueGone;
 use crate::rt::trace::{Event, Trace};
+
+/// What has been done to the objects of an execution, as far as somebody has asked.
+#[derive(Default)]
+pub(crate) struct Owners {
+    /// By object the positions of the events on it, in order.
+    uses: Vec<Vec<u32>>,
+    /// How many events have been looked at.
+    known: usize,
+    gone: Vec<ValueGone>,
+}
+
+impl Owners {
+    /// Another execution begins.
+    pub(crate) fn reset(&mut self) {
+        self.gone.clear();
+        if self.known > 0 {
+            self.uses.iter_mut().for_each(Vec::clear);
+            self.known = 0;
+        }
+    }
+
+    pub(crate) fn note_gone(&mut self, gone: ValueGone) {
+        self.gone.push(gone);
+    }
+
+    /// The values that are gone, while there were weak references to them.
+    pub(crate) fn gone(&self) -> &[ValueGone] {
+        &self.gone
+    }
+
+    /// The positions of the events on these objects, in order, among all events so far.
+    pub(crate) fn uses_of(&mut self, objects: &[ObjectId], executed: &[Event]) -> Vec<u32> {
+        for (position, event) in executed.iter().enumerate().skip(self.known) {
+            let object = event.operation.object;
+            if object == ObjectId::NONE {
+                continue;
+            }
+            if self.uses.len() <= object.index() {
+                self.uses.resize_with(object.index() + 1, Vec::new);
+            }
+            self.uses[object.index()].push(position as u32);
+        }
+        self.known = executed.len();
+        let of_each = objects.iter().filter_map(|o| self.uses.get(o.index()));
+        let mut uses: Vec<u32> = of_each.flatten().copied().collect();
+        uses.sort_unstable();
+        uses
+    }
+
+    /// Behind which events the value is gone whose references are counted there: the positions of the last events of those
+    /// who had it until then.
+    pub(crate) fn ends_of(&self, count: ObjectId, trace: &Trace) -> impl Iterator<Item = u32> {
+        let of_it = self.gone.iter().filter(move |gone| gone.count == count);
+        of_it.filter_map(|gone| trace.nth_of(gone.thread, gone.after.checked_sub(1)?))
+    }
+}
 
 /// What an event does to the references that there are.
 struct Change {
@@ -32,53 +90,107 @@ impl Change {
             weak: weak(after) - weak(before),
         })
     }
-}
 
-/// A use of a block that can come after its free: the position of one of these events, which are all those on what is in
-/// the block, in order. The `count` is that of its references, of which none is left.
-pub(crate) fn late_use(
-    (trace, clocks): (&Trace, &HappensBefore),
-    count: ObjectId,
-    uses: &[u32],
-) -> Option<u32> {
-    let mut changes: Vec<Vec<Change>> = Vec::new();
-    changes.resize_with(trace.threads(), Vec::new);
-    for &position in uses {
-        let event = trace.at(position);
-        let change = Change::of(position, event, count);
-        changes[event.thread.index()].extend(change);
+    fn gives_up(&self) -> bool {
+        self.strong < 0 || self.weak < 0
     }
-    let threads = (0..trace.threads() as u32).map(ThreadId);
-    threads
-        .filter_map(|thread| late_use_by(thread, (trace, clocks), &changes, uses))
-        .min()
 }
 
-/// [`late_use`] by this thread.
-fn late_use_by(
-    thread: ThreadId,
-    (trace, clocks): (&Trace, &HappensBefore),
-    changes: &[Vec<Change>],
-    uses: &[u32],
-) -> Option<u32> {
-    let (mut strong, mut weak) = (0, 0);
-    // How many of each thread's changes do not happen after the use, and how many of all of them give references up.
-    let mut left: Vec<usize> = changes.iter().map(Vec::len).collect();
-    let gives_up = |change: &&Change| change.strong < 0 || change.weak < 0;
-    let mut given_up = changes.iter().flatten().filter(gives_up).count();
-    let own = uses.iter().rev().copied();
-    // What happens after a use happens after those before it, too.
-    own.filter(|&at| trace.at(at).thread == thread).find(|&at| {
-        for (left, changes) in left.iter_mut().zip(changes) {
-            while let Some(change) = changes[..*left].last()
-                && clocks.before(at, change.position)
-            {
-                strong -= change.strong;
-                weak -= change.weak;
-                given_up -= usize::from(gives_up(&change));
-                *left -= 1;
-            }
+/// Who can still keep a block of which no reference is left.
+pub(crate) struct Releases {
+    /// By thread the positions of its uses of the block, and those of them that change the count.
+    by_thread: Vec<(Vec<u32>, Vec<Change>)>,
+    /// Nobody frees the block before all of these.
+    ends: Vec<u32>,
+}
+
+impl Releases {
+    /// Those among these events, which are all those on what is in the block, in order. The `count` is that of its references.
+    pub(crate) fn among(uses: &[u32], trace: &Trace, count: ObjectId, ends: Vec<u32>) -> Releases {
+        let mut by_thread: Vec<(Vec<u32>, Vec<Change>)> = Vec::new();
+        by_thread.resize_with(trace.threads(), Default::default);
+        for &position in uses {
+            let event = trace.at(position);
+            let (uses, changes) = &mut by_thread[event.thread.index()];
+            uses.push(position);
+            changes.extend(Change::of(position, event, count));
         }
-        strong <= 0 && weak <= 0 && given_up > 0
-    })
+        Releases { by_thread, ends }
+    }
+
+    /// Whether an access by this thread, after so many of its events, can come after the free of the block.
+    pub(crate) fn let_through(&self, clocks: &HappensBefore, thread: ThreadId, after: u32) -> bool {
+        let behind = |&position: &u32| clocks.knows(position, thread, after);
+        let mut left = self.references();
+        let changes = self.by_thread.iter().flat_map(|(_, changes)| changes);
+        for change in changes.filter(|change| behind(&change.position)) {
+            left.take_back(change);
+        }
+        left.are_none() && !self.ends.iter().any(behind)
+    }
+
+    /// What is left after all of the changes.
+    fn references(&self) -> References {
+        let changes = self.by_thread.iter().flat_map(|(_, changes)| changes);
+        References {
+            strong: 0,
+            weak: 0,
+            given_up: changes.filter(|change| change.gives_up()).count(),
+        }
+    }
+
+    /// Uses of the block that can come after its free, of each thread the last one: their positions, in order.
+    pub(crate) fn late_uses(&self, clocks: &HappensBefore) -> Vec<u32> {
+        let threads = self.by_thread.iter().map(|(uses, _)| uses);
+        let mut late: Vec<u32> = threads
+            .filter_map(|uses| self.late_use(clocks, uses))
+            .collect();
+        late.sort_unstable();
+        late
+    }
+
+    /// The last of these uses, all by one thread, that can come after the free.
+    fn late_use(&self, clocks: &HappensBefore, uses: &[u32]) -> Option<u32> {
+        if uses.is_empty() {
+            return None;
+        }
+        let changes = self.by_thread.iter().map(|(_, changes)| changes);
+        let mut references = self.references();
+        // How many of each thread's changes do not happen after the use.
+        let mut left: Vec<usize> = changes.clone().map(Vec::len).collect();
+        // What happens after a use happens after those before it, too.
+        let mut uses = uses.iter().rev().copied();
+        uses.find(|&at| {
+            for (left, changes) in left.iter_mut().zip(changes.clone()) {
+                while let Some(change) = changes[..*left].last()
+                    && clocks.before(at, change.position)
+                {
+                    references.take_back(change);
+                    *left -= 1;
+                }
+            }
+            references.are_none() && !self.ends.iter().any(|&end| clocks.before(at, end))
+        })
+    }
+}
+
+/// How many references there are after some of the changes.
+struct References {
+    strong: i64,
+    weak: i64,
+    /// How many of these changes give some up.
+    given_up: usize,
+}
+
+impl References {
+    fn take_back(&mut self, change: &Change) {
+        self.strong -= change.strong;
+        self.weak -= change.weak;
+        self.given_up -= usize::from(change.gives_up());
+    }
+
+    /// Whether none is left, and somebody has given one up.
+    fn are_none(&self) -> bool {
+        self.strong <= 0 && self.weak <= 0 && self.given_up > 0
+    }
 }

@@ -191,12 +191,21 @@ impl Cells {
 }
 
 impl Cell {
-    /// The race of an access, by a thread that knows what is in `clock`, with an earlier one.
-    pub(super) fn check(&self, access: &Access, clock: &Clock) -> Result<(), Box<DataRace>> {
+    /// The race of an access, by a thread that knows what is in `clock`, with an earlier one that is not known to be `in_order`.
+    pub(super) fn check(
+        &self,
+        access: &Access,
+        clock: &Clock,
+        is_in_order: &impl Fn(&Access) -> bool,
+    ) -> Result<(), Box<DataRace>> {
         let open = |earlier: &&Epoch| {
-            earlier.access.thread != access.thread && earlier.access.effect.conflicts(access.effect)
+            let Access { thread, effect, .. } = earlier.access;
+            thread != access.thread
+                && effect.conflicts(access.effect)
+                && !is_in_order(&earlier.access)
         };
-        let unordered = |earlier: &&Epoch| earlier.races(access, clock);
+        let unordered =
+            |earlier: &&Epoch| earlier.races(access, clock) && !is_in_order(&earlier.access);
         let earlier = (self.write.iter().find(unordered))
             .or_else(|| self.reads.iter().find(unordered))
             .or_else(|| self.open.iter().find(open));

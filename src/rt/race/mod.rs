@@ -29,7 +29,7 @@ use super::trace::Event;
 use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
 use super::trace::operation::OpKind;
-use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, Weak};
+use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, ValueGone, Weak};
 use cells::Cells;
 use clock::Clock;
 use sync::Knowledge;
@@ -44,6 +44,8 @@ pub(crate) struct Detector {
     mixed: FxHashMap<ObjectId, (usize, usize)>,
     /// Whether any cell was ever accessed in this exploration; until then events are not followed.
     active: bool,
+    /// How many events [`Detector::sees_less`] has looked at, and what it has found.
+    weaker: (usize, bool),
 }
 
 /// The allocation of a block, seen by who uses what is in it.
@@ -72,6 +74,17 @@ impl Epoch {
         let Access { thread, effect, .. } = self.access;
         thread != access.thread && effect.conflicts(access.effect) && self.time >= clock.get(thread)
     }
+}
+
+/// No access is known to be in order.
+fn none(_: &Access) -> bool {
+    false
+}
+
+/// Whether the event is an operation on an atomic that tells others less, or learns less from them, than it comes after.
+fn is_weak(event: &Event) -> bool {
+    sync::reads(event).is_some_and(|order| !acquires(order))
+        || sync::writes(event).is_some_and(|order| !releases(order))
 }
 
 /// Whether it is known that the thread of this event, which knows what is in `clock`, has learnt of its object.
@@ -113,13 +126,32 @@ impl Detector {
         self.active
     }
 
-    /// The first cell of the exploration is met; these are the events so far.
-    pub(crate) fn activate(&mut self, events: &[Event]) {
+    /// The first cell of the exploration is met; these are the events so far, and the values that are gone.
+    pub(crate) fn activate(&mut self, events: &[Event], gone: &[ValueGone]) {
         self.active = true;
         for event in events {
             // What they have learnt of is not looked at.
             let _ = self.knowledge.observe(event, |_| Ok(false));
+            let then = (event.thread, event.index + 1);
+            let gone = gone.iter().filter(|gone| (gone.thread, gone.after) == then);
+            gone.for_each(|&gone| self.knowledge.value_is_gone(gone));
         }
+    }
+
+    /// A value is gone that there are weak references to.
+    pub(crate) fn value_is_gone(&mut self, gone: ValueGone) {
+        if self.active {
+            self.knowledge.value_is_gone(gone);
+        }
+    }
+
+    /// Whether some operation among these events, which are all so far, has an ordering by which it tells others less, or learns
+    /// less from them, than it comes after.
+    pub(crate) fn sees_less(&mut self, events: &[Event]) -> bool {
+        let (known, less) = &mut self.weaker;
+        *less = *less || events[(*known).min(events.len())..].iter().any(is_weak);
+        *known = events.len();
+        *less
     }
 
     /// An event has happened.
@@ -141,11 +173,12 @@ impl Detector {
             return Ok(());
         };
         let access = sync::access(event);
-        cell.check(&access, self.knowledge.of(event.thread))
+        cell.check(&access, self.knowledge.of(event.thread), &none)
     }
 
     /// A new execution begins.
     pub(crate) fn reset(&mut self) {
+        self.weaker = (0, false);
         if self.active {
             self.knowledge.reset();
             self.cells.reset();
@@ -171,37 +204,31 @@ impl Detector {
     ///
     /// # Errors
     ///
-    /// The race, if that is not ordered with a use of them.
+    /// The race, if that is not ordered with a use of them, which is not known to be `in_order`.
     pub(crate) fn free(
         &mut self,
         (start, length): (usize, usize),
         objects: &[ObjectId],
         counts: &[ObjectId],
         access: Access,
-        block: impl FnOnce() -> Option<Block>,
+        is_in_order: &impl Fn(&Access) -> bool,
     ) -> Result<(), Box<DataRace>> {
         let clock = &self.knowledge.after_all(access.thread, counts);
         let mut used = objects.iter().filter(|&object| !counts.contains(object));
-        let mut checked = used.try_for_each(|&object| self.knowledge.check(object, &access, clock));
-        if checked.is_ok() {
-            let mut cells = self.cells.within(start, length);
-            checked = cells.try_for_each(|cell| cell.check(&access, clock));
-        }
-        checked.map_err(|mut race| {
-            race.block = race.block.or_else(block);
-            race
-        })
+        used.try_for_each(|&object| self.knowledge.check(object, &access, clock, is_in_order))?;
+        let mut cells = self.cells.within(start, length);
+        cells.try_for_each(|cell| cell.check(&access, clock, is_in_order))
     }
 
     /// The race of an event on what is in a block with the free of that.
-    pub(crate) fn late(event: &Event, free: Access, block: Option<Block>) -> Box<DataRace> {
+    pub(crate) fn late(event: &Event, free: Access) -> Box<DataRace> {
         let first = sync::access(event);
         Box::new(DataRace {
             first,
             second: free,
             lasts: Lasts::Until(first.through()),
             weak: None,
-            block,
+            block: None,
             written: None,
         })
     }
@@ -225,8 +252,9 @@ impl Detector {
         access: Access,
     ) -> Result<(), Box<DataRace>> {
         if let Some(object) = object {
-            let clock = self.knowledge.of(access.thread).clone();
-            self.knowledge.check(object, &access, &clock)?;
+            self.knowledge.of(access.thread);
+            let clock = self.knowledge.known_to(access.thread);
+            (self.knowledge).check(object, &access, clock, &none)?;
             self.mixed.insert(object, memory);
         }
         let clock = self.knowledge.of(access.thread);
@@ -235,7 +263,7 @@ impl Detector {
             let block = region.as_ref().and_then(Block::around);
             (block.map(|block| making(&block, &access)), block)
         });
-        cell.check(&access, clock)?;
+        cell.check(&access, clock, &none)?;
         cell.note(Epoch { access, time });
         cell.open.push(Epoch { access, time });
         Ok(())

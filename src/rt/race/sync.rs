@@ -18,7 +18,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome};
-use crate::rt::trace::verdict::{Access, DataRace, Effect, Lasts};
+use crate::rt::trace::verdict::{Access, DataRace, Effect, Lasts, ValueGone};
 
 /// What every thread knows.
 #[derive(Debug, Default)]
@@ -171,6 +171,11 @@ impl Knowledge {
     /// What `thread` knows of itself and others.
     pub(super) fn of(&mut self, thread: ThreadId) -> &Clock {
         &self.thread(thread).clock
+    }
+
+    /// [`Knowledge::of`] a thread that is known.
+    pub(super) fn known_to(&self, thread: ThreadId) -> &Clock {
+        &self.threads[thread.index()].clock
     }
 
     /// All that is known and all that can be learnt, to be compared.
@@ -371,6 +376,15 @@ impl Knowledge {
         }
     }
 
+    /// What stood for a value among the weak references is given up, as one of those: whoever gives up the last one comes
+    /// after that.
+    pub(super) fn value_is_gone(&mut self, gone: ValueGone) {
+        let mut clock = self.thread(gone.thread).clock.clone();
+        // It comes behind what the thread has done since its last event.
+        clock.tick(gone.thread);
+        self.object(gone.count).told_some.join(&clock);
+    }
+
     /// What `thread` knows who comes after all that have given up a reference which one of these counts counts.
     pub(super) fn after_all(&mut self, thread: ThreadId, counts: &[ObjectId]) -> Clock {
         let mut clock = self.thread(thread).clock.clone();
@@ -388,9 +402,11 @@ impl Knowledge {
         object: ObjectId,
         access: &Access,
         clock: &Clock,
+        is_in_order: &impl Fn(&Access) -> bool,
     ) -> Result<(), Box<DataRace>> {
+        let races = |e: &&Epoch| e.races(access, clock) && !is_in_order(&e.access);
         let uses = self.objects.get(object).map(|object| &object.uses);
-        let earlier = uses.and_then(|uses| uses.iter().find(|e| e.races(access, clock)));
+        let earlier = uses.and_then(|uses| uses.iter().find(races));
         match earlier {
             None => Ok(()),
             Some(earlier) => Err(Box::new(DataRace {

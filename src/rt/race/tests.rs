@@ -75,7 +75,7 @@ fn place(region: Region) -> Place {
 /// Whether a write by P, these events, and a read by the thread of the last of them race.
 fn races(events: &[Event]) -> bool {
     let mut detector = Detector::default();
-    detector.activate(&[]);
+    detector.activate(&[], &[]);
     let access = |thread, effect| Access {
         thread,
         effect,
@@ -207,7 +207,7 @@ fn a_message_orders_its_sender_with_who_receives_it_and_with_nobody_else() {
 #[test]
 fn what_a_thread_does_after_it_told_is_not_known() {
     let mut detector = Detector::default();
-    detector.activate(&[]);
+    detector.activate(&[], &[]);
     let access = |thread, effect| Access {
         thread,
         effect,
@@ -328,7 +328,7 @@ fn made(write: Ordering, read: Ordering) -> (bool, bool) {
     let mut names = names();
     let inside = names.object(place(block));
     let mut detector = Detector::default();
-    detector.activate(&[]);
+    detector.activate(&[], &[]);
     for event in [store(P, write), load(Q, read)] {
         let told = detector.observe(&event, &names);
         told.expect("the pointer is nothing that was made");
@@ -363,7 +363,7 @@ fn what_one_thread_has_learnt_of_a_block_another_one_has_not() {
     let kind = OpKind::Load { order: Relaxed };
     let used_by = |thread| event(thread, inside, kind, Outcome::Value(1));
     let mut detector = Detector::default();
-    detector.activate(&[]);
+    detector.activate(&[], &[]);
     for event in [store(P, Release), load(Q, Acquire), used_by(Q), used_by(Q)] {
         let told = detector.observe(&event, &names);
         told.expect("P made it, and Q has learnt of that");

@@ -170,6 +170,16 @@ impl Access {
     }
 }
 
+/// A value whose references are counted was dropped or moved out, while there were weak references to it. What stood for
+/// it among those was given up then, which is no event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueGone {
+    pub(crate) count: ObjectId,
+    /// Who had it until then, and how many events that thread had performed.
+    pub(crate) thread: ThreadId,
+    pub(crate) after: u32,
+}
+
 /// Two accesses of different threads to the same memory, not both reads and not both atomic, that
 /// nothing orders.
 #[derive(Clone, Copy, Debug)]

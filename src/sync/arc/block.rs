@@ -286,7 +286,12 @@ pub(super) unsafe fn release_weak<T: ?Sized>(value: NonNull<T>) {
 /// The value of the block was dropped or moved out, and this is done once.
 pub(super) unsafe fn value_is_gone<T: ?Sized>(value: NonNull<T>) {
     // SAFETY: the reference that this gives up keeps the block.
-    unsafe { header(value) }.whole.store(false, Relaxed);
+    let header = unsafe { header(value) };
+    header.whole.store(false, Relaxed);
+    // If there are others, somebody else frees the block.
+    if header.weak.load(Relaxed) > 1 {
+        rt::value_is_gone(header.address());
+    }
     // SAFETY: as above.
     unsafe { release_weak(value) };
 }

@@ -22,7 +22,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         watch: None,
         callers: false,
         replay: str::to_owned,
-        unseen: Vec::new(),
+        in_order: InOrder::These(Vec::new()),
     };
     match explore(Arc::new(body), driver, pool, settings, |_| true) {
         Explored::Passed(driver) => driver.stats.complete,
