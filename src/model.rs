@@ -292,7 +292,15 @@ impl Builder {
                     false => above(|| eprint!("{line}")),
                 }
             }
-            _ => above(|| eprintln!("{}", passed.report().cut_short(&site))),
+            _ => {
+                let line = passed.report().cut_short(&site);
+                match verdict {
+                    // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing.
+                    Verdict::Stopped(_) => above_captured(&format!("{line}\n")),
+                    // Who sets a bound, or samples, has asked for part of it, in each test.
+                    _ => above(|| eprintln!("{line}")),
+                }
+            }
         }
         if let Some(line) = watch.unshown(&passed.driver) {
             above(|| eprintln!("{line}"));

@@ -59,8 +59,18 @@ const EXHAUSTIVE: [Algorithm; 5] = [
 
 /// What a test of this program prints on standard error, in a process of its own with these variables.
 fn printed(test: &str, variables: &[(&str, &str)]) -> String {
+    stderr(&["--exact", test, "--nocapture"], variables)
+}
+
+/// What of that is seen although the harness captures what a test prints that passes.
+fn captured(test: &str, variables: &[(&str, &str)]) -> String {
+    stderr(&["--exact", test], variables)
+}
+
+fn stderr(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(arguments)
+        .env_remove("RUST_TEST_NOCAPTURE")
         .envs(variables.iter().copied())
         .output()
         .unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dpor::{Builder, Limit, Verdict};
 
-use super::lost_update;
+use super::{captured, lost_update};
 
 #[test]
 fn a_limit_that_was_hit_is_named_with_its_value_and_its_variable() {
@@ -63,4 +63,29 @@ fn no_time_and_no_memory_stop_an_exploration_before_its_end() {
         text.contains("max_memory = 100 bytes (DPOR_MAX_MEMORY)"),
         "{text}"
     );
+}
+
+/// Not a test of its own: what [`a_search_that_a_limit_stopped_says_so_past_what_the_harness_keeps`] runs.
+#[test]
+fn child_that_may_be_cut_short() {
+    Builder::new().check(lost_update);
+}
+
+#[test]
+fn a_search_that_a_limit_stopped_says_so_past_what_the_harness_keeps() {
+    let child = "stopped::child_that_may_be_cut_short";
+    for (limit, value) in [
+        ("DPOR_MAX_PERMUTATIONS", "7"),
+        ("DPOR_MAX_DURATION", "0"),
+        ("DPOR_MAX_MEMORY", "100"),
+    ] {
+        let text = captured(child, &[(limit, value)]);
+        let lines = text.lines().filter(|line| line.contains(limit));
+        assert_eq!(lines.count(), 1, "{text}");
+        assert!(text.ends_with('\n'), "{text}");
+    }
+    // Who bounds or samples all tests is not told by each that it did so.
+    for (variable, value) in [("DPOR_MAX_PREEMPTIONS", "0"), ("DPOR_ALGORITHM", "random")] {
+        assert_eq!(captured(child, &[(variable, value)]), "", "{variable}");
+    }
 }
