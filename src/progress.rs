@@ -97,14 +97,14 @@ impl Progress {
         }
         self.next = now + self.style.pause();
         let (begun, estimate) = (driver.stats.begun(), driver.estimate());
-        let mut text = line(begun, estimate, now - self.start);
+        let test = std::thread::current();
+        let test = test.name().filter(|test| *test != "main");
+        let text = line(begun, estimate, now - self.start, test);
         match &mut self.style {
             Style::Nothing => {}
             Style::Lines => {
-                text.insert_str(0, "dpor: ");
-                text.push('\n');
                 // Whoever closes standard error does not want to know.
-                let _ = std::io::stderr().write_all(text.as_bytes());
+                let _ = std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes());
             }
             Style::Bar(bar) => {
                 let bar = bar.get_or_insert_with(|| {
@@ -114,12 +114,6 @@ impl Progress {
                     BARS.add(ProgressBar::no_length())
                 });
                 let columns = console::Term::stderr().size().1;
-                if let Some(test) = std::thread::current().name()
-                    && test != "main"
-                {
-                    text.push_str(", ");
-                    text.push_str(test);
-                }
                 draw(bar, text, begun, estimate, columns);
             }
         }
@@ -183,14 +177,19 @@ fn one_at_a_time() -> bool {
         || (arguments.windows(2)).any(|pair| pair == ["--test-threads", "1"])
 }
 
-/// The text, at most 65 characters for any numbers below a billion.
-fn line(begun: u64, estimate: Option<f64>, elapsed: Duration) -> String {
+/// The text, at most 65 characters for any numbers below a billion, and the name of the test, since others may run at
+/// the same time.
+fn line(begun: u64, estimate: Option<f64>, elapsed: Duration, test: Option<&str>) -> String {
     let mut text = counted(begun, "execution");
     if let Some(total) = estimate {
         let share = 100.0 * begun as f64 / total.max(begun as f64);
         text.push_str(&format!(" ({share:.0} % of {})", estimated(round(total))));
     }
     text.push_str(&format!(", {:.0} s", elapsed.as_secs_f64()));
+    if let Some(test) = test {
+        text.push_str(", ");
+        text.push_str(test);
+    }
     text
 }
 
@@ -208,20 +207,20 @@ mod tests {
     use indicatif::{InMemoryTerm, ProgressDrawTarget};
 
     #[test]
-    fn the_line_tells_executions_estimate_and_time_and_fits_a_terminal() {
+    fn the_line_tells_executions_estimate_time_and_test_and_fits_a_terminal() {
         let seconds = Duration::from_secs;
-        assert_eq!(line(1, None, seconds(5)), "1 execution, 5 s");
-        assert_eq!(line(7, None, seconds(5)), "7 executions, 5 s");
+        assert_eq!(line(1, None, seconds(5), None), "1 execution, 5 s");
+        assert_eq!(line(7, None, seconds(5), None), "7 executions, 5 s");
         assert_eq!(
-            line(12_345, Some(41_530.0), seconds(10)),
-            "12345 executions (30 % of about 42000), 10 s"
+            line(12_345, Some(41_530.0), seconds(10), Some("queue_is_fifo")),
+            "12345 executions (30 % of about 42000), 10 s, queue_is_fifo"
         );
-        let longest = line(999_999_999, Some(1e30), seconds(99_999));
+        let longest = line(999_999_999, Some(1e30), seconds(99_999), None);
         assert!(longest.len() <= 65, "{longest}");
-        let endless = line(20, Some(MOST), seconds(1));
+        let endless = line(20, Some(MOST), seconds(1), None);
         assert_eq!(endless, "20 executions (0 % of more than 1e200), 1 s");
         // More executions than estimated is no more than all of them.
-        assert!(line(20, Some(10.0), seconds(1)).contains("100 %"));
+        assert!(line(20, Some(10.0), seconds(1), None).contains("100 %"));
     }
 
     /// What is on a terminal of so many columns after a bar was drawn there, at 10 and then at 250
@@ -232,7 +231,7 @@ mod tests {
         let bars = MultiProgress::with_draw_target(target);
         let mut bar = Some(bars.add(ProgressBar::no_length()));
         for begun in [10, 250] {
-            let text = line(begun, Some(1000.0), Duration::from_secs(1));
+            let text = line(begun, Some(1000.0), Duration::from_secs(1), None);
             let bar = bar.as_ref().expect("not gone yet");
             draw(bar, text, begun, Some(1000.0), columns);
         }
