@@ -85,6 +85,22 @@ fn a_failure_that_hangs_on_the_end_of_a_thread_comes_again_from_its_schedule() {
 }
 
 #[test]
+fn an_end_that_the_failure_hangs_on_has_a_row() {
+    let body = || {
+        let other = thread::spawn(|| {});
+        assert!(!other.is_finished());
+        other.join().unwrap();
+    };
+    let failure = Builder::new().explore(body).expect_err("it may have");
+    let text = failure.to_string();
+    assert!(text.contains("main.1's \"end\" (event 2)"), "{text}");
+    let row = text.lines().find(|line| line.contains("2* "));
+    let row = row.unwrap_or_else(|| panic!("no row of event 2: {text}"));
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words, ["2*", "end", "main", "is", "preempted"], "{text}");
+}
+
+#[test]
 fn a_schedule_without_ends_may_go_on_to_a_look_for_one() {
     let mut builder = Builder::new();
     builder.replay = Some("v2 main*2 main.1 main".to_owned());

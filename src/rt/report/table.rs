@@ -190,21 +190,24 @@ fn shorten(lines: &mut Vec<Line>, both_ends: bool, keep: impl Fn(&Row) -> bool) 
     let Some(many) = lines.len().checked_sub(ROWS_MAX).filter(|&many| many > 0) else {
         return;
     };
-    let (first, mut what) = match both_ends {
-        true => (ROWS_MAX / 2, "rows between"),
-        false => (0, "earlier rows"),
-    };
-    let mut left_out = 0;
+    let first = if both_ends { ROWS_MAX / 2 } else { 0 };
+    let mut left_out = Vec::new();
     for (at, line) in std::mem::take(lines).into_iter().enumerate() {
         let stays = matches!(&line, Line::Row(row) if keep(row));
         if !stays && (first..first + many).contains(&at) {
-            left_out += 1;
+            left_out.push(line);
             continue;
         }
-        if left_out > 0 {
-            lines.push(Line::Note(format!("{left_out} {what}")));
-            (left_out, what) = (0, "rows between");
+        if left_out.len() > 1 {
+            let what = match lines.is_empty() {
+                true => "earlier rows",
+                false => "rows between",
+            };
+            lines.push(Line::Note(format!("{} {what}", left_out.len())));
+            left_out.clear();
         }
+        // A note would be as long as a single row.
+        lines.append(&mut left_out);
         lines.push(line);
     }
 }
@@ -250,18 +253,23 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
         let (Some(event), Some(source)) = (events.get(position), sources.get(position)) else {
             break;
         };
-        if matches!(event.operation.kind, OpKind::Exit) {
-            continue;
-        }
+        let is_end = matches!(event.operation.kind, OpKind::Exit);
         let cell = names.happened_after(event, source.map(|from| from + 1));
         let row = Row {
             position: Some(position),
             switch: switch(&rows, event.thread, &stopped),
             thread: event.thread,
             cell,
-            place: place_of(view, event),
+            place: match is_end {
+                true => String::new(),
+                false => place_of(view, event),
+            },
             times: 1,
         };
+        // That a thread ends after its last row goes without saying, unless the failure hangs on when it does.
+        if is_end && !marked(view, &row) {
+            continue;
+        }
         if let Some(last) = rows.last_mut()
             && (last.thread, &last.cell, &last.place) == (row.thread, &row.cell, &row.place)
             && !marked(view, &row)
@@ -352,6 +360,40 @@ mod tests {
         assert_eq!(cell_max(&[10, 60, 60], place), 45);
         assert_eq!(cell_max(&[60, 60, 60], place), 33);
         assert_eq!(cell_max(&[60, 60, 60], WIDTH), COLUMN_MIN);
+    }
+
+    /// What is left of so many rows of which these are kept: their numbers, and the notes.
+    fn shortened(rows: usize, both_ends: bool, kept: &[usize]) -> Vec<String> {
+        let row = |at| Row {
+            position: Some(at),
+            thread: ThreadId::MAIN,
+            cell: String::new(),
+            place: String::new(),
+            switch: String::new(),
+            times: 1,
+        };
+        let mut lines: Vec<Line> = (0..rows).map(row).map(Line::Row).collect();
+        let keep = |row: &Row| row.position.is_some_and(|at| kept.contains(&at));
+        shorten(&mut lines, both_ends, keep);
+        let text = |line: Line| match line {
+            Line::Row(row) => row.position.map_or(String::new(), |at| at.to_string()),
+            Line::Note(note) => note,
+        };
+        lines.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn many_rows_are_left_out_and_never_one_alone() {
+        assert_eq!(shortened(ROWS_MAX, false, &[]).len(), ROWS_MAX);
+        assert_eq!(shortened(ROWS_MAX + 1, false, &[])[..2], ["0", "1"]);
+        let two = ["2 earlier rows", "2"];
+        assert_eq!(shortened(ROWS_MAX + 2, false, &[])[..2], two);
+        let kept = ["2 earlier rows", "2", "3", "4", "2 rows between", "7"];
+        assert_eq!(shortened(ROWS_MAX + 7, false, &[2, 4])[..6], kept);
+        let middle = shortened(ROWS_MAX + 3, true, &[31]);
+        assert_eq!(middle[29..34], ["29", "30", "31", "32", "33"]);
+        let middle = shortened(ROWS_MAX + 3, true, &[30]);
+        assert_eq!(middle[29..33], ["29", "30", "2 rows between", "33"]);
     }
 
     #[test]
