@@ -41,6 +41,7 @@ impl Builder {
             catches_panics: self.catch_panics,
             ends_are_events,
             max_rounds: self.max_rounds,
+            stack_size: self.stack_size,
             ..Limits::default()
         };
         let bounds = Bounds {

@@ -42,5 +42,7 @@ fn a_thread_has_the_stack_that_it_asks_for() {
     });
     let text = failure.expect_err("it overflows").to_string();
     assert!(text.contains("stack overflow: main.1"), "{text}");
-    assert!(text.contains("or the thread's own"), "{text}");
+    let raise =
+        "raise `Builder::stack_size` = 262144 (DPOR_STACK_SIZE, in bytes), or the thread's own";
+    assert!(text.contains(raise), "{text}");
 }

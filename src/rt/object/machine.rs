@@ -52,6 +52,8 @@ pub(crate) struct Limits {
     pub(crate) ends_are_events: bool,
     /// How often a thread comes to one hint, each time having changed something since its last one.
     pub(crate) max_rounds: Option<usize>,
+    /// How many bytes the stack of a thread has that has asked for no more, to be named when that is too small.
+    pub(crate) stack_size: usize,
 }
 
 impl Default for Limits {
@@ -68,6 +70,7 @@ impl Default for Limits {
             catches_panics: false,
             ends_are_events: false,
             max_rounds: None,
+            stack_size: 0,
         }
     }
 }

@@ -269,8 +269,9 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             let _ = writeln!(
                 out,
                 "stack overflow: {} used more stack than it has {when}\n  raise \
-                 `Builder::stack_size` (DPOR_STACK_SIZE, in bytes), or the thread's own",
-                names.thread(*thread)
+                 `Builder::stack_size` = {} (DPOR_STACK_SIZE, in bytes), or the thread's own",
+                names.thread(*thread),
+                view.machine.limits.stack_size
             );
         }
         End::MemoryFault { thread, address } => {
