@@ -183,6 +183,8 @@ pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,
     /// Covariant, as in std: unlike the scope, the handle spawns nothing.
     scope: PhantomData<&'scope ()>,
+    /// Sent and shared only if the result may be sent, as in std.
+    result: PhantomData<Arc<Mutex<T>>>,
 }
 
 impl<'scope, T> ScopedJoinHandle<'scope, T> {
@@ -190,6 +192,7 @@ impl<'scope, T> ScopedJoinHandle<'scope, T> {
         ScopedJoinHandle {
             handle,
             scope: PhantomData,
+            result: PhantomData,
         }
     }
 

@@ -114,3 +114,41 @@ macro_rules! compiles {
 }
 compiles!(std every_item_is_in_std);
 compiles!(dpor every_item_is_in_dpor);
+
+/// Whether a type has a trait: its own constant comes before that of a trait, where it has one.
+macro_rules! has {
+    ($trait:ident, $ty:ty) => {{
+        struct Probe<T>(::std::marker::PhantomData<T>);
+        #[allow(dead_code)]
+        trait Not {
+            const HAS: bool = false;
+        }
+        impl<T> Not for Probe<T> {}
+        #[allow(dead_code)]
+        impl<T: $trait> Probe<T> {
+            const HAS: bool = true;
+        }
+        <Probe<$ty>>::HAS
+    }};
+}
+
+#[test]
+fn a_scoped_handle_is_sent_and_shared_where_std_s_is() {
+    use ::std::cell::Cell;
+    use ::std::rc::Rc;
+    macro_rules! of {
+        ($thread:ident, $($result:ty),*) => {
+            [$((
+                has!(Send, ::$thread::thread::ScopedJoinHandle<'static, $result>),
+                has!(Sync, ::$thread::thread::ScopedJoinHandle<'static, $result>),
+            )),*]
+        };
+    }
+    let ours = of!(dpor, u8, Cell<u8>, *const u8, Rc<u8>);
+    let std = of!(std, u8, Cell<u8>, *const u8, Rc<u8>);
+    assert_eq!(ours, std);
+    assert_eq!(
+        std,
+        [(true, true), (true, true), (false, false), (false, false)]
+    );
+}
