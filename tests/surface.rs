@@ -243,7 +243,7 @@ fn differences() -> Vec<Item> {
             "needs specialisation: `T::eq` is called, as for a `T` that is only `PartialEq`";
         refused "methods with `self: Arc<Self>`" {}
             "need `Receiver`. Write `this: Arc<Self>`, or `self: &Arc<Self>` in a trait for `Arc`";
-        refused "`Waker::from(Arc<impl Wake>)`" {}
+        refused "`Waker::from(Arc<impl Wake>)`, `RawWaker::from(Arc<impl Wake>)`" {}
             "`Wake` takes std's `Arc` by `self`. Make the waker from a `std::sync::Arc`; its methods may use `dpor`'s";
         refused "`#[may_dangle]` on `Arc`, `Weak`, `OnceLock`" {}
             "not stable: a value that borrows must be dropped before what it borrows, even if its destructor does not use the borrow";

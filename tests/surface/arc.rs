@@ -68,6 +68,8 @@ macro_rules! rows {
         modelled "`Pin<Arc<T>>`" as Pin<Arc<u8>> { [impl Default] };
         modelled "`Arc<T: Error>`" as Arc<std::fmt::Error> { [impl Error] };
         modelled "`Arc<File>`" as Arc<File> { [impl Read] [impl Write] [impl Seek] [impl AsFd] [impl AsRawFd] };
+        refused "`AsHandle` and `AsSocket` of `Arc<T>` on Windows" {}
+            "`arc.as_handle()` is that of the `T`; where a bound asks for the trait, pass `&*arc`";
         modelled "`Weak<T>`" as Weak<u8> { [const new() -> This] [impl Default] };
         modelled "`Weak<T: ?Sized>`" as Weak<str> {
             [upgrade: fn(&This) -> Option<Arc<str>>]

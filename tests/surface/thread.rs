@@ -83,7 +83,8 @@ macro_rules! rows {
             }
             (A.get(), B.take())
         }] } "values are dropped in std's order";
-        refused "`JoinHandleExt` of `std::os`" {} "a modelled thread has no handle of the operating system";
+        refused "`JoinHandleExt` of `std::os`; on Windows `AsHandle`, `AsRawHandle`, `IntoRawHandle` and `From<JoinHandle<T>> for OwnedHandle`" {}
+            "a modelled thread has no handle of the operating system";
     }};
 }
 
