@@ -13,7 +13,9 @@ pub fn explore() {
 /// Switches exploration off for what follows, until [`explore`].
 ///
 /// There, threads go on in one order, and choices have their first outcome. The report is then not complete; its
-/// verdict is [`Verdict::Marked`](crate::Verdict::Marked). Outside a model this does nothing.
+/// verdict is [`Verdict::Marked`](crate::Verdict::Marked), unless a limit or a bound on preemptions, switches or delays
+/// left something out, too: then it is theirs, and [`Report::excludes`](crate::Report::excludes) is true. Outside a
+/// model this does nothing.
 pub fn stop_exploring() {
     rt::switch_exploration(false);
 }
