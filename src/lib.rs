@@ -76,7 +76,8 @@
 //! * [`thread::Builder::stack_size`] counts words inside a model;
 //! * [`Builder::check`] returns nothing, [`Builder::explore`] still returns a [`Report`];
 //! * [`hint::unreachable_unchecked`] panics;
-//! * blocks that are not freed are a failure only if they belong to a [`sync::Arc`] or the test tracks them, see
+//! * blocks that are not freed are a failure only if they belong to a [`sync::Arc`] or to a waker of
+//!   [`future::block_on`], are from [`alloc::alloc`](alloc::alloc()), or the test tracks them, see
 //!   [`Builder::check_leaks`](Builder#structfield.check_leaks);
 //! * the environment variables that loom has, such as `LOOM_MAX_BRANCHES`, count where the one of this crate, here
 //!   `DPOR_MAX_BRANCHES`, is not set.
