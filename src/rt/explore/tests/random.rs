@@ -1,7 +1,7 @@
 //! Random programs over every kind of object, against brute force.
 //!
-//! `DPOR_FUZZ=1000000 cargo test --release random` is the long mode; `DPOR_FUZZ_SEED` starts at
-//! another seed, `DPOR_FUZZ_ALGORITHM` leaves out the other algorithms. A failing program prints
+//! `DPOR_FUZZ=1200000 cargo test --release --lib random` is the long mode, with about a million programs that are small
+//! enough; `DPOR_FUZZ_SEED` starts at another seed, `DPOR_FUZZ_ALGORITHM` leaves out the other algorithms. A failing program prints
 //! itself and its seed.
 
 use super::super::Free;
