@@ -1,8 +1,9 @@
 //! Exploring a closure, and what the closure can ask for while it is explored.
 
+use std::collections::BTreeSet;
 use std::panic::Location;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place, unfit};
@@ -113,7 +114,7 @@ impl Builder {
         match failure.payload {
             Some(payload) => {
                 let payload = payload.into_inner();
-                let payload = payload.unwrap_or_else(std::sync::PoisonError::into_inner);
+                let payload = payload.unwrap_or_else(PoisonError::into_inner);
                 std::panic::resume_unwind(payload)
             }
             None => {
@@ -296,7 +297,7 @@ impl Builder {
                 let line = passed.report().cut_short(&site);
                 match verdict {
                     // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing.
-                    Verdict::Stopped(_) => above_captured(&format!("{line}\n")),
+                    Verdict::Stopped(_) if is_first(site) => above_captured(&format!("{line}\n")),
                     // Who sets a bound, or samples, has asked for part of it, in each test.
                     _ => above(|| eprintln!("{line}")),
                 }
@@ -334,6 +335,15 @@ impl Builder {
             in_order: InOrder::These(unseen.to_vec()),
         }
     }
+}
+
+/// Whether this test has not called the model at this place before, as one does that explores it in many parts.
+fn is_first(site: Site) -> bool {
+    static SEEN: Mutex<BTreeSet<(Option<String>, String)>> = Mutex::new(BTreeSet::new());
+    let test = std::thread::current();
+    let model = (test.name().map(str::to_owned), site.to_string());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.insert(model)
 }
 
 /// Writes the failures to the directory, and where to in their reports.
