@@ -1,5 +1,6 @@
 //! Is it told if a thread that nobody schedules uses what belongs to a model?
 
+use std::alloc::{Layout, dealloc};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
@@ -138,4 +139,56 @@ fn a_value_is_not_set_by_a_thread_of_the_model_and_one_of_std_at_once() {
         });
         assert_eq!(*set, 2);
     });
+}
+
+/// What the payload of a panic is to the test above, whatever else std allocates on the way: the other thread frees a
+/// block of the model, and most allocators make its memory into the larger block that it gives to the model.
+#[test]
+fn memory_that_a_thread_of_std_has_freed_is_not_called_freed_wrongly() {
+    told("number", || {
+        let number = Arc::new(AtomicUsize::new(0));
+        number.load(SeqCst);
+        let (theirs, block) = (number.clone(), Box::new(1_u64));
+        let other = std::thread::spawn(move || {
+            theirs.fetch_add(1, SeqCst);
+            drop(std::hint::black_box(block));
+            std::hint::black_box(Box::new([2_u64; 2]))
+        });
+        drop(other.join().unwrap());
+    });
+}
+
+/// Frees this address with the layout of a value.
+fn free<T>(address: *mut u64) {
+    // SAFETY: it is none. The model keeps the free from the allocator, and tells it.
+    unsafe { dealloc(address.cast(), Layout::new::<T>()) };
+}
+
+#[test]
+fn a_wrong_free_is_told_as_such_only_if_nobody_uses_the_model_from_outside() {
+    let frees: [fn(*mut u64); 3] = [
+        |block| {
+            free::<[u64; 4]>(block);
+            free::<[u64; 4]>(block);
+        },
+        free::<[u64; 2]>,
+        |block| free::<u64>(block.wrapping_add(1)),
+    ];
+    for wrongly in frees {
+        let model = move |used_by: fn(&AtomicUsize)| {
+            let number = AtomicUsize::new(0);
+            number.load(SeqCst);
+            used_by(&number);
+            wrongly(Box::into_raw(Box::new([0_u64; 4])).cast());
+        };
+        told("number", move || {
+            model(|number| {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| number.fetch_add(1, SeqCst));
+                });
+            })
+        });
+        let failure = Builder::new().explore(move || model(|_| {})).unwrap_err();
+        assert_eq!(failure.kind(), FailureKind::WrongFree, "{failure}");
+    }
 }

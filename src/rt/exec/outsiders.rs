@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::rt::trace::Site;
-use crate::rt::trace::verdict::{End, Outside};
+use crate::rt::trace::verdict::{End, Outside, Wrong};
 
 use super::context::{Inner, Runtime};
 
@@ -81,12 +81,7 @@ impl Runtime {
     #[inline]
     pub(super) fn used_from_outside(&self, end: &End, stacks_since: u64) -> Option<End> {
         let since = self.heap.outsiders_at_start();
-        // Another failure has its own report, and one that is given up is found again elsewhere.
-        let means_nothing = matches!(
-            end,
-            End::Complete | End::Deadlock(_) | End::Livelock { .. } | End::NotDeterministic(_)
-        );
-        if since == noted() || !means_nothing {
+        if since == noted() || !means_nothing(end) {
             return None;
         }
         self.find_outsider(since, stacks_since)
@@ -106,6 +101,22 @@ impl Runtime {
             object: inner.table.last_at(first.address),
             site: first.site,
         }))
+    }
+}
+
+/// Whether an execution may have come to this end only because of what an outsider has done. Another failure has its
+/// own report, and one that is given up is found again elsewhere.
+fn means_nothing(end: &End) -> bool {
+    match end {
+        End::Complete | End::Deadlock(_) | End::Livelock { .. } | End::NotDeterministic(_) => true,
+        // The heap does not hear of a block that an outsider frees. The system may hand out its memory as another
+        // block that a thread of the model gets from the outsider and frees rightly, which then looks like a wrong
+        // free of the block before.
+        End::BadMemory(bad) => matches!(
+            bad.wrong,
+            Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. }
+        ),
+        _ => false,
     }
 }
 
