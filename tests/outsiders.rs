@@ -75,23 +75,19 @@ impl Shared<'_> {
     }
 }
 
-/// A real thread that uses shims of its own when it is asked to.
+/// A real thread that does something when it is asked to.
 struct Neighbour {
     ask: Sender<()>,
     done: Receiver<()>,
 }
 
 impl Neighbour {
-    fn new() -> Neighbour {
+    fn new(mut work: impl FnMut() + Send + 'static) -> Neighbour {
         let (ask, asked) = channel();
         let (tell, done) = channel();
         std::thread::spawn(move || {
-            let local = AtomicUsize::new(0);
             while asked.recv().is_ok() {
-                local.fetch_add(1, SeqCst);
-                let block = Box::new(AtomicUsize::new(0));
-                block.fetch_add(1, SeqCst);
-                drop(std::hint::black_box(block));
+                work();
                 if tell.send(()).is_err() {
                     return;
                 }
@@ -100,7 +96,7 @@ impl Neighbour {
         Neighbour { ask, done }
     }
 
-    /// Comes back when it has used them.
+    /// Comes back when it has done so.
     fn busy(this: &StdMutex<Neighbour>) {
         let this: MutexGuard<'_, _> = this.lock().unwrap_or_else(PoisonError::into_inner);
         this.ask.send(()).expect("it waits");
@@ -110,7 +106,13 @@ impl Neighbour {
 
 #[test]
 fn who_uses_shims_of_its_own_meanwhile_is_left_alone() {
-    let neighbour = StdMutex::new(Neighbour::new());
+    let neighbour = StdMutex::new(Neighbour::new(|| {
+        let local = AtomicUsize::new(0);
+        local.fetch_add(1, SeqCst);
+        let block = Box::new(AtomicUsize::new(0));
+        block.fetch_add(1, SeqCst);
+        drop(std::hint::black_box(block));
+    }));
     let report = Builder::new().check(move || {
         Neighbour::busy(&neighbour);
         let number = Arc::new(AtomicUsize::new(0));
@@ -125,6 +127,25 @@ fn who_uses_shims_of_its_own_meanwhile_is_left_alone() {
     });
     assert!(report.complete);
     assert_eq!(report.executions, 2);
+}
+
+#[test]
+fn what_was_on_a_stack_while_another_model_had_it_is_not_this_models() {
+    let neighbour = StdMutex::new(Neighbour::new(|| {
+        let told = Builder::new().explore(|| {
+            let local = AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                scope.spawn(|| local.fetch_add(1, SeqCst));
+            });
+        });
+        assert!(told.is_err());
+    }));
+    let report = Builder::new().check(move || {
+        Neighbour::busy(&neighbour);
+        // On the stack that the other model does not need any more.
+        thread::spawn(|| {}).join().unwrap();
+    });
+    assert!(report.complete);
 }
 
 #[test]

@@ -147,14 +147,13 @@ impl Pool {
     #[cold]
     fn another(&mut self, bytes: usize) -> Coroutine {
         let kept = self.kept.take(bytes);
-        kept.unwrap_or_else(|| {
-            let coroutine = Coroutine::new(bytes);
-            self.got_after = outsiders::noted();
-            coroutine
-        })
+        let coroutine = kept.unwrap_or_else(|| Coroutine::new(bytes));
+        // Up to now it may have been another exploration's, which outsiders may have used.
+        self.got_after = outsiders::noted();
+        coroutine
     }
 
-    /// How many uses by outsiders there had been when the newest of its stacks was got from the system.
+    /// How many uses by outsiders there had been when it got the newest of its stacks.
     pub(crate) fn got_after(&self) -> u64 {
         self.got_after
     }

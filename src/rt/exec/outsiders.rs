@@ -57,19 +57,19 @@ pub(crate) fn note(address: usize, site: Site) {
     if MODELS.load(Ordering::Relaxed) == 0 {
         return;
     }
-    // If another one is at it, that one is remembered.
-    if let Ok(mut latest) = LATEST.try_lock() {
-        let number = USES.fetch_add(1, Ordering::Relaxed);
-        latest[number as usize % MOST] = Some(Use {
-            number,
-            address,
-            site,
-        });
-    }
+    // Each is worth waiting for: it may be the only one of its model, which would be called complete without it.
+    let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = USES.fetch_add(1, Ordering::Relaxed);
+    latest[number as usize % MOST] = Some(Use {
+        number,
+        address,
+        site,
+    });
 }
 
-/// How many uses were noted up to now. Memory that is got from the system afterwards was nobody else's at a use with a
-/// number from here on, because the system hands it on from thread to thread in order.
+/// How many uses were noted up to now. Memory that is got from the system afterwards, or a stack that another
+/// exploration has kept, was nobody else's at a use with a number from here on, because both are handed on from thread
+/// to thread in order.
 #[inline]
 pub(crate) fn noted() -> u64 {
     USES.load(Ordering::Relaxed)
@@ -77,7 +77,7 @@ pub(crate) fn noted() -> u64 {
 
 impl Runtime {
     /// How an execution ends that would have ended like `end`, if an outsider has used memory of it. The newest of its
-    /// stacks was got from the system after so many uses.
+    /// stacks was got after so many uses.
     #[inline]
     pub(super) fn used_from_outside(&self, end: &End, stacks_since: u64) -> Option<End> {
         let since = self.heap.outsiders_at_start();
