@@ -150,7 +150,9 @@ pub struct Builder {
     pub order: Order,
     /// Maximum number of threads alive at once, main included; more are a [failure](crate::FailureKind::Limit).
     ///
-    /// Environment: `DPOR_MAX_THREADS`. Default: `usize::MAX`, no limit.
+    /// Who spawns without end is told so by it, instead of by a system that has no memory for another stack.
+    ///
+    /// Environment: `DPOR_MAX_THREADS`. Default: 1000.
     pub max_threads: usize,
     /// Maximum number of events in one execution; more are a [failure](crate::FailureKind::Limit).
     ///
@@ -422,9 +424,7 @@ impl Builder {
         Ok(Builder {
             algorithm: env.one_of("DPOR_ALGORITHM", &ALGORITHMS)?,
             order: env.one_of("DPOR_ORDER", &ORDERS)?,
-            max_threads: env
-                .size("DPOR_MAX_THREADS", "threads")?
-                .unwrap_or(usize::MAX),
+            max_threads: env.size("DPOR_MAX_THREADS", "threads")?.unwrap_or(1000),
             max_branches: env
                 .size(either("DPOR_MAX_BRANCHES"), "events")?
                 .unwrap_or(100_000),

@@ -120,7 +120,7 @@ mod unknown;
 
 /// Maximum number of threads in one execution of loom, for tests that ask.
 ///
-/// Here there may be any number of threads, unless [`Builder::max_threads`] sets a limit.
+/// Here [`Builder::max_threads`] says how many there may be at once, which are 1000 by default.
 pub const MAX_THREADS: usize = 5;
 
 pub use config::{Algorithm, Builder, Executions, Order};

@@ -7,6 +7,7 @@ mod replay;
 mod settings;
 mod stop_exploring;
 mod stopped;
+mod threads;
 mod vacuous;
 
 use std::sync::atomic::Ordering::SeqCst;

@@ -25,7 +25,7 @@ macro_rules! rows {
             [log = |b: &mut This| b.log = true]
             [check = |b: &This| { b.check(|| ()); }]
             [impl Debug] [impl Default]
-        } "by default, `max_threads` has no limit, and `max_branches` is larger than in loom";
+        } "by default, `max_threads` and `max_branches` are larger than in loom";
         modelled "loom's signature: `model::Builder::check`" as Builder {
             [of_loom check: fn(&This, fn())]
         } "without it, `check` returns a `Report`, so it needs a `;` where it is the last expression of a function. With it, `explore` returns the `Report`";
@@ -33,7 +33,7 @@ macro_rules! rows {
             [fn explore: fn()] [fn stop_exploring: fn()] [fn skip_branch: fn()]
         };
         reexported "`MAX_THREADS`" { [MAX_THREADS = { let _: usize = MAX_THREADS; }] }
-            "5 as in loom, for tests that read it; `dpor` allows any number of threads";
+            "5 as in loom, for tests that read it; `Builder::max_threads` is 1000 by default";
         modelled "`sync::Arc`" as sync::Arc<u8> {
             [new: fn(u8) -> This]
             [pin: fn(u8) -> std::pin::Pin<This>]

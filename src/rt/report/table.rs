@@ -1,6 +1,6 @@
 //! How is an execution drawn in a terminal?
 //!
-//! A column per thread and a row per event. A row says where a loaded value comes from, if another
+//! A column per thread, unless there are very many, and a row per event. A row says where a loaded value comes from, if another
 //! thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
 //! say the same are told once, with their number. What is too wide is cut.
 
@@ -30,6 +30,12 @@ const WIDTH: usize = 160;
 
 /// No column is cut to less than this.
 const COLUMN_MIN: usize = 24;
+
+/// Of more threads than that the columns are wider than any terminal, and nearly all of the table is empty.
+const COLUMNS_MAX: usize = 12;
+
+/// The most characters of a thread's name where threads have no columns of their own.
+const NAME_MAX: usize = 32;
 
 struct Row {
     /// The position of the event, from 0; `None` if it is none.
@@ -66,25 +72,29 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     shorten(&mut lines, endless(view.end), |row| marked(view, row));
     let shown = |thread: &ThreadId| rows_of(&lines).any(|row| row.thread == *thread);
     order.retain(shown);
-    let threads = order;
+    let columns = match order.len() {
+        ..=COLUMNS_MAX => Columns::Threads(order),
+        _ => Columns::One(named(&mut lines, names)),
+    };
     let where_width = rows_of(&lines).map(|row| row.place.chars().count()).max();
     let where_width = where_width.unwrap_or(0).max("where".len());
-    let widths = widths(&lines, &threads, names);
-    let most = cell_max(&widths, where_width);
-    for line in &mut lines {
-        // What the failure hangs on is what everybody reads.
-        if let Line::Row(row) = line
-            && !marked(view, row)
-        {
-            row.cell = cut(&row.cell, most);
+    if let Columns::Threads(_) = columns {
+        let most = cell_max(&columns.widths(&lines, names), where_width);
+        for line in &mut lines {
+            // What the failure hangs on is what everybody reads.
+            if let Line::Row(row) = line
+                && !marked(view, row)
+            {
+                row.cell = cut(&row.cell, most);
+            }
         }
     }
-    let widths = self::widths(&lines, &threads, names);
+    let widths = columns.widths(&lines, names);
     let last = rows_of(&lines).filter_map(|row| row.position).max();
     let digits = last.map_or(0, |last| last + 1).to_string().len().max(4);
     let mut line = format!("\n  {:>digits$}  ", "#");
-    for (&thread, width) in threads.iter().zip(&widths) {
-        let _ = write!(line, "{:<width$}  ", names.thread(thread));
+    for (title, width) in columns.titles(names).iter().zip(&widths) {
+        let _ = write!(line, "{title:<width$}  ");
     }
     let switches = rows_of(&lines).any(|row| !row.switch.is_empty());
     let title = if switches { "switch" } else { "" };
@@ -103,8 +113,9 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             .position
             .map_or("-".to_owned(), |at| (at + 1).to_string());
         let mut line = format!("  {number:>digits$}{mark} ");
-        for (&thread, width) in threads.iter().zip(&widths) {
-            let cell = if thread == row.thread { &row.cell } else { "" };
+        let own = columns.of(row.thread);
+        for (column, width) in widths.iter().enumerate() {
+            let cell = if column == own { &row.cell } else { "" };
             let _ = write!(line, "{cell:<width$}  ");
         }
         let _ = write!(line, "{:<where_width$}  {}", row.place, row.switch);
@@ -120,15 +131,55 @@ fn rows_of(lines: &[Line]) -> impl Iterator<Item = &Row> {
     })
 }
 
-/// How wide the column of each thread is.
-fn widths(lines: &[Line], threads: &[ThreadId], names: &Names<'_>) -> Vec<usize> {
-    let width = |&thread: &ThreadId| {
-        let mine = rows_of(lines).filter(|row| row.thread == thread);
-        let widest = mine.map(|row| row.cell.chars().count()).max();
-        let name = names.thread(thread).chars().count();
-        widest.unwrap_or(0).max(name)
-    };
-    threads.iter().map(width).collect()
+/// In which columns the cells are.
+enum Columns {
+    /// Each thread has one.
+    Threads(Vec<ThreadId>),
+    /// All are in one, each behind the name of its thread, for which there are so many characters.
+    One(usize),
+}
+
+impl Columns {
+    /// The column of a thread.
+    fn of(&self, thread: ThreadId) -> usize {
+        match self {
+            Columns::Threads(threads) => threads.iter().position(|&t| t == thread).unwrap_or(0),
+            Columns::One(_) => 0,
+        }
+    }
+
+    fn titles(&self, names: &Names<'_>) -> Vec<String> {
+        match self {
+            Columns::Threads(threads) => threads.iter().map(|&t| names.thread(t)).collect(),
+            Columns::One(name) => vec![format!("{:<name$}  what", "thread")],
+        }
+    }
+
+    /// How wide each is.
+    fn widths(&self, lines: &[Line], names: &Names<'_>) -> Vec<usize> {
+        let titles = self.titles(names);
+        let mut widths: Vec<usize> = titles.iter().map(|title| title.chars().count()).collect();
+        for row in rows_of(lines) {
+            let width = &mut widths[self.of(row.thread)];
+            *width = row.cell.chars().count().max(*width);
+        }
+        widths
+    }
+}
+
+/// Puts the name of its thread in front of each cell; gives the width of the names. Here everything is cut: threads that
+/// threads spawn without end have endless names.
+fn named(lines: &mut [Line], names: &Names<'_>) -> usize {
+    let name = |row: &Row| cut(&names.thread(row.thread), NAME_MAX);
+    let width = rows_of(lines).map(|row| name(row).chars().count()).max();
+    let width = width.unwrap_or(0).max("thread".len());
+    for line in lines {
+        if let Line::Row(row) = line {
+            row.cell = format!("{:<width$}  {}", name(row), cut(&row.cell, 2 * NAME_MAX));
+            row.switch = cut(&row.switch, 2 * NAME_MAX);
+        }
+    }
+    width
 }
 
 /// Whether the execution was given up because a loop has no end.
