@@ -252,6 +252,7 @@ impl Detector {
         access: Access,
     ) -> Result<(), Box<DataRace>> {
         if let Some(object) = object {
+            // There may be no room for what it knows.
             self.knowledge.of(access.thread);
             let clock = self.knowledge.known_to(access.thread);
             (self.knowledge).check(object, &access, clock, &none)?;
