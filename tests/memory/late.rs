@@ -161,7 +161,10 @@ fn a_use_that_a_later_release_keeps_before_the_free_in_one_trace_hides_none_in_a
     // Where the load comes before the addition, it comes before that owner's release, too.
     each_finds_it(|| {
         let value = Arc::new(AtomicUsize::new(0));
-        let pointer = Arc::new(AtomicPtr::new(Arc::as_ptr(&value).cast_mut()));
+        let mut pointer = AtomicPtr::new(null_mut());
+        // Plain memory is watched from here on.
+        *pointer.get_mut() = Arc::as_ptr(&value).cast_mut();
+        let pointer = Arc::new(pointer);
         let user = thread::spawn({
             let pointer = pointer.clone();
             move || {
