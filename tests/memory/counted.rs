@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
 use dpor::sync::{Arc, Mutex, Weak};
-use dpor::{Algorithm, Builder, FailureKind, thread};
+use dpor::{FailureKind, thread};
 
-use super::{fails, passes, tells};
+use super::{each_finds_it, fails, passes, tells};
 
 /// A pointer out of an `Arc`, for threads.
 type Shared<T> = Arc<AtomicPtr<T>>;
@@ -42,20 +42,7 @@ fn of_an_atomic() {
 
 #[test]
 fn every_algorithm_finds_the_use_of_an_atomic_that_may_come_after_the_last_release() {
-    for algorithm in [
-        Algorithm::Optimal,
-        Algorithm::Source,
-        Algorithm::SleepSets,
-        Algorithm::Naive,
-        Algorithm::Bounded,
-        Algorithm::Random,
-    ] {
-        let mut builder = Builder::new();
-        builder.algorithm = algorithm;
-        let failure = builder.explore(of_an_atomic).expect_err("a failure");
-        let found = [FailureKind::DataRace, FailureKind::UseAfterFree];
-        assert!(found.contains(&failure.kind()), "{algorithm:?}: {failure}");
-    }
+    each_finds_it(of_an_atomic);
 }
 
 #[test]

@@ -6,33 +6,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
 use dpor::sync::{Arc, Mutex, Weak};
-use dpor::{Algorithm, Builder, FailureKind, thread};
+use dpor::{Builder, FailureKind, thread};
 
-use super::passes;
-
-const ALGORITHMS: [Algorithm; 6] = [
-    Algorithm::Optimal,
-    Algorithm::Source,
-    Algorithm::SleepSets,
-    Algorithm::Naive,
-    Algorithm::Bounded,
-    Algorithm::Random,
-];
-
-/// Each algorithm finds that a block is used after its free, or that nothing orders these.
-#[track_caller]
-fn each_finds_it(body: fn()) {
-    for algorithm in ALGORITHMS {
-        let mut builder = Builder::new();
-        builder.algorithm = algorithm;
-        let found = builder.explore(body);
-        let Err(failure) = found else {
-            panic!("{algorithm:?} finds nothing");
-        };
-        let kinds = [FailureKind::DataRace, FailureKind::UseAfterFree];
-        assert!(kinds.contains(&failure.kind()), "{algorithm:?}: {failure}");
-    }
-}
+use super::{each_finds_it, passes};
 
 /// A value that looks at itself when it is dropped.
 struct Looks(AtomicUsize);
@@ -54,12 +30,6 @@ struct Unowned<T>(*const T);
 
 // SAFETY: it is not, which is what is to be found.
 unsafe impl<T> Send for Unowned<T> {}
-
-impl<T> Clone for Unowned<T> {
-    fn clone(&self) -> Unowned<T> {
-        Unowned(self.0)
-    }
-}
 
 impl<T> Unowned<T> {
     fn get(&self) -> &T {

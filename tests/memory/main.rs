@@ -15,13 +15,35 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
-use dpor::{Builder, Failure, FailureKind, thread};
+use dpor::{Algorithm, Builder, Failure, FailureKind, thread};
 
 /// The failure of `f`, which must have one of this kind.
 fn fails(kind: FailureKind, f: impl Fn() + Send + Sync + 'static) -> Failure {
     let failure = *Builder::new().explore(f).expect_err("a failure");
     assert_eq!(failure.kind(), kind, "{failure}");
     failure
+}
+
+/// Each algorithm finds that a block is used after its free, or that nothing orders these.
+#[track_caller]
+fn each_finds_it(body: fn()) {
+    for algorithm in [
+        Algorithm::Optimal,
+        Algorithm::Source,
+        Algorithm::SleepSets,
+        Algorithm::Naive,
+        Algorithm::Bounded,
+        Algorithm::Random,
+    ] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let found = builder.explore(body);
+        let Err(failure) = found else {
+            panic!("{algorithm:?} finds nothing");
+        };
+        let kinds = [FailureKind::DataRace, FailureKind::UseAfterFree];
+        assert!(kinds.contains(&failure.kind()), "{algorithm:?}: {failure}");
+    }
 }
 
 /// The number of executions of `f`, which must have no failure.

@@ -387,9 +387,11 @@ impl Inner {
         (thread, effect): (ThreadId, Effect),
         block: impl FnOnce() -> Option<Block>,
     ) -> Option<Box<DataRace>> {
+        if let InOrder::All = self.in_order {
+            return None;
+        }
         // What leads to the runtime's own blocks is only the runtime's.
-        if matches!(self.in_order, InOrder::All)
-            || objects.iter().any(|&object| self.is_internal(object))
+        if objects.iter().any(|&object| self.is_internal(object))
             || objects.is_empty() && !self.races.knows_in(start, length)
         {
             return None;

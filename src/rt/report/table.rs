@@ -1,7 +1,7 @@
 //! How is an execution drawn in a terminal?
 //!
-//! A column per thread, unless there are very many, and a row per event. A row says where a loaded value comes from, if another
-//! thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
+//! A column per thread, unless there are very many, and a row per event. A row says where a loaded value comes
+//! from, if another thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
 //! say the same are told once, with their number. What is too wide is cut.
 
 use std::collections::HashMap;

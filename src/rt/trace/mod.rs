@@ -97,8 +97,10 @@ pub(crate) struct Trace {
 /// and what grows from nothing is moved several times.
 const ROOM: (usize, usize) = (64, 16);
 
-/// An execution of so many events is a long one, and may have many.
+/// An execution of so many events is a long one.
 const SOME: usize = 1024;
+
+/// A long execution gets room for so many.
 const MANY: usize = 65_536;
 
 impl Trace {
