@@ -165,7 +165,10 @@ pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
         events: Vec::new(),
         kind: FailureKind::Schedule,
         schedule: text.to_owned(),
-        text: format!("the schedule to replay {what}\n  schedule   {text}"),
+        text: format!(
+            "the schedule to replay {what}\n  schedule   {}",
+            text::shown(text)
+        ),
         payload: None,
         place: String::new(),
         others: Vec::new(),

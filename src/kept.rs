@@ -10,8 +10,8 @@ use crate::nth::numbered;
 use crate::report_dir::stem;
 use crate::rt::trace::Site;
 
-/// Keeps the schedule of a failure; the line for the report says where, and is missing if it is not kept.
-pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<String> {
+/// Keeps the schedule of a failure. Gives the file, if it is kept.
+pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let name = program.file_stem()?.to_str()?;
     // Two programs may have tests of one name.
@@ -20,7 +20,7 @@ pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<Str
     let path = directory.join(format!("{}.schedule", stem(test, site)));
     std::fs::create_dir_all(&directory).ok()?;
     std::fs::write(&path, format!("{}\n", numbered(schedule))).ok()?;
-    Some(format!("in {0} (DPOR_REPLAY=@{0})", path.display()))
+    Some(path)
 }
 
 /// A program's name without the number that cargo adds, which changes with what it was built for; `None` if there is
@@ -55,14 +55,13 @@ mod tests {
     #[test]
     fn a_kept_schedule_is_read_back_and_a_missing_file_is_told() {
         let site = std::panic::Location::caller();
-        let line = keep("v2 main*2", Some("kept::tests::one"), site).expect("a target directory");
-        let (_, path) = line.split_once("DPOR_REPLAY=").expect("a path");
-        let path = path.trim_end_matches(')');
+        let path = keep("v2 main*2", Some("kept::tests::one"), site).expect("a target directory");
         assert!(
             path.ends_with("dpor/dpor/kept.tests.one.schedule"),
-            "{path}"
+            "{path:?}"
         );
-        assert_eq!(read(path), Ok("v2 main*2".to_owned()));
+        let kept = read(&format!("@{}", path.display()));
+        assert_eq!(kept, Ok("v2 main*2".to_owned()));
         assert_eq!(read("v2 main"), Ok("v2 main".to_owned()));
         let error = read("@no/such/file").expect_err("there is no such file");
         assert!(error.starts_with("the file `no/such/file` (DPOR_REPLAY): "));

@@ -15,6 +15,7 @@ use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::exec::{context, heap};
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
+use crate::rt::report::text;
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::{self, Answer, Outcome};
@@ -106,9 +107,22 @@ impl Builder {
         above(|| eprintln!("{failure}"));
         if failure.kind != FailureKind::Schedule {
             let test = std::thread::current();
-            let kept = kept::keep(&failure.schedule, test.name(), Location::caller());
-            if let Some(line) = kept {
-                above(|| eprintln!("kept       {line}"));
+            let schedule = &failure.schedule;
+            let kept = kept::keep(schedule, test.name(), Location::caller());
+            let line = match (kept, text::is_long(schedule)) {
+                (Some(path), false) => {
+                    format!("kept       in {0} (DPOR_REPLAY=@{0})", path.display())
+                }
+                (Some(path), true) => {
+                    let replay = rerun::replay_from(&path);
+                    format!("kept       in {}\nreplay     {replay}", path.display())
+                }
+                // Otherwise it would be lost.
+                (None, true) => format!("all of it  {schedule}"),
+                (None, false) => String::new(),
+            };
+            if !line.is_empty() {
+                above(|| eprintln!("{line}"));
             }
         }
         match failure.payload {

@@ -36,6 +36,12 @@ pub(crate) fn replay(schedule: &str) -> String {
     format!("DPOR_REPLAY=\"{}\" {command}", numbered(schedule))
 }
 
+/// [`replay`] for the schedule in this file.
+pub(crate) fn replay_from(file: &Path) -> String {
+    let command = command(std::thread::current().name());
+    format!("DPOR_REPLAY=\"@{}\" {command}", file.display())
+}
+
 /// The command for the test of this name; for all that the program does, if there is none.
 fn command(test: Option<&str>) -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.trim().is_empty());

@@ -60,6 +60,41 @@ fn child_whose_third_model_fails() {
     }
 }
 
+/// Not a test of its own: what [`a_schedule_that_is_too_long_to_read_is_played_from_its_file`] runs.
+#[test]
+fn child_with_a_long_schedule() {
+    if std::env::var_os("DPOR_TEST_FAILS").is_none() {
+        return;
+    }
+    // Two threads take turns, none of which is as long as those before: nothing is a round of a loop.
+    fn turns(counter: &AtomicUsize, mut random: u32, mut turn: impl FnMut()) {
+        for _ in 0..600 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            for _ in 0..random >> 28 {
+                counter.fetch_add(1, SeqCst);
+            }
+            turn();
+        }
+    }
+    Builder::new().check(|| {
+        let main = thread::current();
+        let counter = Arc::new(AtomicUsize::new(0));
+        let shared = counter.clone();
+        let other = thread::spawn(move || {
+            turns(&shared, 1, || {
+                thread::park();
+                main.unpark();
+            });
+        });
+        turns(&counter, 2, || {
+            other.thread().unpark();
+            thread::park();
+        });
+        other.join().unwrap();
+        panic!("a long time after");
+    });
+}
+
 /// What a test of this program that fails says with this in `DPOR_REPLAY`.
 fn run(child: &str, replay: &str) -> String {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
@@ -144,4 +179,29 @@ fn a_report_names_the_file_and_the_command_that_replay_it() {
         labelled(&again, "schedule   "),
         labelled(&text, "schedule   ")
     );
+}
+
+#[test]
+fn a_schedule_that_is_too_long_to_read_is_played_from_its_file() {
+    let child = "replay::child_with_a_long_schedule";
+    let text = run(child, "");
+    let path = labelled(&text, "kept       in ");
+    let schedule = std::fs::read_to_string(&path).expect("it is kept");
+    let schedule = schedule.trim_end();
+    assert!(schedule.len() > 8000 && text.len() < 12_000, "{text}");
+    let shown = labelled(&text, "schedule   ");
+    let (beginning, bytes) = shown.split_once(" ... ").expect("only the beginning");
+    assert!(beginning.len() > 100 && schedule.starts_with(beginning));
+    assert_eq!(bytes, format!("({} bytes in all)", schedule.len()));
+    let replay = labelled(&text, "replay     ");
+    let command = format!("DPOR_REPLAY=\"@{path}\" cargo test ");
+    assert!(replay.starts_with(&command), "{replay}");
+    assert!(!text.contains("as a test"), "{text}");
+    let again = run(child, &format!("@{path}"));
+    assert!(again.contains("\na long time after\n"), "{again}");
+    assert_eq!(labelled(&again, "schedule   "), shown);
+    // What is wrong with a long one is told without it.
+    let broken = run(child, &format!("{schedule} rain"));
+    let at = format!("at byte {}: expected a thread", schedule.len() + 1);
+    assert!(broken.contains(&at) && broken.len() < 1000, "{broken}");
 }

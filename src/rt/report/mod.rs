@@ -3,7 +3,6 @@
 pub(crate) mod cycle;
 pub(crate) mod dot;
 pub(crate) mod execution;
-mod fold;
 mod holders;
 pub(crate) mod html;
 pub(crate) mod json;

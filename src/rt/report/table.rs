@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::mem::discriminant;
 
-use super::fold::{self, Rounds};
 use super::stops::{Stop, stops};
 use super::text::{View, place_of};
 use super::unnumbered;
@@ -17,6 +16,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::changes_value;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::rounds::{Rounds, rounds};
 use crate::rt::trace::verdict::End;
 
 /// The most rows; of a longer execution the last ones are shown, and where it has no end the first ones
@@ -203,7 +203,7 @@ fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
         };
         (a.thread, &a.place, did(a)) == (b.thread, &b.place, did(b)) && !marked(view, b)
     };
-    let found = fold::rounds(rows.len(), |a, b| match counts {
+    let found = rounds(rows.len(), |a, b| match counts {
         true => alike(a, b),
         false => equal(a, b),
     });

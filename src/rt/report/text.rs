@@ -4,6 +4,7 @@
 //! who holds it; a table with a column per thread; the schedule, and the command that replays it.
 //! Everything comes from the recorded events.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::cycle;
@@ -94,7 +95,10 @@ pub(crate) fn render(view: &View<'_>) -> String {
     }
     table::write(&mut out, view, &names);
     paths(&mut out, view, &names);
-    let _ = write!(out, "schedule   {}", view.schedule);
+    let _ = write!(out, "schedule   {}", shown(view.schedule));
+    if is_long(view.schedule) {
+        return out;
+    }
     // This is the schedule that was given, so who reads it knows how to play it, and why not to.
     if let End::Stale { .. } = view.end {
         return out;
@@ -115,6 +119,25 @@ pub(crate) fn render(view: &View<'_>) -> String {
         view.schedule
     );
     out
+}
+
+/// A schedule of more bytes is not read by anybody, and no shell takes one of 128 KiB. So it is played from a file.
+const LONG: usize = 8_000;
+
+/// Whether only the beginning of a schedule is printed.
+pub(crate) fn is_long(schedule: &str) -> bool {
+    schedule.len() > LONG
+}
+
+/// A schedule, or the beginning of a long one.
+pub(crate) fn shown(schedule: &str) -> Cow<'_, str> {
+    if !is_long(schedule) {
+        return Cow::Borrowed(schedule);
+    }
+    let beginning: String = schedule.chars().take(LONG / 40).collect();
+    let beginning = beginning.rsplit_once(' ').map_or("", |it| it.0);
+    let bytes = schedule.len();
+    Cow::Owned(format!("{beginning} ... ({bytes} bytes in all)"))
 }
 
 /// Which threads the schedule means, where they have names of their own.

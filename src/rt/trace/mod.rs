@@ -14,6 +14,7 @@ pub(crate) mod id;
 pub(crate) mod key;
 pub(crate) mod mix;
 pub(crate) mod operation;
+pub(crate) mod rounds;
 pub(crate) mod said;
 pub(crate) mod schedule;
 pub(crate) mod verdict;

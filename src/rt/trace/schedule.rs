@@ -6,23 +6,29 @@
 //!
 //! The code of a thread begins with its first step. Where it has begun before, up to that step, there is `main.1*0`. After
 //! `v2 ends` the end of a thread is a step, too.
+//!
+//! What threads do in turn, again and again, is told once: `(main main.1*2)*9`.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::Trace;
 use super::id::{Names, ThreadId};
 use super::operation::OpKind;
+use super::rounds::rounds;
 
 /// What says that ends of threads are among the steps.
 const ENDS: &str = "ends";
 
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
-/// Equal steps in a row are one run, in memory as in the text: a text of a few bytes may ask for billions of
-/// steps, and whether the program has as many is known only when it runs.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// Equal steps in a row are one run, and rounds that a text tells once are told once, in memory as in the text: a text
+/// of a few bytes may ask for billions of steps, and whether the program has as many is known only when it runs.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     runs: Vec<Run>,
+    /// Those runs that are made again and again, in order.
+    loops: Vec<Loop>,
     /// Whether ends of threads are among the steps.
     has_ends: bool,
 }
@@ -35,12 +41,22 @@ struct Run {
     times: u64,
 }
 
+/// Runs that follow each other are made so many times, one after the other.
+#[derive(Clone, Debug)]
+struct Loop {
+    runs: Range<usize>,
+    times: u64,
+}
+
 /// How far a schedule has been followed.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Cursor {
     run: usize,
     /// Steps of that run that have been made.
     made: u64,
+    /// The first loop that does not end before that run, and how many of its rounds have been made.
+    loop_: usize,
+    rounds: u64,
     /// Steps of the whole schedule that have been made.
     pub(crate) position: u64,
 }
@@ -116,22 +132,44 @@ impl Schedule {
                 ..at
             };
         }
-        Cursor {
+        let next = Cursor {
             run: at.run + 1,
             made: 0,
             position,
+            ..at
+        };
+        match self.loops.get(at.loop_) {
+            Some(around) if around.runs.end == next.run && at.rounds + 1 < around.times => Cursor {
+                run: around.runs.start,
+                rounds: at.rounds + 1,
+                ..next
+            },
+            Some(around) if around.runs.end == next.run => Cursor {
+                loop_: at.loop_ + 1,
+                rounds: 0,
+                ..next
+            },
+            _ => next,
         }
     }
 
     /// How many steps there are.
     pub(crate) fn length(&self) -> u64 {
-        let times = self.runs.iter().map(|run| run.times);
-        times.fold(0, u64::saturating_add)
+        let steps = |runs: &[Run]| {
+            let times = runs.iter().map(|run| run.times);
+            times.fold(0, u64::saturating_add)
+        };
+        let again = self.loops.iter().map(|around| {
+            let round = steps(&self.runs[around.runs.clone()]);
+            round.saturating_mul(around.times - 1)
+        });
+        again.fold(steps(&self.runs), u64::saturating_add)
     }
 
     /// Adds a step `times` times, or that the thread begins.
     fn push(&mut self, path: String, alternative: u32, times: u64) {
-        match self.runs.last_mut() {
+        let closed = self.loops.last().map_or(0, |around| around.runs.end);
+        match self.runs[closed..].last_mut() {
             Some(last)
                 if (&last.path, last.alternative) == (&path, alternative)
                     && times.min(last.times) > 0 =>
@@ -162,6 +200,8 @@ impl Schedule {
         schedule.has_ends = marked.is_some();
         let rest = marked.unwrap_or(rest);
         let mut at = text.len() - rest.len();
+        // Where the loop begins that is open, and at which byte.
+        let mut open: Option<(usize, usize)> = None;
         for word in rest.split_inclusive(char::is_whitespace) {
             let here = at;
             at += word.len();
@@ -179,9 +219,22 @@ impl Schedule {
                     format!("at byte {here}, in `{word}`: expected {what}{most}, found `{text}`")
                 })
             };
-            let (word_left, count) = match word.split_once('*') {
+            let begun = word.strip_prefix('(');
+            let (step, rounds) = match begun.unwrap_or(word).split_once(')') {
+                Some((step, rounds)) => (step, Some(rounds)),
+                None => (begun.unwrap_or(word), None),
+            };
+            if begun.is_some() {
+                if let Some((_, outer)) = open {
+                    return Err(format!(
+                        "at byte {here}: the `(` at byte {outer} is still open, and rounds have no rounds in them"
+                    ));
+                }
+                open = Some((schedule.runs.len(), here));
+            }
+            let (word_left, count) = match step.split_once('*') {
                 Some((left, steps)) => (left, number(steps, "a number of steps after `*`")?),
-                None => (word, 1),
+                None => (step, 1),
             };
             let (path, alternative) = match word_left.split_once(':') {
                 Some((path, outcome)) => {
@@ -197,9 +250,75 @@ impl Schedule {
                     "at byte {here}: expected a thread such as `main` or `main.1.2`, found `{path}`"
                 ));
             }
-            schedule.push(path.to_owned(), alternative, count.into());
+            // The first step of a round is none of the run before.
+            match open {
+                Some((start, _)) if start == schedule.runs.len() => schedule.runs.push(Run {
+                    path: path.to_owned(),
+                    alternative,
+                    times: count.into(),
+                }),
+                _ => schedule.push(path.to_owned(), alternative, count.into()),
+            }
+            let Some(rounds) = rounds else {
+                continue;
+            };
+            let Some((start, _)) = open.take() else {
+                return Err(format!(
+                    "at byte {here}, in `{word}`: there is no `(` to this `)`"
+                ));
+            };
+            let times = match rounds.strip_prefix('*') {
+                Some(times) => number(times, "a number of rounds after `)*`")?,
+                None => number(rounds, "`*` and a number of rounds after `)`")?,
+            };
+            if times == 0 || !rounds.starts_with('*') {
+                return Err(format!(
+                    "at byte {here}, in `{word}`: expected `*` and a number of rounds, from 1, after `)`, found `{rounds}`"
+                ));
+            }
+            let runs = start..schedule.runs.len();
+            if schedule.runs[start..].iter().all(|run| run.times == 0) {
+                return Err(format!(
+                    "at byte {here}: no step is made in the rounds that end here"
+                ));
+            }
+            schedule.loops.push(Loop {
+                runs,
+                times: times.into(),
+            });
         }
-        Ok(schedule)
+        match open {
+            Some((_, here)) => Err(format!("at byte {here}: there is no `)` to this `(`")),
+            None => Ok(schedule),
+        }
+    }
+
+    /// Writes runs that are in no loop. What they repeat is told once.
+    fn write_runs(f: &mut fmt::Formatter<'_>, runs: &[Run]) -> fmt::Result {
+        for found in rounds(runs.len(), |a, b| runs[a] == runs[b]) {
+            let round = &runs[found.start..][..found.length];
+            match found.times {
+                1 => Schedule::write_round(f, round, ["", ""])?,
+                times => {
+                    Schedule::write_round(f, round, ["(", ")"])?;
+                    write!(f, "*{times}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes each of these runs, between `marks`.
+    fn write_round(
+        f: &mut fmt::Formatter<'_>,
+        runs: &[Run],
+        [begin, end]: [&str; 2],
+    ) -> fmt::Result {
+        let mut before = begin;
+        for run in runs {
+            write!(f, " {}{run}", std::mem::take(&mut before))?;
+        }
+        f.write_str(end)
     }
 }
 
@@ -226,19 +345,25 @@ impl fmt::Display for Schedule {
         if self.has_ends {
             write!(f, " {ENDS}")?;
         }
-        for Run {
-            path,
-            alternative,
-            times,
-        } in &self.runs
-        {
-            write!(f, " {path}")?;
-            if *alternative != 0 {
-                write!(f, ":{alternative}")?;
-            }
-            if *times != 1 {
-                write!(f, "*{times}")?;
-            }
+        let mut written = 0;
+        for Loop { runs, times } in &self.loops {
+            Schedule::write_runs(f, &self.runs[written..runs.start])?;
+            Schedule::write_round(f, &self.runs[runs.clone()], ["(", ")"])?;
+            write!(f, "*{times}")?;
+            written = runs.end;
+        }
+        Schedule::write_runs(f, &self.runs[written..])
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        if self.alternative != 0 {
+            write!(f, ":{}", self.alternative)?;
+        }
+        if self.times != 1 {
+            write!(f, "*{}", self.times)?;
         }
         Ok(())
     }
@@ -246,6 +371,7 @@ impl fmt::Display for Schedule {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mix::{STEP, mix};
     use super::*;
 
     #[test]
@@ -275,7 +401,83 @@ mod tests {
         let expected = [("main", 0), ("main", 0), ("main.1", 1), ("main.1", 1)];
         assert_eq!(steps, expected.map(|(path, it)| (path.to_owned(), it)));
         assert_eq!(schedule.length(), 4);
-        assert_eq!(steps.into_iter().collect::<Schedule>(), schedule);
+        let again = steps.into_iter().collect::<Schedule>();
+        assert_eq!(again.to_string(), schedule.to_string());
+    }
+
+    /// The steps of a schedule, and in between who begins.
+    fn followed(schedule: &Schedule) -> Vec<(String, u32, bool)> {
+        let mut at = Cursor::default();
+        let mut steps = Vec::new();
+        while let Some((path, alternative)) = schedule.step(at) {
+            let begins = schedule.beginning(at).is_some();
+            steps.push((path.to_owned(), alternative, begins));
+            at = schedule.behind(at);
+        }
+        assert_eq!(at.position, schedule.length());
+        steps
+    }
+
+    #[test]
+    fn what_threads_do_in_turn_again_and_again_is_told_once() {
+        let mut schedule = Schedule::default();
+        let mut add = |path: &str, times| (0..times).for_each(|_| schedule.step_of(path.into(), 0));
+        add("main", 3);
+        for round in 0..1000 {
+            add("main.1", 3);
+            add("main", 2);
+            if round == 500 {
+                add("main.2", 1);
+            }
+        }
+        add("main.1", 4);
+        let text = schedule.to_string();
+        let rounds = "v2 main*3 (main.1*3 main*2)*501 main.2 (main.1*3 main*2)*499 main.1*4";
+        assert_eq!(text, rounds);
+        let read = Schedule::parse(&text).expect("well formed");
+        assert_eq!(followed(&read), followed(&schedule));
+        assert_eq!(read.to_string(), text);
+        // The first step of a round, and the first one behind the last round, are none of the run before.
+        let text = "v2 main (main main.1)*2 main.1 (main*2)*3 main main.1*0 (main.1 main.2*0)*2";
+        let read = Schedule::parse(text).expect("well formed");
+        let steps = followed(&read)
+            .into_iter()
+            .map(|(path, _, begins)| match begins {
+                false => path,
+                true => format!("{path}*0"),
+            });
+        let expected = "main main main.1 main main.1 main.1 main main main main main main main \
+                        main.1*0 main.1 main.2*0 main.1 main.2*0";
+        assert_eq!(steps.collect::<Vec<String>>().join(" "), expected);
+        assert_eq!(read.to_string(), text);
+    }
+
+    #[test]
+    fn a_random_schedule_reads_back_step_by_step() {
+        for seed in 0..2000 {
+            let mut random: u64 = seed;
+            let mut draw = |n: usize| {
+                random = random.wrapping_add(STEP);
+                mix(random) as usize % n
+            };
+            let mut schedule = Schedule::default();
+            for _ in 0..draw(4) + 1 {
+                let round: Vec<usize> = (0..draw(4) + 1).map(|_| draw(4)).collect();
+                for _ in 0..draw(5) {
+                    for &step in &round {
+                        let path = ["main", "main.1", "main.2"][step % 3].to_owned();
+                        match (step, draw(20)) {
+                            (3, 0) => schedule.begin(path),
+                            _ => schedule.step_of(path, (step == 1) as u32),
+                        }
+                    }
+                }
+            }
+            let text = schedule.to_string();
+            let read = Schedule::parse(&text).expect(&text);
+            assert_eq!(followed(&read), followed(&schedule), "{text}");
+            assert_eq!(read.to_string(), text);
+        }
     }
 
     #[test]
@@ -284,6 +486,11 @@ mod tests {
         let schedule = Schedule::parse(text).expect("well formed");
         assert_eq!(schedule.runs.len(), 3);
         assert_eq!(schedule.length(), 2 * u64::from(u32::MAX) + 1);
+        assert_eq!(schedule.to_string(), text);
+        let text = "v2 (main*4294967295 main.1)*4294967295 main";
+        let schedule = Schedule::parse(text).expect("well formed");
+        assert_eq!(schedule.runs.len(), 3);
+        assert_eq!(schedule.length(), (1 << 32) * u64::from(u32::MAX) + 1);
         assert_eq!(schedule.to_string(), text);
     }
 
@@ -318,6 +525,39 @@ mod tests {
             (
                 "v2 main:",
                 "at byte 3, in `main:`: expected the number of an outcome",
+            ),
+            (
+                "v2 (main main.1)",
+                "at byte 9, in `main.1)`: expected `*` and a number of rounds after `)`, found ``",
+            ),
+            (
+                "v2 (main main.1)*0",
+                "at byte 9, in `main.1)*0`: expected `*` and a number of rounds, from 1, after `)`",
+            ),
+            (
+                "v2 (main main.1)3",
+                "at byte 9, in `main.1)3`: expected `*` and a number of rounds, from 1, after `)`",
+            ),
+            (
+                "v2 (main main.1)*x",
+                "at byte 9, in `main.1)*x`: expected a number of rounds after `)*`, found `x`",
+            ),
+            ("v2 (main main.1", "at byte 3: there is no `)` to this `(`"),
+            (
+                "v2 main main.1)*2",
+                "at byte 8, in `main.1)*2`: there is no `(` to this `)`",
+            ),
+            (
+                "v2 (main (main.1 main)*2)*2",
+                "at byte 9: the `(` at byte 3 is still open, and rounds have no rounds in them",
+            ),
+            (
+                "v2 main (main.1*0)*9",
+                "at byte 8: no step is made in the rounds that end here",
+            ),
+            (
+                "v2 ()*3",
+                "at byte 3: expected a thread such as `main` or `main.1.2`, found ``",
             ),
         ] {
             let error = Schedule::parse(text).expect_err(text);

@@ -68,7 +68,8 @@ fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
                 })
                 .collect();
             let text = schedule.to_string();
-            assert_eq!(Schedule::parse(&text).as_ref(), Ok(&schedule));
+            let read = Schedule::parse(&text).expect(&text);
+            assert_eq!(read.to_string(), text);
             let mut again =
                 super::super::testing::driver(&program, Box::new(Replay::new(schedule)));
             let same = run(&program, &mut again).expect("one execution");

@@ -1,25 +1,25 @@
-//! Which rows of a table are rounds of one loop?
+//! Which rows of a table, or steps of a schedule, are rounds of one loop?
 //!
-//! A loop that gets nowhere writes the same few rows again and again, maybe of several threads in turn.
-//! One round of them and a count say as much, and leave the room to what came before.
+//! A loop writes the same few rows again and again, maybe of several threads in turn. One round of them and a count
+//! say as much, and leave the room to what else there is.
 
 /// The longest round that is recognised, in rows: a few threads with a few rows each.
 const LENGTH_MAX: usize = 24;
 
-/// A few rows fill a table faster than a line that counts them, so two rounds stay as they are.
+/// A few rows are read faster than a line that counts them, so two rounds stay as they are.
 const TIMES_MIN: usize = 3;
 
 /// Rows that follow each other: one round of `length` rows, so many times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Rounds {
-    pub(super) start: usize,
-    pub(super) length: usize,
-    pub(super) times: usize,
+pub(crate) struct Rounds {
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+    pub(crate) times: usize,
 }
 
 /// Splits so many rows into rounds. A row that is repeated by no other is a round of its own, once.
 /// `same` says whether the second row may stand for another round of the first.
-pub(super) fn rounds(rows: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Rounds> {
+pub(crate) fn rounds(rows: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Rounds> {
     let mut found = Vec::new();
     let mut start = 0;
     while start < rows {
