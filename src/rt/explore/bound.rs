@@ -42,6 +42,7 @@ mod ahead;
 mod parked;
 mod seen;
 mod sleep;
+mod table;
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;

@@ -87,9 +87,31 @@ impl TraceKey {
 }
 
 impl TraceKey {
+    /// Stands in a table where no key is.
+    pub(crate) const NONE: TraceKey = TraceKey(0, 0);
+
     #[cfg(test)]
     pub(crate) fn of_test(number: u64) -> TraceKey {
         TraceKey(number, number)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_halves(one: u64, other: u64) -> TraceKey {
+        TraceKey(one, other)
+    }
+
+    /// The key as a table has it, which is never [`TraceKey::NONE`].
+    #[inline]
+    pub(crate) fn in_a_table(self) -> TraceKey {
+        TraceKey(self.0 | 1, self.1)
+    }
+
+    /// A place for it among those up to the `last` one, of which there are as many as a power of two: keys that are equal in
+    /// their first bits are next to each other.
+    #[inline]
+    pub(crate) fn spread(self, last: usize) -> usize {
+        let bits = (last as u64).leading_zeros();
+        self.0.checked_shr(bits).unwrap_or_default() as usize
     }
 
     /// With what an event adds to it.

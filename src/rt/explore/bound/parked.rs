@@ -4,15 +4,14 @@
 //! which the thread goes on, and until then what would preempt it is parked here. An operation is known by what it adds
 //! to the key of a trace, which says what happens before it.
 
-use rustc_hash::FxHashMap;
-
 use super::Branch;
+use super::table::Table;
 use crate::rt::trace::key::TraceKey;
 
 /// What is known of operations by which preempted threads would go on.
 #[derive(Default)]
 pub(super) struct Parked {
-    operations: FxHashMap<TraceKey, Known>,
+    operations: Table<Known>,
     waiting: Vec<Waiting>,
     /// Places in `waiting` that are free, linked.
     free: Option<u32>,
@@ -35,7 +34,7 @@ impl Parked {
     /// Parks these branches before this operation, and notes whether others are left out because they are too `dear`.
     /// False if there is no need, and nothing was done: all of them have to be explored.
     pub(super) fn park(&mut self, operation: TraceKey, branches: &[Branch], dear: bool) -> bool {
-        let known = self.operations.entry(operation).or_insert(Known::NOTHING);
+        let (known, _) = self.operations.entry(operation, Known::default());
         let Known::Not { first, too_dear } = known else {
             return false;
         };
@@ -62,19 +61,20 @@ impl Parked {
 
     /// Another thread's operation depends on this one. Its branches go to `explored`. True if some had been left out.
     pub(super) fn race(&mut self, operation: TraceKey, explored: &mut Vec<Branch>) -> bool {
-        match self.operations.insert(operation, Known::Raced) {
-            Some(Known::Not { first, too_dear }) => {
+        let (known, _) = self.operations.entry(operation, Known::Raced);
+        match std::mem::replace(known, Known::Raced) {
+            Known::Not { first, too_dear } => {
                 self.release(first, explored);
                 too_dear
             }
-            Some(Known::Raced) | None => false,
+            Known::Raced => false,
         }
     }
 
     /// All of them are to be explored, whatever is known.
     pub(super) fn release_all(&mut self, explored: &mut Vec<Branch>) -> bool {
         let mut left_out = false;
-        for (_, known) in std::mem::take(&mut self.operations) {
+        for known in self.operations.take() {
             if let Known::Not { first, too_dear } = known {
                 self.release(first, explored);
                 left_out |= too_dear;
@@ -97,16 +97,17 @@ impl Parked {
 
     /// How many bytes that takes.
     pub(super) fn memory(&self) -> usize {
-        self.operations.capacity() * (size_of::<(TraceKey, Known)>() + 1)
-            + self.waiting.capacity() * size_of::<Waiting>()
+        self.operations.memory() + self.waiting.capacity() * size_of::<Waiting>()
     }
 }
 
-impl Known {
-    const NOTHING: Known = Known::Not {
-        first: None,
-        too_dear: false,
-    };
+impl Default for Known {
+    fn default() -> Known {
+        Known::Not {
+            first: None,
+            too_dear: false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,8 @@
 //! A place is the trace of a prefix with the thread that ran last, as far as that matters. Whoever comes to a
 //! place by a way that covers the one of now has explored all that can follow.
 
-use std::collections::hash_map;
-
-use rustc_hash::FxHashMap;
-
 use super::sleep::Sleep;
+use super::table::Table;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::key::TraceKey;
 
@@ -39,14 +36,13 @@ pub(super) struct Place {
 /// The places where the search has been.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// By trace, the latest of its entries. Most have one, and a long search pays for each look at memory that it has not
-    /// looked at lately; so it is here, and as small as can be.
-    latest: FxHashMap<TraceKey, Entry>,
+    /// By trace, the latest of its entries. Most have one.
+    latest: Table<Entry>,
     /// The entries before those.
     older: Vec<Entry>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Entry {
     place: Packed,
     /// Where the one before it is for the same trace.
@@ -55,7 +51,7 @@ struct Entry {
 }
 
 /// A [`Place`] in one word.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Packed(u32);
 
 impl Packed {
@@ -79,7 +75,7 @@ impl Seen {
     /// Whether the search has been at a place of this trace on a way that covers what `way` says of the place, if it
     /// says something.
     pub(super) fn covers(&self, key: TraceKey, way: impl Fn(Place) -> Option<Way>) -> bool {
-        let mut next = self.latest.get(&key);
+        let mut next = self.latest.get(key);
         while let Some(entry) = next {
             if way(entry.place.place()).is_some_and(|way| entry.way.covers(way)) {
                 return true;
@@ -102,13 +98,10 @@ impl Seen {
             last: None,
             ..place
         });
-        let latest = match self.latest.entry(key) {
-            hash_map::Entry::Occupied(latest) => latest.into_mut(),
-            hash_map::Entry::Vacant(none) => {
-                none.insert(new);
-                return Some(way);
-            }
-        };
+        let (latest, is_new) = self.latest.entry(key, new);
+        if is_new {
+            return Some(way);
+        }
         let (mut next, mut known) = (Some(&*latest), None);
         // Where that is among the older ones. The latest is not among them.
         let mut at = NOWHERE;
@@ -140,8 +133,7 @@ impl Seen {
 
     /// How many bytes that takes.
     pub(super) fn memory(&self) -> usize {
-        self.latest.capacity() * (size_of::<(TraceKey, Entry)>() + 1)
-            + self.older.capacity() * size_of::<Entry>()
+        self.latest.memory() + self.older.capacity() * size_of::<Entry>()
     }
 }
 

@@ -6,13 +6,13 @@ use crate::rt::trace::id::ThreadId;
 
 /// Threads that need not run before something happens that their next operation depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Sleep(u64);
+pub(super) struct Sleep(u32);
 
 impl Sleep {
     pub(super) const NONE: Sleep = Sleep(0);
 
     /// How many threads can sleep. The others stay awake, which is no more than a waste.
-    const MOST: u32 = u64::BITS;
+    const MOST: u32 = u32::BITS;
 
     #[inline]
     pub(super) fn has(self, thread: ThreadId) -> bool {
