@@ -1,7 +1,7 @@
 //! Where is an unfinished exploration kept, and when is it taken up again?
 //!
-//! A file holds the lines that say what it belongs to, then what the explorer still has to do
-//! (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
+//! A file holds the lines that say what it belongs to, then those of the loops that have waited (`gives_up.rs`), what the
+//! explorer still has to do (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
 //! renamed, so that there is a whole one at any time, whenever the process is killed. A file that
 //! belongs to another test, or to another build of this one, is refused: the numbers in it
 //! would mean something else. One that belongs to another model of the test is left to that one.
@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::config::Builder;
+use crate::gives_up::FirstWait;
 use crate::progress::{above, above_captured};
 use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 5";
+const MAGIC: &str = "dpor checkpoint 6";
 
 /// What the line is called that says which of the models of a test the file belongs to.
 const MODEL: &str = "model";
@@ -56,7 +57,7 @@ impl Checkpoint {
                 "setting",
                 format!(
                     "order {}, spin_bound {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
-                     max_rounds {}, catch_panics {}, expect_explicit_explore {}",
+                     max_rounds {}, catch_panics {}, expect_explicit_explore {}, check_leaks {}",
                     settings.order.name(),
                     settings.spin_bound,
                     settings.spurious_failures,
@@ -66,7 +67,8 @@ impl Checkpoint {
                         .max_rounds
                         .map_or("none".to_owned(), |most| most.to_string()),
                     settings.catch_panics,
-                    settings.expect_explicit_explore
+                    settings.expect_explicit_explore,
+                    settings.check_leaks
                 ),
             ),
         ];
@@ -79,13 +81,13 @@ impl Checkpoint {
         }))
     }
 
-    /// Takes up what the file holds, if there is one. False if it belongs to another model of the test, which has
-    /// been told then: this one has no file.
-    pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<bool, String> {
+    /// Takes up what the file holds, if there is one, and gives the first waits at hints that it knows of. `None` if it
+    /// belongs to another model of the test, which has been told then: this one has no file.
+    pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Vec<FirstWait>>, String> {
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.try_to_write().map(|()| true);
+                return self.try_to_write().map(|()| Some(Vec::new()));
             }
             Err(_) if self.file.is_dir() => {
                 return Err(format!(
@@ -113,7 +115,7 @@ impl Checkpoint {
                     self.file.display()
                 );
                 above_captured(&told);
-                return Ok(false);
+                return Ok(None);
             }
             if theirs != ours {
                 return Err(self.refusal(&format!(
@@ -121,11 +123,18 @@ impl Checkpoint {
                 )));
             }
         }
+        let mut waits = Vec::new();
+        loop {
+            match line(&mut rest).ok_or_else(damaged)? {
+                "" => break,
+                wait => waits.push(FirstWait::parse(wait).ok_or_else(damaged)?),
+            }
+        }
         if !driver.restore(rest, &Image) {
             return Err(damaged());
         }
         self.written = driver.stats.begun();
-        Ok(true)
+        Ok(Some(waits))
     }
 
     /// Whether a file can be written here, which is better known before the exploration than after it.
@@ -146,7 +155,12 @@ impl Checkpoint {
     }
 
     /// Writes the file if it is time to, or in any case if the exploration has been `stopped`.
-    pub(crate) fn tick(&mut self, driver: &Driver, stopped: bool) {
+    pub(crate) fn tick(
+        &mut self,
+        driver: &Driver,
+        waits: impl FnOnce() -> Vec<FirstWait>,
+        stopped: bool,
+    ) {
         let begun = driver.stats.begun();
         if begun - self.written < self.interval && !stopped {
             return;
@@ -156,20 +170,28 @@ impl Checkpoint {
         };
         self.written = begun;
         let file = self.file.display();
-        if let Err(error) = bytes.and_then(|bytes| self.write(&bytes).map_err(|e| e.to_string()))
-            && !std::mem::replace(&mut self.told, true)
+        if let Err(error) = bytes.and_then(|bytes| {
+            let written = self.write(&waits(), &bytes);
+            written.map_err(|error| error.to_string())
+        }) && !std::mem::replace(&mut self.told, true)
         {
             let what = "(DPOR_CHECKPOINT_FILE) cannot be written";
             above(|| eprintln!("dpor: the checkpoint {file} {what}: {error}"));
         }
     }
 
-    fn write(&self, payload: &[u8]) -> std::io::Result<()> {
+    fn write(&self, waits: &[FirstWait], payload: &[u8]) -> std::io::Result<()> {
         let mut bytes = format!("{MAGIC}\n").into_bytes();
         for (_, line) in &self.identity {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
+        for wait in waits {
+            bytes.extend_from_slice(wait.line().as_bytes());
+            bytes.push(b'\n');
+        }
+        // An empty line ends these.
+        bytes.push(b'\n');
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(&fnv(&bytes).to_le_bytes());
         let beside = self.beside();

@@ -5,14 +5,14 @@
 use crate::rt::exec::run::{Between, Explored, explore};
 use crate::rt::explore::further::Further;
 use crate::rt::object::machine::Hinted;
-use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::shown::Body;
 
 /// A wait at a hint that no earlier one was at.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FirstWait {
-    site: Site,
+    /// Where the hint is. An exploration that is taken up knows it only in words.
+    site: String,
     path: String,
     events: u32,
     /// What leads to it.
@@ -27,7 +27,7 @@ pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
         let last = hinted.events.checked_sub(1)? as usize;
         let position = *trace.positions_of(hinted.thread).get(last)? as usize;
         Some(FirstWait {
-            site: hinted.site,
+            site: hinted.site.to_string(),
             path: names.path(hinted.thread),
             events: hinted.events,
             schedule: Schedule::leading_to(Some(hinted.thread), trace, position + 1, names),
@@ -38,11 +38,39 @@ pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
     }
 }
 
+impl FirstWait {
+    /// As a line of a file.
+    pub(crate) fn line(&self) -> String {
+        let FirstWait {
+            site,
+            path,
+            events,
+            schedule,
+        } = self;
+        format!("{path}\t{events}\t{schedule}\t{site}")
+    }
+
+    /// What such a line says.
+    pub(crate) fn parse(line: &str) -> Option<FirstWait> {
+        let mut parts = line.splitn(4, '\t');
+        Some(FirstWait {
+            path: parts.next()?.to_owned(),
+            events: parts.next()?.parse().ok()?,
+            schedule: Schedule::parse(parts.next()?).ok()?,
+            site: parts.next()?.to_owned(),
+        })
+    }
+
+    pub(crate) fn is_at_hint_of(&self, other: &FirstWait) -> bool {
+        self.site == other.site
+    }
+}
+
 impl Body<'_> {
     /// The hint whose loop gives up after most rounds, and how many these are.
-    pub(crate) fn gives_up(&mut self, waits: &[Option<FirstWait>]) -> Option<(Site, usize)> {
-        let rounds = |wait: &FirstWait| Some((wait.site, self.rounds_of(wait)?));
-        let all = waits.iter().flatten().filter_map(rounds);
+    pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<(String, usize)> {
+        let rounds = |wait: &FirstWait| Some((wait.site.clone(), self.rounds_of(wait)?));
+        let all = waits.iter().filter_map(rounds);
         all.max_by_key(|(_, rounds)| *rounds)
     }
 

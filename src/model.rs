@@ -250,6 +250,7 @@ impl Builder {
                 FailureKind::NotDeterministic | FailureKind::Schedule
             );
             failures.push(failure);
+            watch.failed();
             driver = rest;
             driver.finish(&end);
             if last || failures.len() >= self.max_failures {
@@ -268,7 +269,7 @@ impl Builder {
         if let Some(line) = watch.vain(&driver) {
             above(|| eprintln!("{line}"));
         }
-        let waits = std::mem::take(&mut watch.waits);
+        let waits = watch.waits();
         let gives_up = match driver.coverage() {
             Coverage::Sampled | Coverage::Replayed => None,
             _ => {

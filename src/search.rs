@@ -161,8 +161,12 @@ pub(crate) struct Watch<'a> {
     uses_cells: bool,
     /// Whether one schedule is followed.
     follows: bool,
+    /// Whether an execution has failed.
+    failed: bool,
     /// The first waits at hints.
-    pub(crate) waits: Vec<Option<FirstWait>>,
+    waits: Vec<Option<FirstWait>>,
+    /// Those of the parts before this one.
+    earlier_waits: Vec<FirstWait>,
     /// How many loops without a hint were told of.
     hintless: usize,
 }
@@ -178,8 +182,11 @@ impl<'a> Watch<'a> {
     ) -> Result<Watch<'a>, String> {
         let start = Instant::now();
         let mut checkpoint = None;
+        let mut earlier_waits = Vec::new();
         if !follows && let Some(mut file) = Checkpoint::new(settings, site)? {
-            checkpoint = file.resume(driver)?.then_some(file);
+            let resumed = file.resume(driver)?;
+            checkpoint = resumed.is_some().then_some(file);
+            earlier_waits = resumed.unwrap_or_default();
         }
         Ok(Watch {
             settings,
@@ -193,7 +200,9 @@ impl<'a> Watch<'a> {
             stopped: None,
             uses_cells: false,
             follows,
+            failed: false,
             waits: Vec::new(),
+            earlier_waits,
             hintless: 0,
         })
     }
@@ -201,7 +210,9 @@ impl<'a> Watch<'a> {
     /// The exploration begins anew, and nothing of what was seen counts.
     pub(crate) fn begin_anew(&mut self) {
         self.before = 0;
+        self.failed = false;
         self.waits.clear();
+        self.earlier_waits.clear();
         self.log.clear();
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.begin_anew();
@@ -241,10 +252,22 @@ impl<'a> Watch<'a> {
         if driver.more() {
             self.stopped = self.limit(driver);
         }
-        if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.tick(driver, self.stopped.is_some());
+        // Whoever takes it up is to find the failure again, and not to call complete what has failed.
+        if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
+            let waits = || first_waits(&self.earlier_waits, &self.waits);
+            checkpoint.tick(driver, waits, self.stopped.is_some());
         }
         self.stopped.is_none()
+    }
+
+    /// The first waits at hints, also those of the parts before this one.
+    pub(crate) fn waits(&self) -> Vec<FirstWait> {
+        first_waits(&self.earlier_waits, &self.waits)
+    }
+
+    /// An execution has failed: the file stays as it was before that.
+    pub(crate) fn failed(&mut self) {
+        self.failed = true;
     }
 
     /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
@@ -382,6 +405,17 @@ impl<'a> Watch<'a> {
             checkpoint.remove();
         }
     }
+}
+
+/// The first waits at hints, one for each hint.
+fn first_waits(earlier: &[FirstWait], waits: &[Option<FirstWait>]) -> Vec<FirstWait> {
+    let mut all = earlier.to_vec();
+    for wait in waits.iter().flatten() {
+        if !earlier.iter().any(|it| it.is_at_hint_of(wait)) {
+            all.push(wait.clone());
+        }
+    }
+    all
 }
 
 /// A seed that nobody has chosen.

@@ -58,7 +58,7 @@ pub struct Report {
     /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
     /// A hint whose loop was taken to wait, and gives up after so many rounds.
-    gives_up: Option<(Site, usize)>,
+    gives_up: Option<(String, usize)>,
 }
 
 /// An exploration without a failure.
@@ -69,7 +69,7 @@ pub(crate) struct Passed {
     pub(crate) seed: u64,
     pub(crate) elapsed: Duration,
     /// A hint whose loop was taken to wait, and gives up after so many rounds.
-    pub(crate) gives_up: Option<(Site, usize)>,
+    pub(crate) gives_up: Option<(String, usize)>,
 }
 
 impl Passed {
@@ -77,8 +77,8 @@ impl Passed {
     pub(crate) fn verdict(&self) -> Verdict {
         match (self.stopped, self.driver.coverage()) {
             (Some(limit), _) => Verdict::Stopped(limit),
-            (None, Coverage::All) => match self.gives_up {
-                Some((_, rounds)) => Verdict::Waits(rounds),
+            (None, Coverage::All) => match &self.gives_up {
+                Some((_, rounds)) => Verdict::Waits(*rounds),
                 None => Verdict::Complete,
             },
             (None, Coverage::Within(price, within)) => {
@@ -151,7 +151,7 @@ impl Passed {
             hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
             elapsed: *elapsed,
             rounds: driver.machine.many_rounds(),
-            gives_up: self.gives_up,
+            gives_up: self.gives_up.clone(),
         }
     }
 }
@@ -193,7 +193,7 @@ impl Report {
                  `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out, and so does a bound (DPOR_MAX_PREEMPTIONS=2)"
             ));
         }
-        if let Some((hint, rounds)) = self.gives_up {
+        if let Some((hint, rounds)) = &self.gives_up {
             text.push_str(&format!(
                 "\ndpor: the loop with the hint at {hint} gives up after {rounds} rounds in which nothing changes; it was taken to \
                  wait after a few, so what it does then was explored only where nothing else could run: \

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dpor::sync::atomic::AtomicUsize;
-use dpor::{Algorithm, Builder, Limit, Report, Verdict, thread};
+use dpor::{Algorithm, Builder, FailureKind, Limit, Report, Verdict, thread};
 
 /// A place for a checkpoint that is gone when the test is over. There is one at a time, because the
 /// tests share a static.
@@ -204,6 +204,89 @@ fn a_checkpoint_of_another_test_or_setting_is_refused() {
         text.contains("belongs to another setting: `order depth_first, spin_bound 1"),
         "{text}"
     );
+}
+
+#[test]
+fn executions_that_were_not_looked_at_for_leaks_do_not_count_as_looked_at() {
+    let file = Scratch::new("leaks");
+    let part = |check_leaks: bool, most: usize| {
+        let mut builder = Builder::new();
+        builder.checkpoint_file = Some(file.0.clone());
+        builder.max_permutations = Some(most);
+        builder.check_leaks = check_leaks;
+        builder.check(|| {
+            if dpor::choose(3) == 0 {
+                let leaked = Box::leak(Box::new(AtomicUsize::new(0)));
+                leaked.store(1, SeqCst);
+            }
+        })
+    };
+    assert_eq!(part(false, 1).executions, 1);
+    let text = refusal(|| part(true, 9));
+    assert!(text.contains("belongs to another setting"), "{text}");
+    assert!(text.contains("check_leaks false`, and not"), "{text}");
+}
+
+#[test]
+fn an_exploration_that_has_failed_is_not_taken_up_behind_its_failure() {
+    for (interval, most) in [(1, 100), (1000, 2)] {
+        let file = Scratch::new("failed");
+        let part = || {
+            let mut builder = Builder::new();
+            builder.checkpoint_file = Some(file.0.clone());
+            builder.checkpoint_interval = interval;
+            builder.max_permutations = Some(most);
+            builder.max_failures = 5;
+            builder.explore(|| assert_ne!(dpor::choose(4), 1))
+        };
+        for _ in 0..3 {
+            assert_eq!(part().expect_err("it fails").kind(), FailureKind::Panic);
+        }
+    }
+}
+
+#[test]
+fn a_loop_that_gives_up_is_remembered() {
+    // Its only wait is in the second part of these.
+    let explore = |part: Option<(&Path, usize)>| {
+        let mut builder = Builder::new();
+        if let Some((file, most)) = part {
+            builder.checkpoint_file = Some(file.to_owned());
+            builder.max_permutations = Some(most);
+        }
+        builder.check(|| {
+            let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                if theirs.0.load(SeqCst) != 0 {
+                    return;
+                }
+                for _ in 0..10 {
+                    if theirs.1.load(SeqCst) != 0 {
+                        break;
+                    }
+                    dpor::hint::spin_loop();
+                }
+            });
+            shared.0.store(1, SeqCst);
+            shared.0.store(2, SeqCst);
+            shared.1.store(1, SeqCst);
+            other.join().unwrap();
+        })
+    };
+    let whole = explore(None);
+    assert_eq!(whole.verdict, Verdict::Waits(9));
+    for most in 1..whole.executions as usize {
+        let file = Scratch::new("gives up");
+        let last = (0..whole.executions)
+            .map(|_| explore(Some((&file.0, most))))
+            .find(|report| !matches!(report.verdict, Verdict::Stopped(_)));
+        let last = last.expect("an end");
+        assert_eq!(
+            (last.executions, last.verdict),
+            (whole.executions, whole.verdict)
+        );
+    }
 }
 
 /// Not a test of its own: what [`a_checkpoint_of_another_model_of_the_test_is_left_alone`] runs.
