@@ -12,7 +12,7 @@ use crate::rt::explore::replay::Replay;
 use crate::rt::trace::Event;
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::{Again, End, Pair};
-use crate::shown::{Body, Looks, leads_to, same};
+use crate::shown::{Body, Looks, decided, leads_to, same};
 
 /// How often a failure is run again, and how often the pair that it hangs on the other way round: a coin that was
 /// tossed in each of these executions is very unlikely to speak for the pair.
@@ -54,10 +54,12 @@ pub(crate) fn may_come_again(end: &End) -> bool {
     )
 }
 
-/// The first event that came out otherwise.
+/// The first event that came out otherwise, of those that the schedule decides: which of several threads that spin for ever
+/// goes first is up to who explores.
 fn differs(one: &Found, other: &Found) -> Again {
     let (mine, theirs) = (&one.driver, &other.driver);
-    let mut events = mine.trace.events().iter().zip(theirs.trace.events());
+    let events = mine.trace.events().iter().zip(theirs.trace.events());
+    let mut events = events.take(decided(one));
     // The same threads may have other numbers.
     let differs = |(a, b): (&Event, &Event)| {
         !alike(a, b) || mine.machine.names.path(a.thread) != theirs.machine.names.path(b.thread)

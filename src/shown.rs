@@ -410,15 +410,21 @@ pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
 
 /// The schedule that leads to a failure.
 pub(crate) fn leads_to(found: &Found) -> Schedule {
+    let (trace, names) = (&found.driver.trace, &found.driver.machine.names);
+    Schedule::leading_to(found.end.thread(), trace, decided(found), names)
+}
+
+/// How many events of an execution that failed its schedule decides.
+pub(crate) fn decided(found: &Found) -> usize {
     let trace = &found.driver.trace;
-    let mut length = trace.len();
-    if let End::Livelock { stuck, .. } = &found.end {
+    match &found.end {
         // Once nothing but spinning is left, it goes on by itself.
-        let spins = spins_from(trace, stuck).max(found.driver.planned());
-        length = spins.min(length);
+        End::Livelock { stuck, .. } => {
+            let spins = spins_from(trace, stuck).max(found.driver.planned());
+            spins.min(trace.len())
+        }
+        _ => trace.len(),
     }
-    let names = &found.driver.machine.names;
-    Schedule::leading_to(found.end.thread(), trace, length, names)
 }
 
 /// After how many events of an execution that ended in a livelock nothing happened any more but the last rounds of those who

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use dpor::sync::Arc;
-use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::{AtomicUsize, fence};
 use dpor::{Builder, FailureKind, thread};
 
 use super::{Plain, message, race};
@@ -88,4 +88,79 @@ fn the_ordering_that_is_named_is_the_one_that_was_forgotten() {
         "{text}"
     );
     assert!(link.contains("is Release, and main"), "{text}");
+}
+
+/// The line about the orderings, if one publishes and the other reads like this.
+fn link(publishes: fn(&AtomicUsize), reads: fn(&AtomicUsize) -> bool) -> String {
+    let text = race(message(publishes, reads)).expect("a race");
+    let link = text.lines().find(|line| line.contains("with at least"));
+    link.unwrap_or_else(|| panic!("no link: {text}")).to_owned()
+}
+
+#[test]
+fn a_fence_makes_up_for_an_ordering() {
+    let reader_forgets = link(
+        |x| {
+            fence(Release);
+            x.store(1, Relaxed);
+        },
+        |x| x.load(Relaxed) == 1,
+    );
+    assert!(
+        reader_forgets.contains("is Relaxed behind a fence that releases, and main's load"),
+        "{reader_forgets}"
+    );
+    assert!(
+        reader_forgets.contains("is Relaxed: with at least Acquire the two"),
+        "{reader_forgets}"
+    );
+    let writer_forgets = link(
+        |x| x.store(1, Relaxed),
+        |x| {
+            let there = x.load(Relaxed) == 1;
+            fence(Acquire);
+            there
+        },
+    );
+    assert!(
+        writer_forgets
+            .ends_with("is Relaxed before a fence that acquires: with at least Release the two are ordered here"),
+        "{writer_forgets}"
+    );
+    // A fence after the store is of no use.
+    let too_late = link(
+        |x| {
+            x.store(1, Relaxed);
+            fence(Release);
+        },
+        |x| x.load(Relaxed) == 1,
+    );
+    assert!(
+        too_late.contains("with at least Release and Acquire"),
+        "{too_late}"
+    );
+}
+
+#[test]
+fn a_counter_that_needs_no_ordering_is_not_the_one_that_was_forgotten() {
+    let text = race(|| {
+        let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0), Plain::default()));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            theirs.2.set(7);
+            theirs.1.fetch_add(1, Relaxed);
+            fence(Release);
+            theirs.0.store(1, Relaxed);
+        });
+        if shared.0.load(Relaxed) == 1 {
+            shared.1.fetch_add(1, Relaxed);
+            shared.2.get();
+        }
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let link = text.lines().find(|line| line.contains("with at least"));
+    let link = link.expect("a link");
+    assert!(link.contains("main's load theirs.0 at "), "{link}");
+    assert!(link.contains("with at least Acquire the two"), "{link}");
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicBool;
-use dpor::{Builder, FailureKind, thread};
+use dpor::{Algorithm, Builder, FailureKind, thread};
 
 use super::failure;
 
@@ -99,4 +99,35 @@ fn a_lock_that_is_spun_on_by_swapping_in_what_is_there_waits_without_a_hint() {
     assert!(report.complete);
     // Each of two may find it taken up to some thousand times.
     assert!(report.executions < 3000, "{}", report.executions);
+}
+
+#[test]
+fn threads_that_spin_for_ever_are_deterministic_whoever_goes_first() {
+    let spinners = || {
+        let flags = Arc::new([false, false].map(AtomicBool::new));
+        let theirs = flags.clone();
+        let other = thread::spawn(move || {
+            while !theirs[0].load(SeqCst) {
+                thread::yield_now();
+            }
+        });
+        while !flags[1].load(SeqCst) {
+            thread::yield_now();
+        }
+        other.join().unwrap();
+    };
+    for algorithm in [
+        Algorithm::Optimal,
+        Algorithm::Bounded,
+        Algorithm::Random,
+        Algorithm::Pct,
+        Algorithm::Pos,
+    ] {
+        let mut builder = Builder::new();
+        (builder.algorithm, builder.seed) = (algorithm, Some(1));
+        let found = builder.explore(spinners).expect_err("a livelock");
+        assert_eq!(found.kind(), FailureKind::Livelock);
+        let text = found.to_string();
+        assert!(!text.contains("does not decide alone"), "{text}");
+    }
 }

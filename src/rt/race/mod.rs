@@ -316,26 +316,42 @@ impl Detector {
 
 /// The atomic accesses through which the first thread's progress has come to the second, if one of
 /// them would have ordered the two accesses with a stronger ordering. Of several pairs the last one of which only one is too weak,
-/// which is mostly the one where something was forgotten, or else the last.
+/// which is mostly the one where something was forgotten, or else the last. A fence makes up for an ordering.
 pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
     let (mut one, mut both) = (None, None);
     // By atomic, the last write of the first thread behind its access, or that access itself, that a reader there has
     // to do with: it sees that write, or what only modifications have made of it, which hand on what it tells.
-    let mut carried: FxHashMap<ObjectId, (&Event, Ordering)> = FxHashMap::default();
-    for event in events {
+    let mut carried: FxHashMap<ObjectId, (&Event, bool)> = FxHashMap::default();
+    // Whether a fence of the first thread behind its access publishes that by any write that follows, and the last one of
+    // the second thread that makes any read before it acquire.
+    let mut fenced = false;
+    let acquired_until = events.iter().rposition(|event| {
+        event.thread == race.second.thread
+            && event.index < race.second.after
+            && fence(event).is_some_and(sync::acquires)
+    });
+    for (position, event) in events.iter().enumerate() {
         let object = event.operation.object;
+        fenced = fenced
+            || event.thread == race.first.thread
+                && event.index >= race.first.after
+                && fence(event).is_some_and(sync::releases);
         // Who uses what is in a block has to have learnt of it before, and not by that.
         let is_the_use = race.first.effect == Effect::Make && event.index >= race.second.after;
         if event.thread == race.second.thread
             && !is_the_use
-            && let Some(&(writer, write)) = carried.get(&object)
+            && let Some(&(writer, released)) = carried.get(&object)
             && let Some(read) = sync::reads(event)
         {
+            let acquired =
+                sync::acquires(read) || acquired_until.is_some_and(|until| position < until);
             let weak = Weak {
                 writer: *writer,
                 reader: *event,
+                released,
+                acquired,
             };
-            match (sync::releases(write), sync::acquires(read)) {
+            match (released, acquired) {
                 (true, true) => {}
                 (false, false) => both = Some(weak),
                 _ => one = Some(weak),
@@ -345,12 +361,20 @@ pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
             continue;
         };
         if event.thread == race.first.thread && event.index >= race.first.after {
-            carried.insert(object, (event, write));
+            carried.insert(object, (event, fenced || sync::releases(write)));
         } else if matches!(event.operation.kind, OpKind::Store { .. }) {
             carried.remove(&object);
         }
     }
     one.or(both)
+}
+
+/// The ordering of a fence.
+fn fence(event: &Event) -> Option<Ordering> {
+    match event.operation.kind {
+        OpKind::Fence { order } => Some(order),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

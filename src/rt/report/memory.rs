@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use super::source::Sources;
 use super::text::{View, at, place, place_of};
 use super::words::Names;
+use crate::rt::race::{acquires, releases};
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
@@ -113,7 +114,13 @@ pub(super) fn data_race(
     {
         let _ = writeln!(out, "  {}", born(view, names, block));
     }
-    let Some(Weak { writer, reader }) = &race.weak else {
+    let Some(Weak {
+        writer,
+        reader,
+        released,
+        acquired,
+    }) = &race.weak
+    else {
         if came_unseen(view, race) {
             let _ = writeln!(
                 out,
@@ -135,14 +142,26 @@ pub(super) fn data_race(
             if fails { " where it fails" } else { "" }
         )
     };
-    // One line of the program that is both sides needs both.
-    let orderings = match writer.site == reader.site {
-        true => "AcqRel",
-        false => "Release and Acquire",
+    let is_weak = |event: &Event, enough: fn(Ordering) -> bool| !order(event).is_some_and(enough);
+    let before = match *released && is_weak(writer, releases) {
+        true => " behind a fence that releases",
+        false => "",
+    };
+    let behind = match *acquired && is_weak(reader, acquires) {
+        true => " before a fence that acquires",
+        false => "",
+    };
+    let orderings = match (before.is_empty(), behind.is_empty()) {
+        // One line of the program that is both sides needs both.
+        (true, true) if writer.site == reader.site => "AcqRel",
+        (true, true) => "Release and Acquire",
+        // A fence makes up for the other one.
+        (true, false) => "Release",
+        (false, _) => "Acquire",
     };
     let _ = writeln!(
         out,
-        "  {}, and {}: with at least {orderings} the two are ordered here",
+        "  {}{before}, and {}{behind}: with at least {orderings} the two are ordered here",
         side(writer),
         side(reader)
     );

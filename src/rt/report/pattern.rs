@@ -22,7 +22,8 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
             .lost_wake_up()
             .or_else(|| told.woke_another(stuck))
             .or_else(|| told.nobody_wakes(stuck)),
-        End::DataRace(race) => told.told_too_early(race),
+        End::DataRace(race) => told.told_too_early(race).or_else(|| told.back_again()),
+        End::Leaked(_) => told.lost_update(),
         End::Panicked { .. } => told
             .back_again()
             .or_else(|| told.lost_update())
@@ -272,9 +273,13 @@ impl Told<'_> {
         }
     }
 
-    /// A compare-exchange that took a value for the one it had read, though it had changed and changed back.
+    /// A compare-exchange that took a value for the one it had read, though it had changed and changed back. Most of
+    /// these do no harm, as where a lock was taken and released meanwhile: it has a part in the failure only if that
+    /// hangs on the order of two of these events.
     fn back_again(&self) -> Option<String> {
         let events = self.events();
+        let pair = self.view.pair?;
+        let (one, other) = (pair.first as usize, *pair.second.as_ref().ok()? as usize);
         let swaps = events.iter().enumerate().rev().filter(|(_, event)| {
             matches!(event.operation.kind, OpKind::CompareExchange { .. })
                 && event.outcome.succeeded()
@@ -293,7 +298,9 @@ impl Told<'_> {
             };
             let changes: Vec<usize> = self.changes(object, read + 1..at).collect();
             let foreign = changes.iter().all(|&at| events[at].thread != event.thread);
-            if let (true, Some(&first), Some(&last)) = (foreign, changes.first(), changes.last()) {
+            let is_of_it = |it: usize| it == read || it == at || changes.contains(&it);
+            let counts = foreign && is_of_it(one) && is_of_it(other);
+            if let (true, Some(&first), Some(&last)) = (counts, changes.first(), changes.last()) {
                 return Some(format!(
                     "ABA: {} had changed (event {}) and changed back (event {}) between {}'s look at it (event {}) \
                      and its compare-exchange (event {})",

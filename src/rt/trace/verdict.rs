@@ -310,6 +310,10 @@ pub(crate) struct Panic {
 pub(crate) struct Weak {
     pub(crate) writer: Event,
     pub(crate) reader: Event,
+    /// Whether the writer publishes all the same, because of its own ordering or of a fence before it.
+    pub(crate) released: bool,
+    /// Whether the reader acquires, by itself or by a fence behind it.
+    pub(crate) acquired: bool,
 }
 
 /// Two operations in the order in which the execution fails; the other way round it passes.
