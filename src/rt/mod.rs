@@ -16,7 +16,7 @@ pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::short;
 use exec::unwinding;
-use exec::{contents, context};
+use exec::{contents, context, put_back};
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -270,6 +270,15 @@ pub(crate) fn perform_at(target: Target, kind: OpKind, site: trace::Site) -> Ans
     context::perform(&target, &kind, site)
 }
 
+/// What came of an operation that waits. Where the execution is over it has not, and what a destructor waits for like this
+/// may be up to another thread's.
+pub(crate) fn waited(answer: Answer) -> Answer {
+    if let Answer::Inert = answer {
+        context::yield_to_teardown();
+    }
+    answer
+}
+
 /// Announces a spin hint.
 #[track_caller]
 pub(crate) fn hint() -> Answer {
@@ -278,12 +287,9 @@ pub(crate) fn hint() -> Answer {
 
 /// [`hint`] for a place in the program that is known otherwise.
 pub(crate) fn hint_at(site: trace::Site) -> Answer {
-    let answer = context::announce(site, |machine, me| machine.hint(me, site));
-    if let Answer::Inert = answer {
-        // A destructor waits for what another thread may do in one of its own.
-        context::yield_to_teardown();
-    }
-    answer
+    waited(context::announce(site, |machine, me| {
+        machine.hint(me, site)
+    }))
 }
 
 /// Announces a memory fence.
@@ -502,15 +508,15 @@ fn choose_wakeup(what: Choice, site: trace::Site) -> bool {
 pub(crate) fn park_here() -> bool {
     let site = context::here();
     let mut may_wake_up = false;
-    let answer = context::announce(site, |machine, me| {
+    let answer = waited(context::announce(site, |machine, me| {
         // Mostly no wait ends for no reason, and this is all that there is to ask.
         may_wake_up = machine.may_wake_up(me);
         let object = machine.token_object(me);
         let kind = OpKind::Park;
         (!may_wake_up).then_some(Operation { object, kind })
-    });
+    }));
     if may_wake_up && let Some(me) = current() {
-        on_token(me, park(site));
+        waited(on_token(me, park(site)));
     }
     !matches!(answer, Answer::Outside)
 }
@@ -595,18 +601,18 @@ pub(crate) struct Memory {
 /// is the address it is known by.
 #[track_caller]
 pub(crate) fn keep_pristine(object: usize, memory: Memory) {
-    context::keep_pristine(object, memory);
+    put_back::keep_pristine(object, memory);
 }
 
 /// Calls `undo` with `start` when the execution has ended, if `object` is older than it. What is in the
 /// `size` bytes there belongs to the execution from now on.
 pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
-    context::undo_at_end(object, start, size, undo);
+    put_back::undo_at_end(object, start, size, undo);
 }
 
 /// Notes that the contents of this memory were made at run time, even if it is in a static.
 pub(crate) fn note_filled(start: *const u8, size: usize) {
-    context::note_filled(start, size);
+    put_back::note_filled(start, size);
 }
 
 /// The bytes of `data`, as one word that is another one if they are.

@@ -56,7 +56,7 @@ impl Barrier {
             // Nobody ever completes a larger group, nor one of this size.
             memory: self.size.min(u32::MAX as usize) as u64,
         };
-        match rt::perform(target, OpKind::Arrive) {
+        match rt::waited(rt::perform(target, OpKind::Arrive)) {
             Answer::Outside => BarrierWaitResult(self.real.wait().is_leader()),
             Answer::Done(Outcome::Value(value)) if value as u32 != 1 => {
                 let generation = (value >> 32) as u32;

@@ -64,7 +64,7 @@ impl<T> Queue<T> {
     /// Sends, and waits where there is no room.
     #[track_caller]
     fn send(&self, message: T) -> Result<(), SendError<T>> {
-        match self.perform(OpKind::Send) {
+        match rt::waited(self.perform(OpKind::Send)) {
             Answer::Done(Outcome::Success(index)) => {
                 self.push(index, message);
                 if self.capacity != 1 {
@@ -105,7 +105,11 @@ impl<T> Queue<T> {
         {
             self.perform(OpKind::RecvWait);
         }
-        match self.perform(kind) {
+        let mut answer = self.perform(kind);
+        if let OpKind::Recv { .. } = kind {
+            answer = rt::waited(answer);
+        }
+        match answer {
             Answer::Done(Outcome::Success(_)) => match self.pop() {
                 Some(message) => Ok(message),
                 None => panic!("dpor bug: a message was granted that is not there"),

@@ -102,12 +102,15 @@ impl<T: ?Sized> Mutex<T> {
                     None => panic!("dpor bug: a mutex was granted while it is held"),
                 }
             }
-            Answer::Inert => loop {
-                match self.try_real() {
-                    Some(guard) => break guard,
-                    None => rt::yield_to_teardown(),
+            Answer::Inert => {
+                self.home.keep(self.place().0, self);
+                loop {
+                    match self.try_real() {
+                        Some(guard) => break guard,
+                        None => rt::yield_to_teardown(),
+                    }
                 }
-            },
+            }
         };
         self.held.store(true, Relaxed);
         inner
@@ -145,7 +148,11 @@ impl<T: ?Sized> Mutex<T> {
         let inner = match answer {
             Answer::Done(Outcome::Failure(_)) => None,
             Answer::Done(_) => Some(self.take(answer)),
-            Answer::Outside | Answer::Inert => self.try_real(),
+            Answer::Outside => self.try_real(),
+            Answer::Inert => {
+                self.home.keep(address, self);
+                self.try_real()
+            }
         };
         let Some(inner) = inner else {
             return Err(TryLockError::WouldBlock);

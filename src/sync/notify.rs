@@ -66,7 +66,7 @@ impl Notify {
     pub(crate) fn wait_at(&self, site: &'static Location<'static>) {
         // Others may notify meanwhile, which changes what the target tells.
         let kind = rt::park(site);
-        let answer = rt::perform_at(self.target(), kind, site);
+        let answer = rt::waited(rt::perform_at(self.target(), kind, site));
         if let Answer::Outside = answer {
             let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             while !self.available.swap(false, SeqCst) {

@@ -193,6 +193,7 @@ impl Stage {
                     DONE => return,
                     RUNNING => rt::yield_to_teardown(),
                     found if self.claim(found) => {
+                        begun();
                         return self.run(|| body(found == POISONED));
                     }
                     _ => {}

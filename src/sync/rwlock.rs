@@ -134,12 +134,15 @@ impl<T: ?Sized> RwLock<T> {
                     None => panic!("dpor bug: a lock was granted that cannot be had"),
                 }
             }
-            Answer::Inert => loop {
-                match free(attempt()) {
-                    Some(guard) => break guard,
-                    None => rt::yield_to_teardown(),
+            Answer::Inert => {
+                self.home.keep((&raw const self.state).addr(), self);
+                loop {
+                    match free(attempt()) {
+                        Some(guard) => break guard,
+                        None => rt::yield_to_teardown(),
+                    }
                 }
-            },
+            }
         }
     }
 
@@ -227,7 +230,11 @@ impl<T: ?Sized> RwLock<T> {
             Answer::Done(_) => {
                 Some(self.take(answer, || self.inner.write(), || self.inner.try_write()))
             }
-            Answer::Outside | Answer::Inert => free(self.inner.try_write()),
+            Answer::Outside => free(self.inner.try_write()),
+            Answer::Inert => {
+                self.home.keep((&raw const self.state).addr(), self);
+                free(self.inner.try_write())
+            }
         };
         match inner {
             Some(inner) => Ok(self.poison.check(self.writer(answer, inner))?),

@@ -27,6 +27,7 @@ use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::outsiders;
+use super::put_back::with_older;
 use super::statics;
 use super::unseen::InOrder;
 use super::unwinding::Unwinding;
@@ -231,8 +232,12 @@ pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
     match done {
         Ok(outcome) => Answer::Done(outcome),
         Err(answer) => {
-            if let Answer::Outside = answer {
-                outsiders::note(target.address, site);
+            match answer {
+                Answer::Outside => outsiders::note(target.address, site),
+                Answer::Inert => {
+                    with_older(|runtime, inner| runtime.meet_at_end(inner, target));
+                }
+                Answer::Done(_) => {}
             }
             answer
         }
@@ -286,13 +291,20 @@ pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
         runtime.hear_of_frees()?;
         runtime.begin_access(memory, plainly(write), site)
     });
-    if let Err(Answer::Outside) = begun {
-        outsiders::note(memory.start.addr(), site);
-        if write && memory.drop.is_some() {
-            statics::note_written(memory.start, memory.size);
+    let is_done = begun.is_ok();
+    match begun {
+        Err(Answer::Outside) => {
+            outsiders::note(memory.start.addr(), site);
+            if write && memory.drop.is_some() {
+                statics::note_written(memory.start, memory.size);
+            }
         }
+        Err(Answer::Inert) => {
+            with_older(|runtime, inner| runtime.keep_at_end(inner, memory));
+        }
+        _ => {}
     }
-    begun.is_ok()
+    is_done
 }
 
 /// Begins a plain access to the memory of a shim, of this size.
@@ -571,50 +583,6 @@ fn drop_some_locals() {
         // SAFETY: the shim gave this function for this value, and it is handed out once.
         unsafe { drop(value) };
     }
-}
-
-/// Keeps the bytes of a shim that is older than the execution.
-///
-/// # Panics
-///
-/// If the shim's data may own something: its bytes cannot simply be put back.
-#[track_caller]
-pub(crate) fn keep_pristine(object: usize, memory: Memory) {
-    let refused = with(|runtime| {
-        let mut inner = runtime.inner.borrow_mut();
-        if !inner.table.is_elsewhere(object) {
-            return false;
-        }
-        let owns =
-            memory.drop.is_some() && !(memory.fresh && inner.table.is_constant(memory.start));
-        if !owns {
-            inner.table.keep(memory);
-        }
-        owns
-    });
-    assert!(
-        !matches!(refused, Ok(true)),
-        "a lock that is older than the model holds data that owns something, so it cannot be put \
-         back to its initial value after each execution; make it inside the closure, or make it a \
-         `static` that is only used inside of models"
-    );
-}
-
-/// Calls `undo` with `start` when the execution has ended, if `object` is older than it.
-pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
-    // Where no model runs, or one is torn down, there is nothing to be undone.
-    let _ = with(|runtime| {
-        let mut inner = runtime.inner.borrow_mut();
-        if inner.table.is_elsewhere(object) {
-            inner.table.undo_at_end(start, size, undo);
-        }
-    });
-}
-
-/// Notes that the contents of this memory were not put there by the compiler.
-pub(crate) fn note_filled(start: *const u8, size: usize) {
-    // Where no model runs, nothing is put back.
-    let _ = with(|runtime| runtime.inner.borrow_mut().table.note_filled(start, size));
 }
 
 /// In a torn-down execution: lets the other threads unwind before this one goes on.

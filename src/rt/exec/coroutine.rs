@@ -52,17 +52,17 @@ use std::any::Any;
 use std::cell::Cell;
 use std::hint::black_box;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::rc::Rc;
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
 
 use super::faults::{self, Fault};
 use super::outsiders;
-use crate::rt::Body;
+use crate::rt::{Body, Work};
 use kept::{KEPT, Kept};
 
 /// What a panic leaves behind.
@@ -330,6 +330,53 @@ pub(crate) fn suspend() {
     let control = unsafe { &*current };
     control.switch_back(State::Suspended);
 }
+
+/// Has this OS thread count one panic less: that of a stack which was given up in the middle of its unwinding, and which nobody
+/// will ever catch.
+///
+/// An OS thread counts a panic when it begins and when it is caught. So one is begun on an OS thread that ends, on a stack
+/// that is suspended while it unwinds, and caught on this one. False if there is no OS thread to be had.
+#[cold]
+pub(crate) fn forget_panic() -> bool {
+    /// A stack that only its owner knows.
+    struct Alone(Coroutine);
+    // SAFETY: everything that knows of the control block moves with it, and the other OS thread has ended when this one goes on.
+    unsafe impl Send for Alone {}
+    struct Nothing;
+    impl Work for Nothing {
+        fn run(self: Arc<Self>) {}
+        fn abandon(self: Arc<Self>) {}
+    }
+    fn unwind(_: Body) {
+        struct Suspend;
+        impl Drop for Suspend {
+            fn drop(&mut self) {
+                suspend();
+            }
+        }
+        let _suspend = Suspend;
+        resume_unwind(Box::new(()));
+    }
+    let begun = thread::Builder::new().spawn(|| {
+        let mut alone = Alone(Coroutine::new(SMALL));
+        alone.0.0.run.set(unwind);
+        alone.0.0.body.set(Some(Body::new(Arc::new(Nothing))));
+        alone.0.0.state.set(State::Ready);
+        alone.0.resume();
+        alone
+    });
+    let Ok(begun) = begun else {
+        return false;
+    };
+    let Ok(mut begun) = begun.join() else {
+        unreachable!("dpor bug: a panic could not be begun");
+    };
+    begun.0.resume();
+    true
+}
+
+/// Enough for a stack that only unwinds.
+const SMALL: usize = 64 << 10;
 
 /// Whether the use of memory at this address says that the coroutine that runs on this OS thread has come to the end of its
 /// stack.

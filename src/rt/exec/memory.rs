@@ -215,6 +215,22 @@ impl Runtime {
         }
     }
 
+    /// An execution that is torn down uses this shim, which may be older than it.
+    pub(super) fn meet_at_end(&self, inner: &mut Inner, target: &Target) {
+        let region = self.locate(&inner.stacks, &inner.ended, target.address);
+        if let Ok(Region::Elsewhere { .. }) = region {
+            inner.table.meet_at_end(target);
+        }
+    }
+
+    /// The same of plain memory.
+    pub(super) fn keep_at_end(&self, inner: &mut Inner, memory: Memory) {
+        let region = self.locate(&inner.stacks, &inner.ended, memory.start.addr());
+        if let Ok(Region::Elsewhere { .. }) = region {
+            inner.table.keep_foreign(memory);
+        }
+    }
+
     /// Begins an access to plain memory. `None` if the execution ends with it.
     pub(super) fn begin_access(&self, memory: Memory, effect: Effect, site: Site) -> Option<()> {
         let cell = (memory.start.addr(), memory.size);

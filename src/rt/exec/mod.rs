@@ -18,6 +18,7 @@ pub(crate) mod objects;
 mod older;
 pub(crate) mod outsiders;
 pub(crate) mod panics;
+pub(crate) mod put_back;
 pub(crate) mod run;
 pub(crate) mod short;
 mod statics;

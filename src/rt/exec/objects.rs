@@ -225,6 +225,31 @@ impl Table {
         Ok(object)
     }
 
+    /// Notes a shim that is older than the execution, unless it was made in it; gives what it holds.
+    fn note_older(&mut self, target: &Target) -> u64 {
+        let Target {
+            address,
+            kind,
+            mut memory,
+        } = *target;
+        let made = |range: &Range<usize>| range.contains(&address);
+        if !self.made.iter().any(made) {
+            if self.turn.take(address) {
+                // Another exploration may have been in the middle of an execution until now.
+                memory = statics::at_rest(address, kind).unwrap_or(memory);
+            }
+            self.older.note(address, kind, memory);
+        }
+        memory
+    }
+
+    /// Notes a shim that is older than the execution, which has not met it before it ended.
+    pub(crate) fn meet_at_end(&mut self, target: &Target) {
+        if !self.is_elsewhere(target.address) {
+            self.note_older(target);
+        }
+    }
+
     /// The object behind a shim that this execution meets for the first time, in this region.
     fn meet(
         &mut self,
@@ -233,19 +258,11 @@ impl Table {
         number: Option<u32>,
         region: Region,
     ) -> (u32, ObjectId) {
-        let Target {
-            address,
-            kind,
-            mut memory,
-        } = *target;
-        let made = |range: &Range<usize>| range.contains(&address);
-        if matches!(region, Region::Elsewhere { .. }) && !self.made.iter().any(made) {
-            if self.turn.take(address) {
-                // Another exploration may have been in the middle of an execution until now.
-                memory = statics::at_rest(address, kind).unwrap_or(memory);
-            }
-            self.older.note(address, kind, memory);
-        }
+        let Target { address, kind, .. } = *target;
+        let memory = match region {
+            Region::Elsewhere { .. } => self.note_older(target),
+            _ => target.memory,
+        };
         let known = number.map(|number| &self.entries[number as usize]);
         let object = match known.filter(|entry| entry.region == region) {
             Some(entry) => {

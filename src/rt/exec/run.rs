@@ -26,6 +26,7 @@ use super::heap::{self, Heap, MustFree, Watched};
 use super::objects::Table;
 use super::outsiders;
 use super::panics;
+use super::put_back::put_back_statics;
 use super::unseen::InOrder;
 use super::unwinding::Unwinding;
 use super::watchdog::{Pulse, Watchdog};
@@ -214,6 +215,7 @@ pub(crate) fn explore(
             return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
         }
         drop(inner);
+        let was_panicking = std::thread::panicking();
         let (end, events, (message, earlier), payload) = enter(&runtime, || {
             let mut panicked = None;
             let mut end = execute(&runtime, &mut stacks, &main, &mut panicked);
@@ -278,6 +280,8 @@ pub(crate) fn explore(
             let events = events.unwrap_or(usize::MAX);
             (end, events, (message, earlier), panicked)
         });
+        // A stack that was lost while it unwound is still counted, and whatever asks who unwinds would be told so.
+        while !was_panicking && std::thread::panicking() && coroutine::forget_panic() {}
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(end) {
             // What left it had finished it.
@@ -309,35 +313,6 @@ pub(crate) fn explore(
             }
         }
     }
-}
-
-/// Memory that is older than the execution gets back what it held before. What was in it may be
-/// dropped.
-fn put_back_statics(runtime: &Runtime) {
-    let mut inner = runtime.inner.borrow_mut();
-    if !inner.table.older.is_empty() {
-        // Nobody has heard of what was freed while the stacks were unwound.
-        let table = &mut inner.table;
-        runtime
-            .heap
-            .drain_freed(|start, length| table.forget(start, length));
-    }
-    inner.table.forget_all();
-    if inner.table.older.is_empty() {
-        return;
-    }
-    let mut older = std::mem::take(&mut inner.table.older);
-    drop(inner);
-    runtime.stopping.set(true);
-    runtime.heap.record(true);
-    while older.put_back_next() {
-        runtime.heap.drain_freed(|start, length| {
-            older.forget(start..start + length);
-        });
-    }
-    runtime.heap.record(false);
-    runtime.stopping.set(false);
-    runtime.inner.borrow_mut().table.older = older;
 }
 
 /// What a complete execution has not given back; blocks do not count if they may be `kept`.
@@ -572,6 +547,9 @@ fn run(body: Body) {
     super::context::exit(here());
 }
 
+/// How often destructors of an execution that is torn down may wait while no thread comes to its end.
+const WAITS: usize = 100;
+
 /// Unwinds every stack that still has frames. If the thread that `failed` had to wait for others in
 /// the middle of its unwinding, its payload is found only now.
 fn tear_down(
@@ -581,13 +559,20 @@ fn tear_down(
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) {
     runtime.stopping.set(true);
-    for body in &mut runtime.inner.borrow_mut().bodies {
-        drop(body.take());
+    let mut index = 0;
+    loop {
+        let body = match runtime.inner.borrow_mut().bodies.get_mut(index) {
+            Some(body) => body.take(),
+            None => break,
+        };
+        // What it owns may ask for the runtime.
+        drop(body);
+        index += 1;
     }
-    // A destructor may have to wait for what another thread holds; each round ends some.
-    let mut progress = stacks.in_use > 0;
-    while progress {
-        progress = false;
+    // A destructor may have to wait for what another thread holds, or only wait a while.
+    let mut idle = 0;
+    while stacks.in_use > 0 && idle < WAITS {
+        idle += 1;
         for index in 0..stacks.coroutines.len() {
             let thread = ThreadId(index as u32);
             let Some(coroutine) = stacks.of(thread) else {
@@ -609,7 +594,7 @@ fn tear_down(
             }
             stacks.end(thread);
             runtime.inner.borrow_mut().stacks[index] = None;
-            progress = true;
+            idle = 0;
         }
     }
     // What still waits will wait for ever; its stack is lost, which is better than hanging.

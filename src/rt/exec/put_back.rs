@@ -1,0 +1,105 @@
+//! What of an execution must no other one see?
+//!
+//! What it does to memory that is older than it, as statics are: when it has ended, that holds again what it held before. This is
+//! so, too, of what destructors do while the execution is torn down, when their operations are no events any more.
+
+use crate::rt::Memory;
+
+use super::context::{Inner, Runtime, with, with_any};
+
+/// How often what is put back may drop something that uses what was put back before.
+const ROUNDS: usize = 100;
+
+/// [`with`] for what has to be put back when the execution has ended: also while it is torn down, because what
+/// destructors do then is to be seen by no other execution.
+pub(super) fn with_older<R>(f: impl FnOnce(&Runtime, &mut Inner) -> R) -> Option<R> {
+    let ends = |runtime: &Runtime| runtime.stopping.get() && !runtime.aside.get();
+    if with_any(ends) != Some(true) {
+        return with(|runtime| f(runtime, &mut runtime.inner.borrow_mut())).ok();
+    }
+    with_any(|runtime| {
+        let recorded = runtime.heap.record(false);
+        let result = f(runtime, &mut runtime.inner.borrow_mut());
+        runtime.heap.record(recorded);
+        result
+    })
+}
+
+/// Keeps the bytes of a shim that is older than the execution.
+///
+/// # Panics
+///
+/// If the shim's data may own something: its bytes cannot simply be put back.
+#[track_caller]
+pub(crate) fn keep_pristine(object: usize, memory: Memory) {
+    let refused = with_older(|runtime, inner| {
+        if !inner.table.is_elsewhere(object) {
+            return false;
+        }
+        let owns =
+            memory.drop.is_some() && !(memory.fresh && inner.table.is_constant(memory.start));
+        if !owns {
+            inner.table.keep(memory);
+        }
+        // Nobody is told of what destructors do in the end.
+        owns && !runtime.stopping.get()
+    });
+    assert!(
+        refused != Some(true),
+        "a lock that is older than the model holds data that owns something, so it cannot be put \
+         back to its initial value after each execution; make it inside the closure, or make it a \
+         `static` that is only used inside of models"
+    );
+}
+
+/// Calls `undo` with `start` when the execution has ended, if `object` is older than it.
+pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
+    // Where no model runs there is nothing to be undone.
+    with_older(|_, inner| {
+        if inner.table.is_elsewhere(object) {
+            inner.table.undo_at_end(start, size, undo);
+        }
+    });
+}
+
+/// Notes that the contents of this memory were not put there by the compiler.
+pub(crate) fn note_filled(start: *const u8, size: usize) {
+    // Where no model runs, nothing is put back.
+    with_older(|_, inner| inner.table.note_filled(start, size));
+}
+
+/// Memory that is older than the execution gets back what it held before. What was in it may be
+/// dropped.
+pub(super) fn put_back_statics(runtime: &Runtime) {
+    let mut inner = runtime.inner.borrow_mut();
+    if !inner.table.older.is_empty() {
+        // Nobody has heard of what was freed while the stacks were unwound.
+        let table = &mut inner.table;
+        runtime
+            .heap
+            .drain_freed(|start, length| table.forget(start, length));
+    }
+    inner.table.forget_all();
+    if inner.table.older.is_empty() {
+        return;
+    }
+    let mut older = std::mem::take(&mut inner.table.older);
+    drop(inner);
+    runtime.stopping.set(true);
+    runtime.heap.record(true);
+    for _ in 0..ROUNDS {
+        while older.put_back_next() {
+            runtime.heap.drain_freed(|start, length| {
+                older.forget(start..start + length);
+            });
+        }
+        // What was dropped may have met more, and that in turn.
+        let more = &mut runtime.inner.borrow_mut().table.older;
+        std::mem::swap(more, &mut older);
+        if older.is_empty() {
+            break;
+        }
+    }
+    runtime.heap.record(false);
+    runtime.stopping.set(false);
+}
