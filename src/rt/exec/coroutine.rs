@@ -253,7 +253,7 @@ impl Coroutine {
 
     /// Runs the body until it suspends or ends. Must not be called again once the body has ended or
     /// overflowed; doing so panics.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn resume(&mut self) -> Resumed {
         let control = &*self.0;
         assert!(
@@ -594,6 +594,7 @@ struct Control {
 
 impl Control {
     /// The code of each stack: runs one body after the other, until it is resumed without one.
+    #[inline(always)]
     fn serve(&self) {
         while let Some(body) = self.body.take() {
             // An unwind cannot cross the switch, so it ends here.

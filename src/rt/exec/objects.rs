@@ -226,6 +226,7 @@ impl Table {
     }
 
     /// Notes a shim that is older than the execution, unless it was made in it; gives what it holds.
+    #[inline]
     fn note_older(&mut self, target: &Target) -> u64 {
         let Target {
             address,

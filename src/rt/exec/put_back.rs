@@ -12,6 +12,8 @@ const ROUNDS: usize = 100;
 
 /// [`with`] for what has to be put back when the execution has ended: also while it is torn down, because what
 /// destructors do then is to be seen by no other execution.
+#[cold]
+#[inline(never)]
 pub(super) fn with_older<R>(f: impl FnOnce(&Runtime, &mut Inner) -> R) -> Option<R> {
     let ends = |runtime: &Runtime| runtime.stopping.get() && !runtime.aside.get();
     if with_any(ends) != Some(true) {
