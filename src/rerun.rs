@@ -32,14 +32,18 @@ const OF_RUSTDOC: &str = "rust_out";
 
 /// The command that plays this schedule in the model that began last on this OS thread, which has the name of its test.
 pub(crate) fn replay(schedule: &str) -> String {
-    let command = command(std::thread::current().name());
-    format!("DPOR_REPLAY=\"{}\" {command}", numbered(schedule))
+    with_variable(&numbered(schedule))
 }
 
 /// [`replay`] for the schedule in this file.
 pub(crate) fn replay_from(file: &Path) -> String {
+    with_variable(&format!("@{}", file.display()))
+}
+
+/// The command with this in the variable.
+fn with_variable(value: &str) -> String {
     let command = command(std::thread::current().name());
-    format!("DPOR_REPLAY=\"@{}\" {command}", file.display())
+    format!("DPOR_REPLAY=\"{value}\" {command}")
 }
 
 /// The command for the test of this name; for all that the program does, if there is none.

@@ -92,9 +92,14 @@ fn the_ordering_that_is_named_is_the_one_that_was_forgotten() {
 
 /// The line about the orderings, if one publishes and the other reads like this.
 fn link(publishes: fn(&AtomicUsize), reads: fn(&AtomicUsize) -> bool) -> String {
-    let text = race(message(publishes, reads)).expect("a race");
-    let link = text.lines().find(|line| line.contains("with at least"));
-    link.unwrap_or_else(|| panic!("no link: {text}")).to_owned()
+    of_orderings(&race(message(publishes, reads)).expect("a race"))
+}
+
+/// The line of a report about the orderings.
+fn of_orderings(text: &str) -> String {
+    let line = text.lines().find(|line| line.contains("with at least"));
+    line.unwrap_or_else(|| panic!("no line about them: {text}"))
+        .to_owned()
 }
 
 #[test]
@@ -158,9 +163,7 @@ fn a_counter_that_needs_no_ordering_is_not_the_one_that_was_forgotten() {
         }
         other.join().unwrap();
     });
-    let text = text.expect("a race");
-    let link = text.lines().find(|line| line.contains("with at least"));
-    let link = link.expect("a link");
+    let link = of_orderings(&text.expect("a race"));
     assert!(link.contains("main's load theirs.0 at "), "{link}");
     assert!(link.contains("with at least Acquire the two"), "{link}");
 }
