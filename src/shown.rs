@@ -31,7 +31,7 @@ use crate::rt::explore::replay::Replay;
 use crate::rt::explore::turns::{Turns, preemptions};
 use crate::rt::report::places::{self, Callers, Life};
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Again, Block, Blocked, End, Pair};
@@ -240,7 +240,7 @@ impl Body<'_> {
         driver.measure();
         let (trace, clocks) = (&driver.trace, &driver.clocks);
         // Waits that were let go depend on everything.
-        if trace.events().iter().any(|e| e.outcome == Outcome::LetGo) {
+        if trace.events().iter().any(|e| e.outcome.is_let_go()) {
             return None;
         }
         let all = |thread: ThreadId| (thread, trace.positions_of(thread).len() as u32);
@@ -431,7 +431,7 @@ pub(crate) fn decided(found: &Found) -> usize {
 /// spin, again and again, and the first of them was let go.
 fn spins_from(trace: &Trace, stuck: &[Blocked]) -> usize {
     let events = trace.events();
-    let let_go = |event: &&Event| event.outcome == Outcome::LetGo;
+    let let_go = |event: &&Event| event.outcome.is_let_go();
     let mut rounds: Vec<(ThreadId, Site)> = Vec::new();
     let spin = |it: &&Blocked| matches!(it.operation.kind, OpKind::Wait { .. });
     for Blocked { thread, .. } in stuck.iter().filter(spin) {

@@ -393,7 +393,7 @@ impl<'a> Walk<'a> {
         }
         let mut races = clocks.races_of(position).iter();
         races.all(|race| self.is_gone(race.first))
-            && (event.previous != NOWHERE
+            && (event.index != 0
                 || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
     }
 

@@ -149,7 +149,7 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
         let event = trace.at(position);
         // (b) Blocking. From the moment on when a wait was let go nothing has shut it out.
         let since = match event.outcome {
-            Outcome::LetGo => event.quiet_at,
+            Outcome::LetGo { quiet_at } => quiet_at as u32,
             _ => position,
         };
         let waiting = (event.thread, event.operation);

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCs
 
 use super::cells::Cells;
 use super::*;
-use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{Label, Nature};
 use crate::rt::trace::id::{ObjectId, Place};
 use crate::rt::trace::mix::{STEP, mix};
@@ -29,8 +28,6 @@ fn event(thread: ThreadId, object: u32, kind: OpKind, outcome: Outcome) -> Event
         alternative: 0,
         alternatives: 1,
         before: None,
-        previous: NOWHERE,
-        quiet_at: 0,
         site: Location::caller(),
     }
 }

@@ -26,7 +26,7 @@ use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::{Again, Blocked, End};
-use crate::rt::trace::{self, NOWHERE, Site, Trace, foreign};
+use crate::rt::trace::{self, Site, Trace, foreign};
 use links::{Linked, Links};
 use outcome::Outcome;
 pub(super) use outcome::Touch;
@@ -434,7 +434,7 @@ impl<'a> Gathering<'a> {
             let object = self.object(event.operation.object);
             let before = object.map(|object| states[object].clone());
             let mut linked = links.of(event, before.as_ref(), &view.machine.sets);
-            if event.previous == NOWHERE && linked.enabled_by.is_none() {
+            if event.index == 0 && linked.enabled_by.is_none() {
                 let spawn = view.trace.spawn_of(event.thread);
                 linked.enabled_by = spawn.map(|spawn| spawn as usize);
             }

@@ -307,7 +307,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::DropSender => Class::DropSender,
         OpKind::DropReceiver { .. } => Class::DropReceiver,
         OpKind::Choose { .. } | OpKind::Start | OpKind::GiveUp { .. } => Class::Local,
-        OpKind::Wait { .. } if outcome == Outcome::LetGo => Class::LetGo,
+        OpKind::Wait { .. } if outcome.is_let_go() => Class::LetGo,
         OpKind::Wait { .. } => Class::Wait,
     }
 }

@@ -25,7 +25,7 @@ use super::dependency::{
     CHANGING_SLOTS, COUNTED, Class, Classes, Label, ReadSets, WAIT_SLOT, ordered,
 };
 use super::id::{ObjectId, ThreadId};
-use super::operation::OpKind;
+use super::operation::{OpKind, Outcome};
 use super::{Event, NOWHERE, Trace};
 use clock::{Clocks, NOTHING};
 use contention::{Contention, Order};
@@ -308,8 +308,8 @@ impl HappensBefore {
             {
                 clock = self.past.join(clock, last);
             }
-        } else if label.class() == Class::LetGo {
-            clock = self.past.follow_all(trace, event, clock);
+        } else if let Outcome::LetGo { quiet_at } = event.outcome {
+            clock = (self.past).follow_all(trace, event.thread, quiet_at as u32, clock);
         }
         self.past.rows.push(Row {
             thread: event.thread,
@@ -439,11 +439,14 @@ impl Past {
             start,
             is_own: false,
         };
-        if event.previous != NOWHERE {
-            return clock(self.rows[event.previous as usize].clock);
+        if let Some(last) = self.rows.last()
+            && last.thread == event.thread
+        {
+            return clock(last.clock);
         }
-        // A first event comes after its spawn, which is another thread's event.
         match trace.predecessor(position) {
+            Some(before) if event.index != 0 => clock(self.rows[before as usize].clock),
+            // A first event comes after its spawn, which is another thread's event.
             Some(spawn) => self.join(clock(NOTHING), spawn),
             None => clock(NOTHING),
         }
@@ -480,12 +483,18 @@ impl Past {
         }
     }
 
-    /// The clock of a wait that was let go. It is behind everything that had happened when nothing else could
+    /// The clock of a wait of `me` that was let go. It is behind everything that had happened when nothing else could
     /// run. The latest event of each thread before that moment carries the thread's earlier ones.
-    fn follow_all(&mut self, trace: &Trace, event: &Event, mut clock: Clock) -> Clock {
+    fn follow_all(
+        &mut self,
+        trace: &Trace,
+        me: ThreadId,
+        quiet_at: u32,
+        mut clock: Clock,
+    ) -> Clock {
         for thread in (0..trace.threads() as u32).map(ThreadId) {
-            if thread != event.thread
-                && let Some(earlier) = trace.previous_of(thread, event.quiet_at)
+            if thread != me
+                && let Some(earlier) = trace.previous_of(thread, quiet_at)
                 && !self.knows(clock.start, earlier)
             {
                 clock = self.join(clock, earlier);

@@ -55,16 +55,12 @@ pub(crate) struct Event {
     pub(crate) operation: Operation,
     pub(crate) outcome: Outcome,
     pub(crate) label: Label,
-    /// Which of its outcomes the operation had, where it could have had several.
-    pub(crate) alternative: u32,
-    /// How many outcomes it could have had.
+    /// How many outcomes the operation could have had.
     pub(crate) alternatives: u32,
+    /// Which of them it had.
+    pub(crate) alternative: u32,
     /// The object's state before, if it fits ([`crate::rt::object::State::pack`]).
     pub(crate) before: Option<u64>,
-    /// The position of the thread's event before this one, or [`NOWHERE`].
-    pub(crate) previous: u32,
-    /// For a wait that was let go: how many events had happened when nothing else could run.
-    pub(crate) quiet_at: u32,
     pub(crate) site: Site,
 }
 
@@ -187,11 +183,11 @@ impl Trace {
     /// of the spawn for a thread's first event.
     #[inline]
     pub(crate) fn predecessor(&self, position: u32) -> Option<u32> {
-        let event = self.at(position);
-        if event.previous != NOWHERE {
-            return Some(event.previous);
+        let Event { thread, index, .. } = *self.at(position);
+        match index.checked_sub(1) {
+            Some(before) => self.nth_of(thread, before),
+            None => self.spawn_of(thread),
         }
-        self.spawn_of(event.thread)
     }
 
     /// The position of the event that spawned the thread.
@@ -210,13 +206,8 @@ impl Trace {
         }
         let positions = &mut self.positions[thread];
         let index = positions.len() as u32;
-        let previous = positions.last().copied().unwrap_or(NOWHERE);
         positions.push(self.events.len() as u32);
-        self.append(Event {
-            index,
-            previous,
-            ..event
-        });
+        self.append(Event { index, ..event });
         self.placed += 1;
     }
 
@@ -265,17 +256,11 @@ impl Trace {
             if self.positions.len() <= thread.index() {
                 make_room(&mut self.positions, &mut self.spawned, thread.index());
             }
-            let positions = &mut self.positions[thread.index()];
-            let mut previous = positions.last().copied().unwrap_or(NOWHERE);
-            for event in &mut self.events[position..] {
-                if event.thread != thread {
-                    break;
-                }
-                event.previous = previous;
-                previous = position as u32;
-                positions.push(previous);
-                position += 1;
-            }
+            let behind = self.events[position + 1..].iter();
+            let in_a_row = 1 + behind.take_while(|event| event.thread == thread).count();
+            let end = position + in_a_row;
+            self.positions[thread.index()].extend(position as u32..end as u32);
+            position = end;
         }
         self.placed = position;
     }

@@ -523,8 +523,8 @@ pub(crate) enum Outcome {
     Success(u64),
     /// One that did not, with the value it found.
     Failure(u64),
-    /// A [`OpKind::Wait`] that was let go because nothing else could run.
-    LetGo,
+    /// A [`OpKind::Wait`] that was let go, because nothing else could run when so many events had happened.
+    LetGo { quiet_at: u64 },
 }
 
 impl Outcome {
@@ -535,7 +535,7 @@ impl Outcome {
             Outcome::Value(value) | Outcome::Success(value) | Outcome::Failure(value) => {
                 Some(value)
             }
-            Outcome::Done | Outcome::LetGo => None,
+            Outcome::Done | Outcome::LetGo { .. } => None,
         }
     }
 
@@ -544,8 +544,14 @@ impl Outcome {
     pub(crate) fn succeeded(self) -> bool {
         match self {
             Outcome::Done | Outcome::Value(_) | Outcome::Success(_) => true,
-            Outcome::Failure(_) | Outcome::LetGo => false,
+            Outcome::Failure(_) | Outcome::LetGo { .. } => false,
         }
+    }
+
+    /// Whether it is a wait that was let go.
+    #[inline]
+    pub(crate) fn is_let_go(self) -> bool {
+        matches!(self, Outcome::LetGo { .. })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
 use crate::rt::trace::key::{Hashes, TraceKey};
 use crate::rt::trace::operation::{OpKind, Outcome, Step};
-use crate::rt::trace::{Event, NOWHERE, Trace};
+use crate::rt::trace::{Event, Trace};
 
 /// The events of the current execution up to its last point.
 pub(super) struct Ahead {
@@ -230,8 +230,6 @@ impl Ahead {
             alternative: step.alternative,
             alternatives: 1,
             before: None,
-            previous: NOWHERE,
-            quiet_at: 0,
             site: pending.site,
         });
         self.clocks.extend(&self.trace, &machine.sets);

@@ -185,7 +185,7 @@ impl Driver {
             let event = self.trace.at(position as u32);
             let fits = event.thread == thread
                 && alike(&event.operation, operation.object, &operation.kind)
-                && event.outcome != Outcome::LetGo
+                && !event.outcome.is_let_go()
                 && self.machine.can_perform(thread, operation);
             if !fits {
                 return Ok(None);
@@ -358,8 +358,10 @@ impl Driver {
         }
         let event = self.trace.at(self.position as u32);
         let (step, label) = (event.step(), event.label);
-        if event.outcome == Outcome::LetGo && event.quiet_at as usize == self.position {
-            self.machine.let_go(event.quiet_at);
+        if let Outcome::LetGo { quiet_at } = event.outcome
+            && quiet_at as usize == self.position
+        {
+            self.machine.let_go(quiet_at as u32);
         }
         let fits = (self.machine.pending(step.thread)).is_some_and(|found| {
             alike(

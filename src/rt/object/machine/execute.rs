@@ -9,7 +9,7 @@ use crate::rt::object::{State, atomic};
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Step};
-use crate::rt::trace::{Event, NOWHERE, Site};
+use crate::rt::trace::{Event, Site};
 
 use super::{Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
 
@@ -20,7 +20,6 @@ pub(crate) struct Executed {
     pub(crate) label: Label,
     pub(crate) alternatives: u32,
     pub(crate) before: Option<u64>,
-    pub(crate) quiet_at: u32,
 }
 
 /// What a thread has found in an object and has left there, or nothing it could see. Whether that is all noted, or
@@ -148,7 +147,6 @@ impl Executed {
             label,
             alternatives: 1,
             before,
-            quiet_at: 0,
         }
     }
 
@@ -158,15 +156,12 @@ impl Executed {
         Event {
             thread: step.thread,
             index,
-            // The trace knows what comes before.
-            previous: NOWHERE,
             operation: *operation,
             outcome: self.outcome,
             label: self.label,
             alternative: step.alternative,
             alternatives: self.alternatives,
             before: self.before,
-            quiet_at: self.quiet_at,
             site,
         }
     }
@@ -428,8 +423,8 @@ impl Machine {
                 let entry = &mut self.threads[thread.index()];
                 match entry.released.take() {
                     Some(events) => {
-                        executed.outcome = Outcome::LetGo;
-                        executed.quiet_at = events;
+                        let quiet_at = u64::from(events);
+                        executed.outcome = Outcome::LetGo { quiet_at };
                         entry.let_go_in_a_row += 1;
                     }
                     None => entry.let_go_in_a_row = 0,

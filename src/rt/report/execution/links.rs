@@ -12,7 +12,7 @@ use crate::rt::object::channel::Channel;
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::ReadSets;
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::trace::operation::OpKind;
 
 /// What an event did that another one may build on.
 #[derive(PartialEq, Eq, Hash)]
@@ -102,7 +102,7 @@ impl Links {
             OpKind::ParkTimeout { .. } if ok => by(last(Deed::Unparked)),
             OpKind::Awake { .. } if ok => by(last(Deed::Notified(event.thread))),
             OpKind::Leave { .. } => by(last(Deed::Completed)),
-            OpKind::Wait { set, .. } if event.outcome != Outcome::LetGo => {
+            OpKind::Wait { set, .. } if !event.outcome.is_let_go() => {
                 let changes = sets.get(set).iter();
                 let changes = changes.map(|&it| self.latest.get(&(it, Deed::Changed)).copied());
                 by(changes.max().flatten())
