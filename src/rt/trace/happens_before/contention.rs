@@ -23,16 +23,15 @@ pub(super) struct Contention {
 /// event by event, an execution may have one for each of thousands of atomics.
 const SURPRISES_MAX: u32 = 64;
 
-/// What is known of one atomic.
-#[derive(Clone, Copy, Debug)]
-struct Use {
-    /// The only thread that has used it, or [`NOBODY`], or [`SEVERAL`].
-    by: ThreadId,
-    written: bool,
-}
+/// What is known of one atomic: whose reads, and whose writes, are ordered with nothing of another thread. That is one
+/// thread, or [`NOBODY`], or [`ANYBODY`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Use([ThreadId; 2]);
 
 const NOBODY: ThreadId = ThreadId(u32::MAX);
-const SEVERAL: ThreadId = ThreadId(u32::MAX - 1);
+const ANYBODY: ThreadId = ThreadId(u32::MAX - 1);
+/// Neither, because several threads use it, and one has written.
+const CONTENDED: ThreadId = ThreadId(u32::MAX - 2);
 
 /// What an event is to those on the same object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,8 +53,8 @@ impl Contention {
         else {
             return false;
         };
-        known.by == thread && known.written >= writes
-            || known.by == SEVERAL && !known.written && !writes
+        let whose = known.0[usize::from(writes)];
+        whose == thread || whose == ANYBODY
     }
 
     /// Another event of this thread has this label. Tells what it is to others; of what is no access to an atomic it
@@ -77,20 +76,18 @@ impl Contention {
             return Order::Possible;
         }
         if self.uses.len() <= object.index() {
-            let nobody = Use {
-                by: NOBODY,
-                written: false,
-            };
-            self.uses.resize(object.index() + 1, nobody);
+            self.uses.resize(object.index() + 1, Use([NOBODY; 2]));
         }
         let known = &mut self.uses[object.index()];
-        known.written |= writes;
-        if known.by != thread {
-            known.by = match known.by {
-                NOBODY => thread,
-                _ => SEVERAL,
-            };
-        }
+        let Use([reads, written]) = *known;
+        let is_written = writes || written != NOBODY;
+        let is_alone = reads == NOBODY || reads == thread;
+        let by = if is_alone { thread } else { ANYBODY };
+        *known = Use(match (by, is_written) {
+            (ANYBODY, true) => [CONTENDED; 2],
+            (_, true) => [by; 2],
+            (_, false) => [by, NOBODY],
+        });
         match known.is_contended() {
             true => Order::PossibleFromNow,
             false => Order::Impossible,
@@ -110,14 +107,14 @@ impl Contention {
     #[inline]
     pub(super) fn is_on(&self, object: ObjectId) -> bool {
         let known = self.uses.get(object.index());
-        known.is_none_or(|known| known.by == NOBODY || known.is_contended())
+        known.is_none_or(|known| known.0[0] == NOBODY || known.is_contended())
     }
 }
 
 impl Use {
     #[inline]
     fn is_contended(self) -> bool {
-        self.by == SEVERAL && self.written
+        self.0[0] == CONTENDED
     }
 }
 
