@@ -63,6 +63,9 @@ pub(crate) struct SpinLog {
     repeats: u32,
     /// How many other reads there were since.
     others: u32,
+    /// Whether that read is the only one since the last hint, and not in `reads`. Most reads are soon followed by a change, and
+    /// then nobody asks for them.
+    lone: bool,
 }
 
 /// What a thread has done to atomics since its last hint, and in the iteration before.
@@ -153,15 +156,26 @@ impl SpinLog {
         self.unhinted = None;
         self.repeats = 0;
         self.others = 0;
+        self.lone = false;
     }
 
-    /// Notes that the thread has found one value in `object` and left another, or seen it without changing it. False if that
-    /// is not all, and [`SpinLog::note_more`] has to follow.
+    /// Notes that the thread has found one value in `object` and left another, or seen it without changing it, in which case it
+    /// `is_kept` if [`SpinLog::come_back`] has said so. False if that is not all, and [`SpinLog::note_more`] has to follow.
     #[inline(always)]
-    pub(crate) fn note(&mut self, object: ObjectId, found: u64, left: u64) -> bool {
+    pub(crate) fn note(&mut self, object: ObjectId, found: u64, left: u64, is_kept: bool) -> bool {
         if found != left {
             self.forget();
             return !self.follows;
+        }
+        if is_kept && self.reads.is_empty() {
+            self.lone = true;
+            return !self.follows;
+        }
+        if self.lone {
+            if self.reads.len() >= self.reads.capacity() {
+                return false;
+            }
+            self.write_down();
         }
         // Most often there are no more than two locations since the last change. What has to ask for memory is left for later.
         let has_room = self.reads.len() < self.reads.capacity();
@@ -186,6 +200,7 @@ impl SpinLog {
         if found != left {
             return;
         }
+        self.write_down();
         if let Some(entry) = self.reads.iter_mut().find(|(o, _)| *o == object) {
             entry.1 = found;
         } else if self.reads.len() < ENOUGH {
@@ -197,6 +212,7 @@ impl SpinLog {
 
     /// What the thread has seen of `object` since its last hint does not count.
     pub(crate) fn unread(&mut self, object: ObjectId) {
+        self.write_down();
         self.reads.retain(|&(seen, _)| seen != object);
         self.round.untouch(object);
     }
@@ -229,8 +245,19 @@ impl SpinLog {
     #[inline]
     fn forget(&mut self) {
         self.changed = true;
+        self.lone = false;
         self.reads.clear();
         self.unhinted = None;
+    }
+
+    /// Puts the only read where the others are.
+    #[inline]
+    fn write_down(&mut self) {
+        if std::mem::take(&mut self.lone)
+            && let Some((_, object, value)) = self.unhinted
+        {
+            self.reads.push((object, value));
+        }
     }
 
     /// The thread has come to a hint at `site`. Gives how often it has come there, each time having changed something
@@ -261,6 +288,7 @@ impl SpinLog {
     /// only, and too many.
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
         self.alike = None;
+        self.write_down();
         if self.reads.is_empty() && !self.changed {
             self.bare += 1;
             if self.bare <= BARE_MAX {
@@ -323,6 +351,7 @@ impl SpinLog {
         object: ObjectId,
         bound: u32,
     ) -> Option<&[(ObjectId, u64)]> {
+        self.write_down();
         let (known, before, _) = self.unhinted?;
         let again = ptr::eq(known, site) && before == object;
         if !again || !self.may_wait(bound) || self.reads.is_empty() {
@@ -338,9 +367,15 @@ impl SpinLog {
     /// The thread reads `object` at `site`, and finds `value`.
     ///
     /// A loop may read several locations, and may have been preceded by other reads; it is
-    /// recognised by any one read that comes back before [`ENOUGH`] others.
+    /// recognised by any one read that comes back before [`ENOUGH`] others. Whether this is that read now.
     #[inline(always)]
-    pub(crate) fn come_back(&mut self, site: Site, object: ObjectId, value: u64, bound: u32) {
+    pub(crate) fn come_back(
+        &mut self,
+        site: Site,
+        object: ObjectId,
+        value: u64,
+        bound: u32,
+    ) -> bool {
         if let Some((known, before, seen)) = self.unhinted {
             // One place in the program has one address; comparing names would take longer than the read.
             if ptr::eq(known, site) && (before, seen) == (object, value) {
@@ -349,17 +384,19 @@ impl SpinLog {
                 if self.repeats == bound {
                     // From here on the log has the reads of one iteration only.
                     self.reads.clear();
+                    self.lone = false;
                 }
-                return;
+                return true;
             }
             self.others += 1;
-            if self.others <= ENOUGH as u32 {
-                return;
+            if self.others <= ENOUGH as u32 || self.lone {
+                return false;
             }
         }
         self.unhinted = Some((site, object, value));
         self.others = 0;
         self.repeats = 0;
+        true
     }
 
     fn turn(&mut self, site: Site) {

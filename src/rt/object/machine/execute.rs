@@ -47,11 +47,12 @@ impl Thread {
         object: ObjectId,
         (found, left): (u64, u64),
         outcome: Outcome,
+        is_kept: bool,
     ) -> Noted {
         if left == found && !is_look(found, left, outcome) {
             return Noted::NOTHING;
         }
-        let all = self.spin.note(object, found, left);
+        let all = self.spin.note(object, found, left, is_kept);
         if all && left != found {
             self.let_go_in_a_row = 0;
         }
@@ -95,7 +96,7 @@ impl Thread {
     #[inline(always)]
     fn look_at(&mut self, object: ObjectId, seen: u64) -> Noted {
         Noted {
-            all: self.spin.note(object, seen, seen),
+            all: self.spin.note(object, seen, seen, false),
             found: seen,
             left: seen,
         }
@@ -270,12 +271,10 @@ impl Machine {
         let before = *value;
         let (after, executed) = on_atomic(*ty, before, step, (object, kind));
         *value = after;
-        if looks(kind) {
-            let bound = self.limits.unhinted_spin_bound;
-            entry.spin.come_back(site, object, before, bound);
-        }
+        let bound = self.limits.unhinted_spin_bound;
+        let is_kept = looks(kind) && entry.spin.come_back(site, object, before, bound);
         entry.note_failure((object, kind), executed.outcome);
-        let noted = entry.saw(object, (before, after), executed.outcome);
+        let noted = entry.saw(object, (before, after), executed.outcome, is_kept);
         entry.note_more(object, noted);
         executed
     }

@@ -70,14 +70,12 @@ impl Foreseen<'_> {
                 if !matches!(kind, OpKind::Load { .. }) {
                     *value = after;
                 }
-                if looks(kind) {
-                    thread.spin.come_back(site, object, before, bound);
+                if !kind.is_atomic() {
+                    return Noted::NOTHING;
                 }
-                if kind.is_atomic() {
-                    thread.note_failure((object, kind), executed.outcome);
-                    return thread.saw(object, (before, after), executed.outcome);
-                }
-                Noted::NOTHING
+                let is_kept = looks(kind) && thread.spin.come_back(site, object, before, bound);
+                thread.note_failure((object, kind), executed.outcome);
+                thread.saw(object, (before, after), executed.outcome, is_kept)
             }
             Change::Mutex {
                 mutex,
