@@ -6,23 +6,25 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::context::{Runtime, Stop, with};
+use super::coroutine::Stretch;
 
 /// Runs `f` aside of the execution: what it allocates is not the program's either. `None` where no model
 /// runs, or its execution is over.
 pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     /// Goes back into the execution, also if `f` panics.
-    struct Back<'a>(&'a Runtime);
+    struct Back<'a>(&'a Runtime, Stretch);
     impl Drop for Back<'_> {
         fn drop(&mut self) {
             self.0.aside.set(false);
             self.0.stopping.set(false);
+            self.0.roomy.set(self.1);
             self.0.heap.record(true);
         }
     }
     let result = with(|runtime| {
+        let _back = Back(runtime, runtime.roomy.take());
         runtime.stopping.set(true);
         runtime.aside.set(true);
-        let _back = Back(runtime);
         f(runtime)
     });
     result.ok()

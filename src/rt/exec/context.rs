@@ -57,7 +57,8 @@ pub(crate) struct Runtime {
     pub(crate) running: Cell<bool>,
     /// What came of its step, until it asks.
     pub(crate) outcome: Cell<Option<Outcome>>,
-    /// The part of its stack in which there is room for the runtime.
+    /// The part of its stack in which there is room for the runtime, and may be a step on the short way. It is empty where
+    /// each step is to ask what else is going on.
     pub(crate) roomy: Cell<Stretch>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,

@@ -1,10 +1,7 @@
 //! Which heap block does an address belong to, and what is its name?
 //!
 //! A [`Heap`] knows the live blocks that the threads of a model have allocated in this execution. It
-//! hears of them from the tracking allocator (`dpor::alloc::Tracking`), which calls [`instead`],
-//! [`allocated`], [`freed`] and [`reallocated`] for every block of the process; they find the heap of their OS
-//! thread in a thread-local pointer, set for the length of an exploration by [`Heap::attach`] and
-//! null everywhere else.
+//! hears of them from the tracking allocator (`dpor::alloc::Tracking`), by the functions in [`attached`].
 //!
 //! The name of a block is what is the same in each execution with the same history, whatever
 //! address the system hands out: the thread that allocated it, how many events that thread had
@@ -40,19 +37,22 @@
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::mem;
-use std::ptr;
-use std::sync::OnceLock;
 
-use super::coroutine::leave_room_on_coroutine;
 use super::outsiders;
 use crate::rt::trace::NOWHERE;
 
+mod attached;
 mod blocks;
 mod counters;
 mod kept;
 mod stock;
 mod watched;
 
+#[cfg(unix)]
+pub(crate) use attached::is_behind;
+pub(crate) use attached::{
+    allocated, behind, entered, freed, installed, instead, knows, reallocated,
+};
 pub(crate) use blocks::Block;
 use blocks::{Blocks, Listing};
 use counters::Counters;
@@ -135,19 +135,6 @@ impl Heap {
         }
     }
 
-    /// Makes this the heap of the OS thread while `run` runs. The heap that was attached before is
-    /// attached again afterwards, also if `run` panics.
-    pub(crate) fn attach<R>(&self, run: impl FnOnce() -> R) -> R {
-        struct Restore(*const Heap);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                ATTACHED.set(self.0);
-            }
-        }
-        let _restore = Restore(ATTACHED.replace(self));
-        run()
-    }
-
     /// Switches the recording of allocations on or off, and says whether it was on. Costs a store.
     #[inline]
     pub(crate) fn record(&self, on: bool) -> bool {
@@ -158,6 +145,14 @@ impl Heap {
     #[inline]
     pub(crate) fn set_thread(&self, thread: u32, events: u32) {
         self.thread.set((thread, events));
+    }
+
+    /// Says how many events this thread, which is the one that allocates, has performed now. Costs a store.
+    #[inline(always)]
+    pub(crate) fn set_events(&self, thread: u32, events: u32) {
+        let (by, _) = self.thread.get();
+        debug_assert_eq!(by, thread);
+        self.thread.set((by, events));
     }
 
     /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of the
@@ -527,121 +522,6 @@ impl State {
         let block = self.blocks.find_gone(start)?;
         Some(Fault::Again(block))
     }
-}
-
-thread_local! {
-    /// The heap of the exploration that runs on this OS thread. A constant without a destructor, so
-    /// that the allocator can read it at any time in a thread's life without allocating.
-    static ATTACHED: Cell<*const Heap> = const { Cell::new(ptr::null()) };
-    /// Whether this OS thread is in the allocator behind the tracking one.
-    static BEHIND: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Calls `work` if a heap is attached to this OS thread.
-#[inline(always)]
-fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
-    // Without a thread-local there is no exploration to tell.
-    let heap = ATTACHED.try_with(Cell::get).ok()?;
-    if heap.is_null() {
-        return None;
-    }
-    // SAFETY: `attach` borrows the heap for as long as the pointer is here, and a heap has no method that
-    // needs it exclusively.
-    Some(work(unsafe { &*heap }))
-}
-
-/// Called by the tracking allocator before it calls the allocator behind it to make a block larger, so that a
-/// coroutine that runs out of stack does so here and not in there: see [`coroutine`](super::coroutine). The other
-/// functions that are called before that one do so themselves.
-#[inline]
-pub(crate) fn entered() {
-    with_attached(|_| leave_room_on_coroutine::<ROOM>());
-}
-
-/// What an allocator may need of the stack, in bytes.
-const ROOM: usize = 2048;
-
-/// Calls the allocator behind the tracking one.
-#[inline]
-pub(crate) fn behind<R>(call: impl FnOnce() -> R) -> R {
-    // A program may have an allocator that calls itself.
-    let before = BEHIND.replace(true);
-    let result = call();
-    BEHIND.set(before);
-    result
-}
-
-/// Whether this OS thread is in the allocator behind the tracking one.
-#[cfg(unix)]
-pub(crate) fn is_behind() -> bool {
-    BEHIND.get()
-}
-
-/// Called by the tracking allocator before each allocation. Gives a block that is to be used instead of a new
-/// one; it came from the allocator behind it at this address, and was freed.
-#[inline]
-pub(crate) fn instead(layout: Layout, allocator: *const ()) -> Option<*mut u8> {
-    with_attached(|heap| {
-        leave_room_on_coroutine::<ROOM>();
-        heap.hand_out(layout, allocator)
-    })?
-}
-
-/// Called by the tracking allocator after each other allocation, also a failed one (`start` is null then).
-/// `kept` gives how the block is given back.
-#[inline]
-pub(crate) fn allocated(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) {
-    with_attached(|heap| heap.note_allocated(start.addr(), layout, || Some(kept())));
-}
-
-/// Called by the tracking allocator before each free; says whether the allocator behind it is to free the
-/// block now. If it is to do so later, it is told by what `kept` gives.
-#[inline]
-pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept) -> bool {
-    let now = with_attached(|heap| {
-        leave_room_on_coroutine::<ROOM>();
-        let free = heap.note_freed(start.addr(), layout);
-        if free == Free::AtTheEnd {
-            heap.keep(kept());
-        }
-        free == Free::Now
-    });
-    now.unwrap_or(true)
-}
-
-/// Whether the block is one of a model, so that it must not be made larger in place: who still uses the
-/// old one is to be found.
-#[inline]
-pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
-    let knows = with_attached(|heap| {
-        let (start, size) = (start.addr(), layout.size());
-        heap.with(|state| state.blocks.get(start, size).is_some())
-    });
-    knows.flatten() == Some(true)
-}
-
-/// Called by the tracking allocator after each successful reallocation of an unknown block at `old`.
-#[inline]
-pub(crate) fn reallocated(old: *mut u8, layout: Layout, new: *mut u8, new_layout: Layout) {
-    with_attached(|heap| {
-        heap.note_freed(old.addr(), layout);
-        heap.note_allocated(new.addr(), new_layout, || None);
-    });
-}
-
-/// Whether the global allocator of this program reports to this module. Without it, no object on
-/// the heap has a stable name.
-pub(crate) fn installed() -> bool {
-    static INSTALLED: OnceLock<bool> = OnceLock::new();
-    *INSTALLED.get_or_init(|| {
-        let heap = Heap::new();
-        heap.attach(|| {
-            heap.record(true);
-            let probe = std::hint::black_box(Box::new(0_u64));
-            heap.record(false);
-            heap.find((&raw const *probe).addr()).is_some()
-        })
-    })
 }
 
 #[cfg(test)]

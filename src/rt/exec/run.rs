@@ -19,8 +19,8 @@ use crate::rt::trace::verdict::{Block, End, Leaked, Panic, Pruned};
 use crate::rt::{Body, Work};
 
 use super::callers::{Call, Callers};
-use super::context::{Inner, ROOM, Runtime, enter, here};
-use super::coroutine::{self, Coroutine, Pool, Resumed, Stretch};
+use super::context::{Inner, Runtime, enter, here};
+use super::coroutine::{self, Coroutine, Pool, Resumed};
 use super::faults::{self, Fault};
 use super::heap::{self, Heap, MustFree, Watched};
 use super::objects::Table;
@@ -517,12 +517,7 @@ impl Drop for Stacks<'_> {
 /// Runs the code of `thread` until it suspends or ends.
 #[inline(always)]
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
-    let (bottom, top) = coroutine.stack();
-    runtime.roomy.set(match runtime.callers.are_asked_for() {
-        // The short way asks nobody, so it is not to be taken.
-        true => Stretch::default(),
-        false => Stretch::above(bottom, top, ROOM),
-    });
+    runtime.open_short_way(coroutine.stack());
     runtime.current.set(thread);
     runtime.running.set(true);
     runtime.heap.record(true);

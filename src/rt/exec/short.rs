@@ -16,7 +16,8 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
 
-use super::context::{Inner, Runtime, with_any};
+use super::context::{Inner, ROOM, Runtime, with_any};
+use super::coroutine::Stretch;
 use super::memory::published;
 
 /// Performs a load of an atomic that holds `memory`. False if nothing was done.
@@ -118,6 +119,22 @@ pub(crate) fn unpark(thread: ThreadId, site: Site) -> bool {
 }
 
 impl Runtime {
+    /// Opens the short way to the thread that runs on this stack, from its lowest address to behind the highest, unless each of
+    /// its steps is to ask what else is going on: who calls it, whether the execution is over, or who unwinds.
+    #[inline]
+    pub(super) fn open_short_way(&self, (bottom, top): (usize, usize)) {
+        let asks = self.callers.are_asked_for() || self.stopping.get() || !self.unwinding.is_calm();
+        self.roomy.set(match asks {
+            true => Stretch::default(),
+            false => Stretch::above(bottom, top, ROOM),
+        });
+    }
+
+    /// Shuts the short way until another thread goes on.
+    pub(super) fn shut_short_way(&self) {
+        self.roomy.set(Stretch::default());
+    }
+
     /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
     /// memory to be asked for. `None` if nothing was done.
     #[inline(always)]
@@ -135,13 +152,10 @@ impl Runtime {
         kind: &OpKind,
         site: Site,
     ) -> Option<Outcome> {
-        if self.stopping.get()
-            || !self.unwinding.is_calm()
-            || self.heap.has_news()
-            || !self.roomy.get().is_here()
-        {
+        if self.heap.has_news() || !self.roomy.get().is_here() {
             return None;
         }
+        debug_assert!(!self.stopping.get() && self.unwinding.is_calm());
         let mut inner = self.inner.borrow_mut();
         let object = found(&inner)?;
         let me = self.current.get();
@@ -153,14 +167,13 @@ impl Runtime {
         } = inner.driver.shortly(me, (object, kind, site), known)?;
         let is_watched = inner.races.is_active();
         drop(inner);
-        self.heap.set_thread(me.0, events);
+        self.heap.set_events(me.0, events);
         self.pulse.beat(site);
         let published = published(&target, kind).unwrap_or(0);
         // What there is to call is called last of all, so that nothing has to be kept meanwhile.
         let Noted { all, found, left } = noted;
-        if (is_watched || !all || published != 0)
-            && !self.follow_up(object, all, (found, left), published, site)
-        {
+        let is_over = !is_watched & all & (published == 0);
+        if !is_over && !self.follow_up(object, all, (found, left), published, site) {
             return None;
         }
         Some(outcome)

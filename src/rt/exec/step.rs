@@ -28,6 +28,7 @@ impl Runtime {
     fn notice_a_silent_panic(&self) {
         if std::thread::panicking() && self.unwinding.is_calm() && !self.stopping.get() {
             self.unwinding.begin(self.current.get());
+            self.shut_short_way();
         }
     }
 
@@ -38,6 +39,10 @@ impl Runtime {
             self.unwinding.reset();
             self.caught();
             self.failing.set(None);
+            let inner = self.inner.borrow();
+            if let Some(&Some(stack)) = inner.stacks.get(self.current.get().index()) {
+                self.open_short_way(stack);
+            }
         }
     }
 

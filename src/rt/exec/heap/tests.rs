@@ -3,9 +3,11 @@
 //! Most tests call the hooks by hand, with made-up addresses, and record only meanwhile; so the real
 //! allocations of the test do not get into the heap.
 
+use super::attached::with_attached;
 use super::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::ptr;
 use std::thread;
 
 mod stocked;

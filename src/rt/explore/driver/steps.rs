@@ -52,7 +52,21 @@ impl Driver {
             return None;
         }
         let (outcome, events, noted);
-        if position < self.unbroken {
+        // Asked first, because it is what most steps of a long execution are.
+        if self.is_free(position) {
+            debug_assert!(position >= self.unbroken);
+            if !self.last_goes_on && !leaves_the_others(kind) {
+                return None;
+            }
+            let step = Step::of(thread);
+            let foreseen = (self.machine).foresee(step, (object, kind), known)?;
+            let event = foreseen.event(step, &whole, site);
+            (outcome, events) = (event.outcome, event.index + 1);
+            if !self.trace.append_in_place(event) {
+                return None;
+            }
+            noted = foreseen.make((object, kind, site));
+        } else if position < self.unbroken {
             let event = self.trace.at(position as u32);
             if event.thread != thread || !alike(&event.operation, object, kind) {
                 return None;
@@ -66,18 +80,7 @@ impl Driver {
             (self.trace).refresh(position, &whole, outcome, executed.before);
             noted = foreseen.make((object, kind, site));
         } else {
-            let asks = !self.last_goes_on && !leaves_the_others(kind);
-            if asks || !self.is_free(position) {
-                return None;
-            }
-            let step = Step::of(thread);
-            let foreseen = (self.machine).foresee(step, (object, kind), known)?;
-            let event = foreseen.event(step, &whole, site);
-            (outcome, events) = (event.outcome, event.index + 1);
-            if !self.trace.append_in_place(event) {
-                return None;
-            }
-            noted = foreseen.make((object, kind, site));
+            return None;
         }
         self.position = position + 1;
         self.current = thread;
