@@ -32,16 +32,16 @@ macro_rules! thread_local {
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = const $init:block $(; $($rest:tt)*)?) => {
         $(#[$attr])*
         $vis static $name: $crate::thread::LocalKey<$t> = {
-            ::std::thread_local! { static REAL: $t = const $init; }
-            $crate::thread::LocalKey::__new(|| $init, &REAL)
+            ::std::thread_local! { static __DPOR_REAL: $t = const $init; }
+            $crate::thread::LocalKey::__new(|| $init, &__DPOR_REAL)
         };
         $($crate::thread_local! { $($rest)* })?
     };
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = $init:expr $(; $($rest:tt)*)?) => {
         $(#[$attr])*
         $vis static $name: $crate::thread::LocalKey<$t> = {
-            ::std::thread_local! { static REAL: $t = $crate::thread::LocalKey::__make(|| $init); }
-            $crate::thread::LocalKey::__new(|| $init, &REAL)
+            ::std::thread_local! { static __DPOR_REAL: $t = $crate::thread::LocalKey::__make(|| $init); }
+            $crate::thread::LocalKey::__new(|| $init, &__DPOR_REAL)
         };
         $($crate::thread_local! { $($rest)* })?
     };

@@ -59,3 +59,21 @@ fn destructors_of_thread_locals_run_at_the_threads_end_the_latest_first() {
     });
     assert_eq!(traces, 1);
 }
+
+#[test]
+fn what_a_variable_is_made_with_means_what_it_means_around_the_macro() {
+    static REAL: AtomicUsize = AtomicUsize::new(5);
+    const ONE: usize = 1;
+    dpor::thread_local! {
+        static NUMBER: usize = REAL.fetch_add(ONE, SeqCst);
+        static CONSTANT: Cell<usize> = const { Cell::new(ONE) };
+    }
+    let traces = count(|| {
+        let numbers = [
+            NUMBER.with(|n| *n),
+            thread::spawn(|| NUMBER.with(|n| *n)).join().unwrap(),
+        ];
+        assert_eq!((numbers, CONSTANT.get()), ([5, 6], 1));
+    });
+    assert_eq!(traces, 1);
+}
