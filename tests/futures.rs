@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, Wake, Waker};
 
 use dpor::cell::UnsafeCell;
-use dpor::future::{AtomicWaker, block_on, spawn};
+use dpor::future::{AtomicWaker, JoinHandle, block_on, spawn};
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Notify, mpsc};
 use dpor::{Builder, FailureKind, hint, thread};
@@ -313,6 +313,26 @@ fn outside_of_a_model_futures_run_on_real_threads() {
         let (task, other) = (spawn(async { 5 }), spawn(async { 6 }));
         assert_eq!(block_on(async { task.await + other.await }), 11);
     }
+}
+
+#[test]
+fn a_handle_that_outlives_its_model_gives_what_the_task_has_returned() {
+    static HANDLE: StdMutex<Option<JoinHandle<u32>>> = StdMutex::new(None);
+    let mut context = Context::from_waker(Waker::noop());
+    let mut builder = Builder::new();
+    // The handle is.
+    builder.check_leaks = false;
+    builder.check(|| {
+        let mut task = spawn(async { 5 });
+        let mut context = Context::from_waker(Waker::noop());
+        if Pin::new(&mut task).poll(&mut context).is_pending() {
+            *HANDLE.lock().unwrap() = Some(task);
+        }
+    });
+    let mut task = HANDLE.lock().unwrap().take().expect("it was pending once");
+    assert!(task.is_finished());
+    let polled = Pin::new(&mut task).poll(&mut context);
+    assert!(matches!(polled, Poll::Ready(5)), "{polled:?}");
 }
 
 /// Waits for the flag as `wait` does, with another thread that sets it or does not.

@@ -65,7 +65,7 @@ impl Shared {
             }
             None => {
                 let mut waker = self.waker();
-                if self.state.load(SeqCst) == DONE {
+                if self.state.load(SeqCst) & DONE != 0 {
                     true
                 } else {
                     std::mem::swap(&mut **waker, &mut replaced);
