@@ -69,6 +69,8 @@ pub(crate) struct Runtime {
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
     pub(crate) catches_panics: bool,
     pub(crate) unwinding: Unwinding,
+    /// Whether the OS thread was panicking when the exploration began, as where a destructor runs a model.
+    pub(crate) within_panic: bool,
     pub(crate) locals: RefCell<Locals>,
     /// The values that must be gone when the execution ends, with the places where they were made.
     pub(crate) tracked: RefCell<Vec<(u64, Site)>>,

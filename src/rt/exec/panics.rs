@@ -20,30 +20,41 @@ pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         super::coroutine::prepare();
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let panic = |thread, after| {
-                let payload = info.payload();
-                let text = payload
-                    .downcast_ref::<&str>()
-                    .map(|text| (*text).to_owned())
-                    .or_else(|| payload.downcast_ref::<String>().cloned())
-                    .unwrap_or_else(|| "a payload that is not text".to_owned());
-                let location = info
-                    .location()
-                    .map(|l| (l.file().to_owned(), l.line(), l.column()));
-                Panic {
-                    thread,
-                    after,
-                    text,
-                    location,
+        // On a thread of its own, because the panic hook cannot be changed by a thread that is panicking, and a model may be run by
+        // a destructor.
+        let installed = std::thread::spawn(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |info| {
+                if !keep(
+                    |thread, after| told(info, thread, after),
+                    || can_unwind(info),
+                ) {
+                    before(info);
                 }
-            };
-            if !keep(panic, || can_unwind(info)) {
-                before(info);
-            }
-        }));
+            }));
+        });
+        let installed = installed.join();
+        installed.expect("dpor bug: the panic hook cannot be set");
     });
+}
+
+/// What is told of a panic of this thread, or of none that is known, after so many events.
+fn told(info: &PanicHookInfo<'_>, thread: ThreadId, after: usize) -> Panic {
+    let payload = info.payload();
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a payload that is not text".to_owned());
+    let location = info
+        .location()
+        .map(|l| (l.file().to_owned(), l.line(), l.column()));
+    Panic {
+        thread,
+        after,
+        text,
+        location,
+    }
 }
 
 /// A panic has begun. If that is in the code of a modelled thread, keeps what is said of it, by which thread it is and

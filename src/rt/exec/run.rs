@@ -163,6 +163,7 @@ pub(crate) fn explore(
         outcome: Cell::new(None),
         roomy: Cell::default(),
         stopping: Cell::new(false),
+        within_panic: std::thread::panicking(),
         unexplored: Cell::new(false),
         aside: Cell::new(false),
         catches_panics,

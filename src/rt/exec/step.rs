@@ -23,10 +23,11 @@ impl Runtime {
     }
 
     /// No hook is called for `resume_unwind`. But if nobody has begun to unwind and the OS thread counts a panic, it is the current
-    /// thread's, which notes it here before another one goes on.
+    /// thread's, which notes it here before another one goes on. Within a panic of others nobody can tell.
     #[inline]
     fn notice_a_silent_panic(&self) {
-        if std::thread::panicking() && self.unwinding.is_calm() && !self.stopping.get() {
+        let is_panicking = std::thread::panicking() && !self.within_panic;
+        if is_panicking && self.unwinding.is_calm() && !self.stopping.get() {
             self.unwinding.begin(self.current.get());
             self.shut_short_way();
         }
