@@ -51,6 +51,7 @@ tests! {
         a_value_is_handed_over_by_a_condvar
         a_timed_wait_ends
         a_waiter_sees_that_the_mutex_is_poisoned
+        a_write_lock_that_is_downgraded_while_its_thread_panics_is_not_poisoned
         one_of_a_group_leads;
     once:
         a_once_runs_once

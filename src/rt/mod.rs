@@ -16,7 +16,7 @@ pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::short;
 use exec::unwinding;
-use exec::{contents, context, put_back};
+use exec::{aside, contents, context, put_back, statics};
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -610,9 +610,14 @@ pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsa
     put_back::undo_at_end(object, start, size, undo);
 }
 
-/// Notes that the contents of this memory were made at run time, even if it is in a static.
-pub(crate) fn note_filled(start: *const u8, size: usize) {
-    put_back::note_filled(start, size);
+/// Runs `f` aside of the execution, as if it was no part of the program. `None` if it would have had to wait for another thread.
+pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> Option<R> {
+    aside::apart(f)
+}
+
+/// Notes that the contents of this memory were made while no model ran, even if it is in a static.
+pub(crate) fn note_written(start: *const u8, size: usize) {
+    statics::note_written(start, size);
 }
 
 /// The bytes of `data`, as one word that is another one if they are.

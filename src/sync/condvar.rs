@@ -69,11 +69,11 @@ impl Condvar {
         let order = rt::order();
         let notified = match rt::perform(self.target(), OpKind::Enqueue { order }) {
             Answer::Outside => {
-                let Some(inner) = guard.real().take() else {
+                let Some(inner) = guard.give_to_wait() else {
                     unreachable!("dpor bug: a guard without its lock")
                 };
                 let (inner, notified) = real(inner);
-                *guard.real() = Some(inner);
+                guard.has_waited(inner);
                 notified
             }
             // The execution is over, and nobody notifies: as good as a spurious wake-up, after which others may have

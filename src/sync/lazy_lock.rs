@@ -42,7 +42,8 @@ unsafe fn undo<T, F>(lock: *mut u8) {
         unsafe { lock.value.get_mut().assume_init_drop() };
     }
     // The closure was moved out, but its bytes are still there, and whoever got it has had nothing
-    // to drop: it can be called again.
+    // to drop: it can be called again. (What has no destructor and may not be there twice, as an exclusive
+    // reference, is one of the guide's limits.)
     *lock.whole.get_mut() = true;
 }
 

@@ -1,7 +1,7 @@
 //! Mutual exclusion, as `std::sync::Mutex`.
 //!
 //! The data sits in a std mutex that is never contended inside a model: it is taken once the model
-//! has granted the lock.
+//! has granted the lock, or where nobody else goes on meanwhile.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLockResult};
 
 use super::changes::Changes;
-use super::poison::{Home, Poison, Taken};
+use super::poison::{Home, Poison, Taken, free};
 use crate::rt::{self, Answer, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::Mutex`.
@@ -97,7 +97,7 @@ impl<T: ?Sized> Mutex<T> {
             }
             Answer::Done(_) => {
                 self.home.keep(self.place().0, self);
-                match self.try_real() {
+                match free(self.inner.try_lock()) {
                     Some(guard) => guard,
                     None => panic!("dpor bug: a mutex was granted while it is held"),
                 }
@@ -105,7 +105,7 @@ impl<T: ?Sized> Mutex<T> {
             Answer::Inert => {
                 self.home.keep(self.place().0, self);
                 loop {
-                    match self.try_real() {
+                    match free(self.inner.try_lock()) {
                         Some(guard) => break guard,
                         None => rt::yield_to_teardown(),
                     }
@@ -148,10 +148,13 @@ impl<T: ?Sized> Mutex<T> {
         let inner = match answer {
             Answer::Done(Outcome::Failure(_)) => None,
             Answer::Done(_) => Some(self.take(answer)),
-            Answer::Outside => self.try_real(),
+            Answer::Outside => {
+                self.home.visit();
+                free(self.inner.try_lock())
+            }
             Answer::Inert => {
                 self.home.keep(address, self);
-                self.try_real()
+                free(self.inner.try_lock())
             }
         };
         let Some(inner) = inner else {
@@ -164,14 +167,6 @@ impl<T: ?Sized> Mutex<T> {
             inner: Some(inner),
             taken: Taken::now(),
         })?)
-    }
-
-    fn try_real(&self) -> Option<std_sync::MutexGuard<'_, T>> {
-        match self.inner.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
     }
 
     /// Returns whether a thread panicked while it held the mutex.
@@ -212,23 +207,33 @@ impl<T> From<T> for Mutex<T> {
     }
 }
 
-/// Prints the data if the mutex is free, without a visible operation.
+/// Prints the data if the mutex is free, without a visible operation, also of what prints the data.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("Mutex");
-        match self.try_real() {
-            Some(guard) => out.field("data", &&*guard),
-            None => out.field("data", &"<locked>"),
-        };
-        out.field("poisoned", &self.poison.get());
-        out.finish_non_exhaustive()
+        // Whoever prints the data may make operations of its own. At these nobody else is to go on, because std's mutex is held.
+        rt::aside(|| {
+            let mut out = f.debug_struct("Mutex");
+            match free(self.inner.try_lock()) {
+                Some(guard) => out.field("data", &&*guard),
+                None => out.field("data", &"<locked>"),
+            };
+            out.field("poisoned", &self.poison.get());
+            out.finish_non_exhaustive()
+        })
+        .unwrap_or_else(|| f.write_str("<locked>"))
     }
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// The guard of the std mutex, for a wait outside of a model.
-    pub(super) fn real(&mut self) -> &mut Option<std_sync::MutexGuard<'a, T>> {
-        &mut self.inner
+    pub(super) fn give_to_wait(&mut self) -> Option<std_sync::MutexGuard<'a, T>> {
+        self.inner.take()
+    }
+
+    /// A wait outside of a model is over, in which others may have locked and unlocked it.
+    pub(super) fn has_waited(&mut self, inner: std_sync::MutexGuard<'a, T>) {
+        self.mutex.held.store(true, Relaxed);
+        self.inner = Some(inner);
     }
 
     /// Gives the mutex up for a wait.

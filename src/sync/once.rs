@@ -60,10 +60,10 @@ impl Stage {
         }
     }
 
-    /// To be called before what `owner` holds is used inside a model: says where it comes from.
+    /// To be called before what `owner` holds is used: says where it comes from.
     pub(super) fn note_origin<L>(&self, owner: &L) {
         if self.outside.load(Ordering::Relaxed) {
-            rt::note_filled((owner as *const L).cast(), size_of::<L>());
+            rt::note_written((owner as *const L).cast(), size_of::<L>());
         }
     }
 

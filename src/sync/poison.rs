@@ -5,7 +5,7 @@
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{LockResult, PoisonError};
+use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
 use crate::rt::{self, AtomicType, Memory, ObjectKind, OpKind, Target};
 
@@ -96,6 +96,15 @@ impl Taken {
     }
 }
 
+/// What std's `try_` methods give, without their poisoning.
+pub(super) fn free<G>(result: TryLockResult<G>) -> Option<G> {
+    match result {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// How the data of a lock in a `static` is put back.
 #[derive(Debug)]
 pub(super) struct Home {
@@ -118,7 +127,7 @@ impl Home {
         }
     }
 
-    /// The lock was taken outside of a model.
+    /// The lock was taken outside of a model, or exclusively.
     pub(super) fn visit(&self) {
         self.used.store(true, Relaxed);
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{self as std_sync, LockResult, PoisonError, TryLockError, TryLockResult};
 
 use super::changes::Changes;
-use super::poison::{Home, Poison, Taken};
+use super::poison::{Home, Poison, Taken, free};
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
 
 /// Drop-in replacement for `std::sync::RwLock`.
@@ -76,15 +76,6 @@ unsafe fn drop_data<T>(lock: *mut u8) {
     unsafe { std::ptr::drop_in_place(&raw mut (*lock).inner) };
 }
 
-/// What std's `try_` methods give, without their poisoning.
-fn free<G>(result: TryLockResult<G>) -> Option<G> {
-    match result {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
-
 impl<T> RwLock<T> {
     /// Creates a lock that nobody holds.
     pub const fn new(value: T) -> RwLock<T> {
@@ -127,15 +118,9 @@ impl<T: ?Sized> RwLock<T> {
                 self.home.visit();
                 wait().unwrap_or_else(PoisonError::into_inner)
             }
-            Answer::Done(_) => {
-                self.home.keep((&raw const self.state).addr(), self);
-                match free(attempt()) {
-                    Some(guard) => guard,
-                    None => panic!("dpor bug: a lock was granted that cannot be had"),
-                }
-            }
+            Answer::Done(_) => self.granted(attempt),
             Answer::Inert => {
-                self.home.keep((&raw const self.state).addr(), self);
+                self.keep();
                 loop {
                     match free(attempt()) {
                         Some(guard) => break guard,
@@ -144,6 +129,34 @@ impl<T: ?Sized> RwLock<T> {
                 }
             }
         }
+    }
+
+    /// Takes std's lock, by an `attempt`, if it could be had when that was announced.
+    #[track_caller]
+    fn take_if_free<G>(&self, answer: Answer, attempt: impl Fn() -> TryLockResult<G>) -> Option<G> {
+        match answer {
+            Answer::Done(Outcome::Failure(_)) => return None,
+            Answer::Done(_) => return Some(self.granted(attempt)),
+            Answer::Outside => self.home.visit(),
+            Answer::Inert => self.keep(),
+        }
+        free(attempt())
+    }
+
+    /// Takes std's lock, which the model has granted.
+    #[track_caller]
+    fn granted<G>(&self, attempt: impl Fn() -> TryLockResult<G>) -> G {
+        self.keep();
+        match free(attempt()) {
+            Some(guard) => guard,
+            None => panic!("dpor bug: a lock was granted that cannot be had"),
+        }
+    }
+
+    /// Keeps what it holds, to put that back.
+    #[track_caller]
+    fn keep(&self) {
+        self.home.keep((&raw const self.state).addr(), self);
     }
 
     #[track_caller]
@@ -191,13 +204,8 @@ impl<T: ?Sized> RwLock<T> {
     /// lock for writing.
     #[track_caller]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let inner = match rt::perform(self.target(), OpKind::TryRead) {
-            Answer::Done(Outcome::Failure(_)) => None,
-            answer @ Answer::Done(_) => {
-                Some(self.take(answer, || self.inner.read(), || self.inner.try_read()))
-            }
-            Answer::Outside | Answer::Inert => free(self.inner.try_read()),
-        };
+        let answer = rt::perform(self.target(), OpKind::TryRead);
+        let inner = self.take_if_free(answer, || self.inner.try_read());
         match inner {
             Some(inner) => Ok(self.poison.check(self.reader(inner))?),
             None => Err(TryLockError::WouldBlock),
@@ -225,17 +233,7 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let answer = rt::perform(self.target(), OpKind::TryWrite);
-        let inner = match answer {
-            Answer::Done(Outcome::Failure(_)) => None,
-            Answer::Done(_) => {
-                Some(self.take(answer, || self.inner.write(), || self.inner.try_write()))
-            }
-            Answer::Outside => free(self.inner.try_write()),
-            Answer::Inert => {
-                self.home.keep((&raw const self.state).addr(), self);
-                free(self.inner.try_write())
-            }
-        };
+        let inner = self.take_if_free(answer, || self.inner.try_write());
         match inner {
             Some(inner) => Ok(self.poison.check(self.writer(answer, inner))?),
             None => Err(TryLockError::WouldBlock),
@@ -280,16 +278,20 @@ impl<T> From<T> for RwLock<T> {
     }
 }
 
-/// Prints the data unless somebody writes, without a visible operation.
+/// Prints the data unless somebody writes, without a visible operation, also of what prints the data.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("RwLock");
-        match free(self.inner.try_read()) {
-            Some(guard) => out.field("data", &&*guard),
-            None => out.field("data", &format_args!("<locked>")),
-        };
-        out.field("poisoned", &self.poison.get());
-        out.finish_non_exhaustive()
+        // Whoever prints the data may make operations of its own. At these nobody else is to go on, because std's lock is held.
+        rt::aside(|| {
+            let mut out = f.debug_struct("RwLock");
+            match free(self.inner.try_read()) {
+                Some(guard) => out.field("data", &&*guard),
+                None => out.field("data", &format_args!("<locked>")),
+            };
+            out.field("poisoned", &self.poison.get());
+            out.finish_non_exhaustive()
+        })
+        .unwrap_or_else(|| f.write_str("<locked>"))
     }
 }
 
@@ -300,7 +302,6 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         let mut guard = ManuallyDrop::new(guard);
         let lock = guard.lock;
         rt::perform(lock.target(), OpKind::Downgrade);
-        lock.poison.leave(&guard.taken);
         // SAFETY: the guard is not used again and never dropped, so std's guard is taken once.
         let inner = unsafe { ManuallyDrop::take(&mut guard.inner) };
         lock.state.store(0, Relaxed);

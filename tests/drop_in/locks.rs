@@ -220,3 +220,20 @@ pub fn one_of_a_group_leads() -> Vec<String> {
         format!("{barrier:?} {alone:?} {}", alone.is_leader()),
     ]
 }
+
+pub fn a_write_lock_that_is_downgraded_while_its_thread_panics_is_not_poisoned() -> Vec<String> {
+    /// Downgrades its guard when it is dropped.
+    struct Downgrades<'a>(Option<RwLockWriteGuard<'a, u32>>);
+    impl Drop for Downgrades<'_> {
+        fn drop(&mut self) {
+            let guard = self.0.take().expect("nobody else takes it");
+            drop(RwLockWriteGuard::downgrade(guard));
+        }
+    }
+    let lock = RwLock::new(1);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _downgrades = Downgrades(lock.write().ok());
+        panic!("while the lock is held");
+    }));
+    vec![format!("{} {lock:?}", panicked.is_err())]
+}

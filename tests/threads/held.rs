@@ -1,7 +1,10 @@
 //! Is a lock held that nobody in the execution has locked?
 
-use dpor::sync::{Mutex, RwLock};
-use dpor::{Builder, FailureKind};
+use std::fmt;
+
+use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use dpor::sync::{Arc, Mutex, RwLock};
+use dpor::{Builder, FailureKind, thread};
 
 /// What a report says of who holds such a lock.
 const BEFORE: &str =
@@ -60,4 +63,64 @@ fn a_static_lock_that_is_held_outside_of_the_model_is_held_in_it() {
     });
     assert!(report.complete);
     assert_eq!((*LOCK.lock().unwrap(), *SHARED.read().unwrap()), (0, 0));
+}
+
+/// Looks into its atomic when it is printed, as something does that prints its state.
+struct Looks(AtomicUsize);
+
+impl fmt::Debug for Looks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.load(SeqCst))
+    }
+}
+
+#[test]
+fn a_lock_that_is_printed_is_held_by_nobody() {
+    let report = Builder::new().check(|| {
+        let mutex = Arc::new(Mutex::new(Looks(AtomicUsize::new(7))));
+        let lock = Arc::new(RwLock::new(Looks(AtomicUsize::new(7))));
+        let (theirs, written) = (mutex.clone(), lock.clone());
+        let other = thread::spawn(move || {
+            theirs.lock().unwrap().0.store(8, SeqCst);
+            written.write().unwrap().0.store(8, SeqCst);
+        });
+        let text = format!("{mutex:?} {lock:?}");
+        let shown = |name: &str, data: &str| {
+            text.contains(&format!("{name} {{ data: {data}, poisoned: false, .. }}"))
+        };
+        for (name, locked) in [("Mutex", "\"<locked>\""), ("RwLock", "<locked>")] {
+            let is_shown = ["7", "8", locked].map(|data| shown(name, data));
+            assert_eq!(is_shown.into_iter().filter(|&is| is).count(), 1, "{text}");
+        }
+        other.join().unwrap();
+        let after = format!("{mutex:?} {lock:?}");
+        assert_eq!(after.matches("data: 8").count(), 2, "{after}");
+    });
+    assert!(report.complete);
+}
+
+#[test]
+fn what_would_have_to_wait_to_be_printed_is_locked() {
+    /// Locks a mutex to be printed.
+    struct Locks(Arc<Mutex<u32>>);
+    impl fmt::Debug for Locks {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.lock().unwrap().fmt(f)
+        }
+    }
+    Builder::new().check(|| {
+        let number = Arc::new(Mutex::new(5));
+        let outer = Mutex::new(Locks(number.clone()));
+        assert_eq!(
+            format!("{outer:?}"),
+            "Mutex { data: 5, poisoned: false, .. }"
+        );
+        let guard = number.lock().unwrap();
+        assert_eq!(format!("{outer:?}"), "Mutex { data: <locked>");
+        drop(guard);
+        assert_eq!(
+            format!("{outer:?}"),
+            "Mutex { data: 5, poisoned: false, .. }"
+        );
+    });
 }

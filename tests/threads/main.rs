@@ -6,6 +6,7 @@ mod held;
 mod locals;
 mod older;
 mod panics;
+mod put_back;
 mod scopes;
 mod stack_size;
 mod statics;

@@ -30,6 +30,16 @@ pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     result.ok()
 }
 
+/// Runs `f` aside of the execution if a model runs, and as it is otherwise. `None` if it had to wait for another thread.
+pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> Option<R> {
+    let mut f = Some(f);
+    let mut run = || f.take().map(|f| f());
+    match aside(|_| unless_it_waits(&mut run)) {
+        Some(done) => done.flatten(),
+        None => run(),
+    }
+}
+
 /// Runs code of the program in the midst of [`aside`]; `None` if it has to wait for another thread, for
 /// which there is no moment here.
 pub(super) fn unless_it_waits<R>(f: impl FnOnce() -> R) -> Option<R> {

@@ -21,7 +21,7 @@ const REACH_MAX: usize = 64 * 1024;
 const BLOCKS_MAX: usize = 32;
 
 /// Words below are numbers: no system has memory there.
-const LOWEST_ADDRESS: usize = 0x1000;
+pub(super) const LOWEST_ADDRESS: usize = 0x1000;
 
 /// The bytes of this memory, as one word that is another one if they are; 0 if they are too many.
 ///
@@ -165,7 +165,7 @@ fn mix_in(mixed: u64, word: u64) -> u64 {
 /// # Safety
 ///
 /// The memory can be read.
-unsafe fn each_word(start: usize, size: usize, mut meet: impl FnMut(usize)) {
+pub(super) unsafe fn each_word(start: usize, size: usize, mut meet: impl FnMut(usize)) {
     let end = start + size;
     let mut at = black_box(start);
     while at < end {

@@ -555,11 +555,11 @@ pub(crate) fn local(key: usize) -> Local {
 /// Gives the current thread a value of a thread-local variable, which `drop` drops at its end.
 pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), destructor: bool) {
     RUNTIME.with(|runtime| {
-        runtime.heap.record(false);
+        let recorded = runtime.heap.record(false);
         let me = runtime.current.get();
         let mut locals = runtime.locals.borrow_mut();
         locals.set(me, key, value, (drop, destructor));
-        runtime.heap.record(true);
+        runtime.heap.record(recorded);
     });
 }
 

@@ -3,7 +3,7 @@
 //! [`run`] plays one closure through all executions that an explorer asks for: every modelled thread
 //! is a [`coroutine`], and a shim's operation is announced through [`context`].
 
-mod aside;
+pub(crate) mod aside;
 pub(crate) mod callers;
 pub(crate) mod contents;
 pub(crate) mod context;
@@ -21,7 +21,7 @@ pub(crate) mod panics;
 pub(crate) mod put_back;
 pub(crate) mod run;
 pub(crate) mod short;
-mod statics;
+pub(crate) mod statics;
 mod step;
 pub(crate) mod unseen;
 pub(crate) mod unwinding;

@@ -56,8 +56,6 @@ pub(crate) struct Table {
     made: Vec<Range<usize>>,
     /// The right to use the statics of the process, which is kept from the first one on.
     turn: statics::Turn,
-    /// Memory in statics that got its contents at run time, before the execution.
-    filled: Vec<Range<usize>>,
 }
 
 struct Entry {
@@ -109,7 +107,6 @@ impl Default for Table {
             older: Older::default(),
             made: Vec::new(),
             turn: statics::Turn::default(),
-            filled: Vec::new(),
         }
     }
 }
@@ -433,7 +430,7 @@ impl Table {
             return;
         }
         self.turn.take(memory.start.addr());
-        if memory.drop.is_none() || self.is_constant(memory.start) {
+        if memory.drop.is_none() || statics::are_constant(&memory) {
             self.keep(memory);
         }
     }
@@ -445,20 +442,9 @@ impl Table {
         }
     }
 
-    /// Notes that the contents of this memory were not put there by the compiler.
-    pub(crate) fn note_filled(&mut self, start: *const u8, size: usize) {
-        let range = start.addr()..start.addr() + size;
-        if !self.filled.contains(&range) {
-            self.filled.push(range);
-        }
-    }
-
-    /// Whether what is at the address is in a static and has been there since the program began.
-    pub(crate) fn is_constant(&self, address: *const u8) -> bool {
-        let filled = |range: &Range<usize>| range.contains(&address.addr());
-        statics::contain(address)
-            && !self.filled.iter().any(filled)
-            && !statics::was_written(address)
+    /// Whether the bytes of this shim are kept.
+    pub(crate) fn keeps(&self, start: *const u8) -> bool {
+        self.older.keeps(start)
     }
 
     /// Forgets the objects of the execution, which has ended. What is older than it is still to be put back.
@@ -476,7 +462,6 @@ impl Table {
         self.lines = [0; LINES / 64];
         self.on_stacks = false;
         self.made.clear();
-        self.filled.clear();
     }
 }
 

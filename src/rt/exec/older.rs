@@ -5,6 +5,7 @@
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr;
 
 use crate::rt::Memory;
 use crate::rt::trace::operation::ObjectKind;
@@ -85,16 +86,21 @@ impl Older {
         self.undo.retain(|(start, _)| !gone(start.addr()));
     }
 
+    /// Whether the bytes of this shim are kept.
+    pub(super) fn keeps(&self, start: *const u8) -> bool {
+        (self.pristine.iter()).any(|(known, _)| ptr::eq(known.start, start))
+    }
+
     /// Keeps the bytes of a shim, unless they are kept already.
     pub(super) fn keep(&mut self, memory: Memory) {
         let Memory { start, size, .. } = memory;
-        if self.pristine.iter().any(|(known, _)| known.start == start) {
+        if self.keeps(start) {
             return;
         }
         let mut bytes = vec![MaybeUninit::uninit(); size];
         // SAFETY: the caller is a shim that gives its own address and size; the destination has
         // that size. Bytes that are not initialised stay so.
-        unsafe { std::ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
+        unsafe { ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
         self.pristine.push((memory, bytes));
         self.pages.add(Pages::of(start.addr()));
     }
@@ -113,17 +119,26 @@ impl Older {
     /// still to be put back: that has to be [forgotten](Older::forget) before the next one.
     pub(crate) fn put_back_next(&mut self) -> bool {
         if let Some((memory, bytes)) = self.pristine.pop() {
-            // SAFETY: the shim is older than the execution and was not freed by it, and no guard of it
-            // exists any more: every stack is unwound. What it holds now is dropped. What it held
-            // before owns nothing: either its type has no drop glue, or it is the value of a constant
-            // in a static. So the bytes are as good as when they were copied. (This trusts the program: that it has not
-            // put something else in the place of the shim, and does not use it outside of the model meanwhile.)
-            unsafe {
-                if let Some(drop) = memory.drop {
-                    drop(memory.start);
+            /// Puts the bytes there in the end, also if what was there panics when it is dropped.
+            struct PutBack(*mut u8, Vec<MaybeUninit<u8>>);
+            impl Drop for PutBack {
+                fn drop(&mut self) {
+                    let PutBack(start, ref bytes) = *self;
+                    // SAFETY: the shim is older than the execution and was not freed by it, and no guard of it exists any
+                    // more: every stack is unwound. What it has held meanwhile was dropped. What it held before has
+                    // nothing to drop: its type has no drop glue, or it is in a static, was not written there while the
+                    // program ran as far as anybody has noted, and leads to no other memory (`statics::are_constant`).
+                    // So the bytes are as good as when they were copied. This trusts the program in three things: that it
+                    // has not put something else in the place of the shim; that it does not use it outside of the model
+                    // meanwhile; and that what has no destructor may be there twice, if it was moved out, which the
+                    // guide says of an exclusive reference.
+                    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
                 }
-                let start = memory.start.cast();
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            }
+            let put_back = PutBack(memory.start, bytes);
+            if let Some(drop) = memory.drop {
+                // SAFETY: as above; nobody uses what is dropped again.
+                unsafe { drop(put_back.0) };
             }
         } else if let Some((start, undo)) = self.undo.pop() {
             // SAFETY: the shim that asked for it is older than the execution and was not freed by it, and every

@@ -3,9 +3,12 @@
 //! What it does to memory that is older than it, as statics are: when it has ended, that holds again what it held before. This is
 //! so, too, of what destructors do while the execution is torn down, when their operations are no events any more.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use crate::rt::Memory;
 
-use super::context::{Inner, Runtime, with, with_any};
+use super::context::{Inner, Runtime, drop_locals, with, with_any};
+use super::statics;
 
 /// How often what is put back may drop something that uses what was put back before.
 const ROUNDS: usize = 100;
@@ -35,11 +38,10 @@ pub(super) fn with_older<R>(f: impl FnOnce(&Runtime, &mut Inner) -> R) -> Option
 #[track_caller]
 pub(crate) fn keep_pristine(object: usize, memory: Memory) {
     let refused = with_older(|runtime, inner| {
-        if !inner.table.is_elsewhere(object) {
+        if !inner.table.is_elsewhere(object) || inner.table.keeps(memory.start) {
             return false;
         }
-        let owns =
-            memory.drop.is_some() && !(memory.fresh && inner.table.is_constant(memory.start));
+        let owns = memory.drop.is_some() && !(memory.fresh && statics::are_constant(&memory));
         if !owns {
             inner.table.keep(memory);
         }
@@ -50,7 +52,8 @@ pub(crate) fn keep_pristine(object: usize, memory: Memory) {
         refused != Some(true),
         "a lock that is older than the model holds data that owns something, so it cannot be put \
          back to its initial value after each execution; make it inside the closure, or make it a \
-         `static` that is only used inside of models"
+         `static` that is only used inside of models (in a lazy cell of std or of another crate it is \
+         made at run time: `dpor::sync::LazyLock` and `OnceLock` begin anew in each execution)"
     );
 }
 
@@ -62,12 +65,6 @@ pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsa
             inner.table.undo_at_end(start, size, undo);
         }
     });
-}
-
-/// Notes that the contents of this memory were not put there by the compiler.
-pub(crate) fn note_filled(start: *const u8, size: usize) {
-    // Where no model runs, nothing is put back.
-    with_older(|_, inner| inner.table.note_filled(start, size));
 }
 
 /// Memory that is older than the execution gets back what it held before. What was in it may be
@@ -89,12 +86,22 @@ pub(super) fn put_back_statics(runtime: &Runtime) {
     drop(inner);
     runtime.stopping.set(true);
     runtime.heap.record(true);
+    let mut panicked = None;
+    // The rest is put back all the same.
+    let mut caught = |payload| {
+        panicked.get_or_insert(payload);
+        true
+    };
     for _ in 0..ROUNDS {
-        while older.put_back_next() {
+        while catch_unwind(AssertUnwindSafe(|| older.put_back_next())).unwrap_or_else(&mut caught) {
             runtime.heap.drain_freed(|start, length| {
                 older.forget(start..start + length);
             });
         }
+        // What is dropped here uses the variables of the thread that ran last.
+        catch_unwind(drop_locals).unwrap_or_else(|payload| {
+            caught(payload);
+        });
         // What was dropped may have met more, and that in turn.
         let more = &mut runtime.inner.borrow_mut().table.older;
         std::mem::swap(more, &mut older);
@@ -102,6 +109,10 @@ pub(super) fn put_back_statics(runtime: &Runtime) {
             break;
         }
     }
+    runtime.locals.borrow_mut().reset();
     runtime.heap.record(false);
     runtime.stopping.set(false);
+    if let Some(payload) = panicked {
+        resume_unwind(payload);
+    }
 }

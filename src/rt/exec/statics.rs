@@ -2,7 +2,7 @@
 //!
 //! Tests run in parallel, and two of them may use the same static. Its memory is one, so they take
 //! turns: an exploration that meets its first static waits until no other one uses any, and keeps the
-//! right until it is over. It waits for nothing else meanwhile, so nobody waits in a circle.
+//! right until it is over. It waits for nothing else of dpor's meanwhile, so nobody waits in a circle.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::rt::explore::checkpoint::Statics;
 use crate::rt::trace::operation::ObjectKind;
 
+use super::contents::{self, LOWEST_ADDRESS};
 use super::image::Image;
+use crate::rt::Memory;
 
 /// The right to use the statics of the process, if it has been taken.
 #[derive(Default)]
@@ -49,7 +51,7 @@ static WRITTEN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Memory that may own something is written outside of models.
 #[cold]
-pub(super) fn note_written(start: *const u8, size: usize) {
+pub(crate) fn note_written(start: *const u8, size: usize) {
     // Under Miri there are no models, and nobody who could say what is a static.
     if cfg!(miri) || !are_in_program(start) {
         return;
@@ -69,11 +71,51 @@ fn are_in_program(address: *const u8) -> bool {
     }
 }
 
-/// Whether the address is in memory of which that was noted.
-pub(super) fn was_written(address: *const u8) -> bool {
+/// Whether what a shim holds is what the compiler has put into a static, and so has nothing to drop.
+///
+/// Nobody hears of it when another crate puts something into a static, as std's `OnceLock` does. But what owns memory leads
+/// there, and no constant leads out of the program.
+pub(super) fn are_constant(memory: &Memory) -> bool {
+    contain(memory.start) && !was_written(memory.start) && !leads_out(memory)
+}
+
+/// Whether the address is in memory that was noted as written.
+fn was_written(address: *const u8) -> bool {
     let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut written = written.iter();
     written.any(|&(start, size)| (start..start + size).contains(&address.addr()))
+}
+
+/// Whether something in there is the address of memory that is not the program's.
+fn leads_out(memory: &Memory) -> bool {
+    let leads_out = |word: usize| {
+        word >= LOWEST_ADDRESS && is_there(word) && !contain(std::ptr::without_provenance(word))
+    };
+    let mut any = false;
+    // SAFETY: it is a shim that gives its own address and size.
+    unsafe {
+        contents::each_word(memory.start.expose_provenance(), memory.size, |word| {
+            any = any || leads_out(word);
+        });
+    }
+    any
+}
+
+/// Whether there is memory at the address.
+#[cfg(target_os = "linux")]
+fn is_there(address: usize) -> bool {
+    // SAFETY: this asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let start = std::ptr::without_provenance_mut::<libc::c_void>(address / page * page);
+    let mut resident = 0;
+    // SAFETY: the function takes any address of a page, and writes one byte for it.
+    unsafe { libc::mincore(start, 1, &raw mut resident) == 0 }
+}
+
+/// Nobody says so here, but addresses are large, and blocks of memory are aligned.
+#[cfg(not(target_os = "linux"))]
+fn is_there(address: usize) -> bool {
+    address.is_multiple_of(align_of::<usize>()) && address >> 32 != 0 && address >> 48 == 0
 }
 
 /// Puts the value of an atomic back.
