@@ -118,6 +118,8 @@ pub(super) enum Name {
 }
 
 impl From<Option<Arc<str>>> for Name {
+    // What is written in pieces in a call is not read at once as a whole.
+    #[inline]
     fn from(given: Option<Arc<str>>) -> Name {
         given.map_or(Name::None, Name::Given)
     }

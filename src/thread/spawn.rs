@@ -209,19 +209,20 @@ impl Builder {
         }
         let stack_bytes = self.stack_size.map(|size| size.saturating_mul(UNIT));
         let name = self.name.map(without_nul);
-        let (running, thread) = match rt::spawn(name.as_deref(), body, stack_bytes) {
-            Some(thread) => (
-                Running::Modelled(thread),
-                Thread(Which::Modelled {
-                    thread,
-                    name: name.into(),
-                }),
-            ),
-            None => (Running::Never, Thread::current()),
+        let Some(thread) = rt::spawn(name.as_deref(), body, stack_bytes) else {
+            return Ok(JoinHandle {
+                thread: Thread::current(),
+                running: Running::Never,
+                packet,
+                nothing,
+            });
         };
         Ok(JoinHandle {
-            thread,
-            running,
+            thread: Thread(Which::Modelled {
+                thread,
+                name: name.into(),
+            }),
+            running: Running::Modelled(thread),
             packet,
             nothing,
         })
