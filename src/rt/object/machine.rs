@@ -6,7 +6,7 @@
 //! outcome back. It knows nothing of schedules.
 
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
-use crate::rt::trace::id::{Names, ObjectId, Place, ThreadId, entry};
+use crate::rt::trace::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, Site};
 
@@ -257,9 +257,9 @@ impl Machine {
             sets: ReadSets::default(),
             limits,
             objects: Vec::new(),
-            touched: Vec::new(),
+            touched: Vec::with_capacity(FEW),
             threads: Vec::new(),
-            live: Vec::new(),
+            live: Vec::with_capacity(FEW),
             unjoined: 0,
             unbegun: 0,
             leaves_rounds_out: false,

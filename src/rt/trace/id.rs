@@ -17,19 +17,27 @@ use rustc_hash::FxHashMap as HashMap;
 
 use super::mix::STEP;
 
+/// Most tests have no more threads, nor twice as many objects. A list of either gets so much room at once: what grows from
+/// nothing is moved several times, which is a good part of a short exploration.
+pub(crate) const FEW: usize = 16;
+
 /// What a list that goes by the indices of names has at this one; the list is longer then if it is too short.
 #[inline]
 pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
-    #[cold]
-    #[inline(never)]
-    fn grow<T>(list: &mut Vec<Option<T>>, len: usize) {
-        list.resize_with(len, || None);
-    }
-
     if list.len() <= index {
-        grow(list, index + 1);
+        lengthen(list, index + 1, || None);
     }
     &mut list[index]
+}
+
+/// Makes a list that goes by the indices of names so long.
+#[cold]
+#[inline(never)]
+pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, new: impl FnMut() -> T) {
+    if list.capacity() == 0 {
+        list.reserve(len.max(FEW));
+    }
+    list.resize_with(len, new);
 }
 
 /// A thread of the explored program, as an index into [`Names`].
@@ -167,6 +175,10 @@ impl Names {
     /// Names with only the main thread in them.
     pub(crate) fn new() -> Names {
         let mut names = Names::default();
+        names.threads.reserve(FEW);
+        names.children.reserve(FEW);
+        names.places.reserve(FEW);
+        names.objects.reserve(FEW);
         names.threads.push(ThreadName { creator: None });
         names
     }
@@ -262,8 +274,8 @@ impl Names {
     #[cold]
     fn name_of_thread(&mut self, thread: ThreadId, which: usize, region: Region) -> ObjectId {
         if self.of_threads.len() <= thread.index() {
-            let none = [ObjectId::NONE; 2];
-            self.of_threads.resize(thread.index() + 1, none);
+            let none = || [ObjectId::NONE; 2];
+            lengthen(&mut self.of_threads, thread.index() + 1, none);
         }
         let object = self.object(Place {
             region,

@@ -22,7 +22,7 @@ pub(crate) mod verdict;
 use std::panic::Location;
 
 use dependency::Label;
-use id::ThreadId;
+use id::{FEW, ThreadId, lengthen};
 use operation::{Operation, Outcome, Step};
 
 /// Where in the program an operation stands.
@@ -109,7 +109,7 @@ impl Trace {
             placed: 0,
             notable: Vec::new(),
             spawned: Vec::new(),
-            begun: Vec::new(),
+            begun: Vec::with_capacity(FEW),
         }
     }
 
@@ -375,8 +375,8 @@ impl Trace {
 #[cold]
 fn make_room(positions: &mut Vec<Vec<u32>>, spawned: &mut Vec<u32>, thread: usize) {
     let room = || Vec::with_capacity(ROOM.1);
-    positions.resize_with(thread + 1, room);
-    spawned.resize(thread + 1, NOWHERE);
+    lengthen(positions, thread + 1, room);
+    lengthen(spawned, thread + 1, || NOWHERE);
 }
 
 /// Whether the event has something to be reversed besides its races.

@@ -1,7 +1,7 @@
 //! Which threads are there, and which have begun, ended or been joined?
 
 use crate::rt::trace::Site;
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{ThreadId, lengthen};
 use crate::rt::trace::operation::OpKind;
 
 use super::{Machine, Pending, START, Thread};
@@ -11,7 +11,7 @@ impl Machine {
     pub(super) fn add_thread(&mut self, thread: ThreadId, site: Site) {
         if self.threads.len() <= thread.index() {
             let nobody = || Thread::new(site);
-            self.threads.resize_with(thread.index() + 1, nobody);
+            lengthen(&mut self.threads, thread.index() + 1, nobody);
         }
         let entry = &mut self.threads[thread.index()];
         // Most often there is one of an earlier execution. Its fields are set one by one, because to make
