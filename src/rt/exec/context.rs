@@ -227,9 +227,12 @@ pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
                 return runtime.used_after_its_end(target, *kind, gone, site);
             }
         };
-        let kind = *kind;
-        let outcome = runtime.patiently(inner, &Operation { object, kind }, site)?;
-        runtime.note_pointer(target, &kind);
+        let operation = Operation {
+            object,
+            kind: *kind,
+        };
+        let outcome = runtime.patiently(inner, &operation, site)?;
+        runtime.note_pointer(target, kind);
         Some(outcome)
     });
     match done {
@@ -447,7 +450,7 @@ pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
         if machine.limits.ends_are_events || runtime.unexplored.get() {
             return runtime.patiently(inner, &operation, site);
         }
-        machine.announce(me, operation, site);
+        machine.announce(me, &operation, site);
         inner.end = Some(End::Pruned(Pruned::EndsAreSeen));
         drop(inner);
         runtime.wait_for_turn(site)

@@ -194,7 +194,7 @@ impl Runtime {
             // If it is not watched, the end has been noted.
             Ok(Some(outcome)) => inner.watched().then_some(outcome),
             Ok(None) => {
-                inner.driver.machine.announce(me, *operation, site);
+                inner.driver.machine.announce(me, operation, site);
                 match inner.next() {
                     Next::Ran(thread, outcome) if thread == me => Some(outcome),
                     next => {

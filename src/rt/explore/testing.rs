@@ -263,7 +263,7 @@ impl Code {
                     object,
                     kind: OpKind::Exit,
                 };
-                machine.announce(id, operation, site());
+                machine.announce(id, &operation, site());
                 return;
             };
             let get = |value| self.value(thread, value);
@@ -337,7 +337,7 @@ impl Code {
                     let child = machine.next_child(id);
                     let object = machine.thread_object(child);
                     let kind = OpKind::Spawn { child };
-                    machine.announce(id, Operation { object, kind }, site());
+                    machine.announce(id, &Operation { object, kind }, site());
                     return;
                 }
                 Ins::Join(other) | Ins::IsFinished { thread: other, .. } => {
@@ -347,7 +347,7 @@ impl Code {
                         Ins::Join(_) => OpKind::Join { child: other },
                         _ => OpKind::IsFinished,
                     };
-                    machine.announce(id, Operation { object, kind }, site());
+                    machine.announce(id, &Operation { object, kind }, site());
                     return;
                 }
                 Ins::Park | Ins::ParkTimeout { .. } | Ins::Unpark(_) => {
@@ -360,7 +360,7 @@ impl Code {
                         _ => (id, OpKind::ParkTimeout { spurious: false }),
                     };
                     let object = machine.token_object(whose);
-                    machine.announce(id, Operation { object, kind }, site());
+                    machine.announce(id, &Operation { object, kind }, site());
                     return;
                 }
                 Ins::Choose { options, .. } => {
@@ -369,13 +369,13 @@ impl Code {
                         what: Choice::Value,
                     };
                     let object = ObjectId::NONE;
-                    machine.announce(id, Operation { object, kind }, site());
+                    machine.announce(id, &Operation { object, kind }, site());
                     return;
                 }
                 Ins::GiveUp => {
                     let kind = OpKind::GiveUp { rounds: false };
                     let object = ObjectId::NONE;
-                    machine.announce(id, Operation { object, kind }, site());
+                    machine.announce(id, &Operation { object, kind }, site());
                     return;
                 }
                 Ins::Hint => {
@@ -384,7 +384,7 @@ impl Code {
                     match machine.hint(id, site()) {
                         Some(operation) => {
                             self.threads[thread].pc -= 1;
-                            machine.announce(id, operation, site());
+                            machine.announce(id, &operation, site());
                             return;
                         }
                         None => continue,
@@ -413,7 +413,7 @@ impl Code {
                 }
             };
             let object = self.var(program, machine, var);
-            machine.announce(id, Operation { object, kind }, site_of(thread));
+            machine.announce(id, &Operation { object, kind }, site_of(thread));
             return;
         }
     }

@@ -460,9 +460,13 @@ impl Machine {
 
     /// Announces the next operation of `thread`.
     #[inline]
-    pub(crate) fn announce(&mut self, thread: ThreadId, operation: Operation, site: Site) {
+    pub(crate) fn announce(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
         let entry = &mut self.threads[thread.index()];
-        entry.last = Pending { operation, site };
+        // In the pieces that it was put together from: a copy of the whole would have to wait for these.
+        let Operation { object, ref kind } = *operation;
+        entry.last.operation.kind = *kind;
+        entry.last.operation.object = object;
+        entry.last.site = site;
         entry.announced = true;
     }
 
