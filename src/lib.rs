@@ -95,6 +95,7 @@ pub mod cell;
 mod checkpoint;
 mod config;
 mod environment;
+mod exploration;
 mod failure;
 pub mod future;
 mod gives_up;

@@ -1,28 +1,17 @@
 //! Exploring a closure, and what the closure can ask for while it is explored.
 
-use std::collections::BTreeSet;
 use std::panic::Location;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 pub use crate::config::Builder;
-use crate::failure::{Failure, FailureKind, failure, kind_of, place, unfit};
+use crate::failure::{Failure, FailureKind, unfit};
 use crate::progress::{above, above_captured};
-use crate::report_dir::ReportDir;
-use crate::rt::exec::heap::MustFree;
-use crate::rt::exec::run::{Explored, Settings, explore, stacks};
-use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::exec::{context, heap};
-use crate::rt::explore::replay::Replay;
-use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::report::text;
-use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::{self, Answer, Outcome};
-use crate::search::{Watch, fresh_seed};
-use crate::shown::Body;
-use crate::summary::{Passed, Report, Verdict};
-use crate::{kept, nth, rerun};
+use crate::summary::{Passed, Report};
+use crate::{exploration, kept, nth, rerun};
 
 /// Explores every trace of `f`, with the settings of the environment.
 ///
@@ -174,204 +163,12 @@ impl Builder {
         if let Err(error) = self.check_values() {
             panic!("{error}");
         }
-        let seed = self.seed.unwrap_or_else(fresh_seed);
         nth::begin();
         let given = match &self.replay {
             Some(text) => given(text)?,
             None => None,
         };
-        let site = Location::caller();
-        let has_ends = given.as_ref().is_some_and(Schedule::has_ends);
-        let mut driver = self.driver(self.following(given.as_ref(), seed), has_ends);
-        let mut watch = match Watch::new(self, &mut driver, site, given.is_some()) {
-            Ok(watch) => watch,
-            Err(error) => panic!("{error}"),
-        };
-        let body = Arc::new(f);
-        let mut stacks = stacks(self.stack_size);
-        let mut failures: Vec<Failure> = Vec::new();
-        let mut unseen: Vec<Unseen> = Vec::new();
-        let driver = loop {
-            let log = watch.log.clone();
-            let explored = log.listen(|| {
-                let running = self.running(site, &unseen);
-                explore(body.clone(), driver, &mut stacks, running, |between| {
-                    watch.go_on(between)
-                })
-            });
-            let mut found = match explored {
-                Explored::Passed(passed) if passed.ends_are_seen() => {
-                    driver = self.driver(self.following(given.as_ref(), seed), true);
-                    watch.begin_anew();
-                    (failures, unseen) = (Vec::new(), Vec::new());
-                    continue;
-                }
-                Explored::Passed(driver) => break driver,
-                Explored::Failed(found) => *found,
-            };
-            let key = (
-                kind_of(&found.end),
-                place(&found.end, found.message.as_ref()),
-            );
-            let known = |other: &Failure| (other.kind, &other.place) == (key.0, &key.1);
-            if failures.iter().any(known) {
-                driver = found.driver;
-                driver.finish(&found.end);
-                continue;
-            }
-            let mut body = Body {
-                settings: self,
-                body: body.clone(),
-                stacks: &mut stacks,
-                log: &log,
-                site,
-                unseen: &unseen,
-                ends_are_events: found.driver.machine.limits.ends_are_events,
-            };
-            if let Some(free) = body.is_in_order(&mut found) {
-                unseen.push(free);
-                driver = found.driver;
-                driver.make_again();
-                continue;
-            }
-            let shown = body.shown(&mut found, given.is_some());
-            if shown.simpler.is_none() {
-                body.hear(&mut found);
-            }
-            let (mut failure, end, rest) = failure(found, shown, given.as_ref());
-            if rest.coverage() == Coverage::Sampled {
-                failure.text.push_str(&format!(
-                    "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={seed}",
-                    self.algorithm.name()
-                ));
-            }
-            let last = matches!(
-                failure.kind,
-                FailureKind::NotDeterministic | FailureKind::Schedule
-            );
-            failures.push(failure);
-            watch.failed();
-            driver = rest;
-            driver.finish(&end);
-            if last || failures.len() >= self.max_failures {
-                break Box::new(driver);
-            }
-        };
-        watch.end();
-        if !failures.is_empty() {
-            if let Some(directory) = &self.report_dir {
-                write_reports(&mut failures, directory, site);
-            }
-            let mut first = failures.remove(0);
-            first.others = failures;
-            return Err(Box::new(first));
-        }
-        if let Some(line) = watch.vain(&driver) {
-            above(|| eprintln!("{line}"));
-        }
-        let waits = watch.waits();
-        let gives_up = match driver.coverage() {
-            Coverage::Sampled | Coverage::Replayed => None,
-            _ => {
-                let log = watch.log.clone();
-                let mut body = Body {
-                    settings: self,
-                    body: body.clone(),
-                    stacks: &mut stacks,
-                    log: &log,
-                    site,
-                    unseen: &unseen,
-                    ends_are_events: driver.machine.limits.ends_are_events,
-                };
-                body.gives_up(&waits)
-            }
-        };
-        let passed = Passed {
-            driver,
-            gives_up,
-            stopped: watch.stopped,
-            seed,
-            elapsed: watch.start.elapsed(),
-        };
-        let verdict = passed.verdict();
-        if !matches!(verdict, Verdict::Stopped(_)) {
-            // All that there is within what was asked for has been explored.
-            watch.complete();
-        }
-        match verdict {
-            Verdict::Complete => {}
-            Verdict::Replayed => {
-                let line = passed.followed(&given.unwrap_or_default(), &site);
-                // Who plays a schedule by hand waits for an answer.
-                match std::env::var("DPOR_REPLAY").is_ok_and(|text| !text.trim().is_empty()) {
-                    true => above_captured(&line),
-                    false => above(|| eprint!("{line}")),
-                }
-            }
-            _ => {
-                let line = passed.report().cut_short(&site);
-                match verdict {
-                    // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing.
-                    Verdict::Stopped(_) if is_first(site) => above_captured(&format!("{line}\n")),
-                    // Who sets a bound, or samples, has asked for part of it, in each test.
-                    _ => above(|| eprintln!("{line}")),
-                }
-            }
-        }
-        if let Some(line) = watch.unshown(&passed.driver) {
-            above(|| eprintln!("{line}"));
-        }
-        Ok(passed)
-    }
-}
-
-impl Builder {
-    /// The explorer that follows this schedule, or else the one that the settings ask for.
-    #[track_caller]
-    fn following(&self, given: Option<&Schedule>, seed: u64) -> Box<dyn Explorer> {
-        match given {
-            Some(schedule) => Box::new(Replay::new(schedule.clone())),
-            None => self.explorer(seed),
-        }
-    }
-
-    /// How executions of these settings are run, where these frees are known to be in order.
-    pub(crate) fn running(&self, site: Site, unseen: &[Unseen]) -> Settings {
-        Settings {
-            patience: self.patience,
-            site,
-            must_free: match self.check_leaks {
-                true => MustFree::Found,
-                false => MustFree::Owed,
-            },
-            watch: None,
-            callers: self.trace.is_some(),
-            replay: rerun::replay,
-            in_order: InOrder::These(unseen.to_vec()),
-        }
-    }
-}
-
-/// Whether this test has not called the model at this place before, as one does that explores it in many parts.
-fn is_first(site: Site) -> bool {
-    static SEEN: Mutex<BTreeSet<(Option<String>, String)>> = Mutex::new(BTreeSet::new());
-    let test = std::thread::current();
-    let model = (test.name().map(str::to_owned), site.to_string());
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    seen.insert(model)
-}
-
-/// Writes the failures to the directory, and where to in their reports.
-fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
-    let test = std::thread::current();
-    let directory = ReportDir::new(directory, test.name(), site);
-    for (index, failure) in failures.iter_mut().enumerate() {
-        let suffix = match index {
-            0 => String::new(),
-            _ => format!("-{}", index + 1),
-        };
-        let line = directory.write(&suffix, &failure.execution());
-        failure.text.push_str(&format!("\nreport     {line}"));
+        exploration::explored(self, Arc::new(f), given, Location::caller())
     }
 }
 

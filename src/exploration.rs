@@ -1,0 +1,288 @@
+//! How does an exploration come from its first execution to its verdict?
+//!
+//! It searches until nothing is left to explore, an execution too many has failed, or a limit is met. Each failure is looked at when
+//! it is found: whether it is one at all, whether it is known, and how to show it. In the end there are failures, or something to
+//! be said of what was explored.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::config::Builder;
+use crate::failure::{Failure, FailureKind, failure, kind_of, place};
+use crate::progress::{above, above_captured};
+use crate::report_dir::ReportDir;
+use crate::rerun;
+use crate::rt::exec::coroutine::Pool;
+use crate::rt::exec::heap::MustFree;
+use crate::rt::exec::log::Log;
+use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
+use crate::rt::exec::unseen::{InOrder, Unseen};
+use crate::rt::explore::driver::Driver;
+use crate::rt::explore::replay::Replay;
+use crate::rt::explore::{Coverage, Explorer};
+use crate::rt::trace::Site;
+use crate::rt::trace::schedule::Schedule;
+use crate::search::{Watch, fresh_seed};
+use crate::shown::Body;
+use crate::summary::{Passed, Verdict};
+
+/// The exploration of one closure.
+struct Exploration<'a> {
+    settings: &'a Builder,
+    /// Where the model was called.
+    site: Site,
+    seed: u64,
+    /// The schedule that is followed, if one is.
+    given: Option<Schedule>,
+    closure: Arc<dyn Fn() + Send + Sync>,
+    stacks: Pool,
+    watch: Watch<'a>,
+    failures: Vec<Failure>,
+    /// The frees that are known to be in order.
+    unseen: Vec<Unseen>,
+}
+
+/// Explores the closure with these settings, or follows the schedule that is `given`.
+#[track_caller]
+pub(crate) fn explored(
+    settings: &Builder,
+    closure: Arc<dyn Fn() + Send + Sync>,
+    given: Option<Schedule>,
+    site: Site,
+) -> Result<Passed, Box<Failure>> {
+    let seed = settings.seed.unwrap_or_else(fresh_seed);
+    let has_ends = given.as_ref().is_some_and(Schedule::has_ends);
+    let mut driver = settings.driver(settings.following(given.as_ref(), seed), has_ends);
+    let watch = match Watch::new(settings, &mut driver, site, given.is_some()) {
+        Ok(watch) => watch,
+        Err(error) => panic!("{error}"),
+    };
+    let mut exploration = Exploration {
+        settings,
+        site,
+        seed,
+        given,
+        closure,
+        stacks: stacks(settings.stack_size),
+        watch,
+        failures: Vec::new(),
+        unseen: Vec::new(),
+    };
+    let driver = exploration.search(driver);
+    exploration.watch.end();
+    if !exploration.failures.is_empty() {
+        return Err(exploration.failed());
+    }
+    Ok(exploration.passed(driver))
+}
+
+impl Exploration<'_> {
+    /// Explores until there is no more to be explored. What is known in the end is in the driver.
+    fn search(&mut self, mut driver: Driver) -> Box<Driver> {
+        loop {
+            let running = self.settings.running(self.site, &self.unseen);
+            let log = self.watch.log.clone();
+            let explored = log.listen(|| {
+                let closure = self.closure.clone();
+                explore(closure, driver, &mut self.stacks, running, |between| {
+                    self.watch.go_on(between)
+                })
+            });
+            driver = match explored {
+                Explored::Passed(passed) if passed.ends_are_seen() => self.begin_anew(),
+                Explored::Passed(driver) => return driver,
+                Explored::Failed(found) => match self.look_at(*found) {
+                    Ok(driver) => driver,
+                    Err(driver) => return driver,
+                },
+            };
+        }
+    }
+
+    /// A thread has looked whether another one has ended: from now on such ends are events.
+    fn begin_anew(&mut self) -> Driver {
+        self.watch.begin_anew();
+        (self.failures, self.unseen) = (Vec::new(), Vec::new());
+        let explorer = self.settings.following(self.given.as_ref(), self.seed);
+        self.settings.driver(explorer, true)
+    }
+
+    /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
+    fn look_at(&mut self, mut found: Found) -> Result<Driver, Box<Driver>> {
+        let (kind, at) = (
+            kind_of(&found.end),
+            place(&found.end, found.message.as_ref()),
+        );
+        let known = |other: &Failure| (other.kind, &other.place) == (kind, &at);
+        if self.failures.iter().any(known) {
+            let mut driver = found.driver;
+            driver.finish(&found.end);
+            return Ok(driver);
+        }
+        let follows = self.given.is_some();
+        let log = self.watch.log.clone();
+        let mut body = self.body(&log, &found.driver);
+        if let Some(free) = body.is_in_order(&mut found) {
+            self.unseen.push(free);
+            let mut driver = found.driver;
+            driver.make_again();
+            return Ok(driver);
+        }
+        let shown = body.shown(&mut found, follows);
+        if shown.simpler.is_none() {
+            body.hear(&mut found);
+        }
+        let (mut failure, end, mut driver) = failure(found, shown, self.given.as_ref());
+        if driver.coverage() == Coverage::Sampled {
+            failure.text.push_str(&format!(
+                "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={}",
+                self.settings.algorithm.name(),
+                self.seed
+            ));
+        }
+        let last = matches!(
+            failure.kind,
+            FailureKind::NotDeterministic | FailureKind::Schedule
+        );
+        self.failures.push(failure);
+        self.watch.failed();
+        driver.finish(&end);
+        match last || self.failures.len() >= self.settings.max_failures {
+            true => Err(Box::new(driver)),
+            false => Ok(driver),
+        }
+    }
+
+    /// The closure, to be run again as this driver has run it.
+    fn body<'b>(&'b mut self, log: &'b Log, driver: &Driver) -> Body<'b> {
+        Body {
+            settings: self.settings,
+            body: self.closure.clone(),
+            stacks: &mut self.stacks,
+            log,
+            site: self.site,
+            unseen: &self.unseen,
+            ends_are_events: driver.machine.limits.ends_are_events,
+        }
+    }
+
+    /// The failures, as the first one with the others in it.
+    fn failed(mut self) -> Box<Failure> {
+        if let Some(directory) = &self.settings.report_dir {
+            write_reports(&mut self.failures, directory, self.site);
+        }
+        let mut first = self.failures.remove(0);
+        first.others = self.failures;
+        Box::new(first)
+    }
+
+    /// Nothing has failed. Says what there is to be said of that.
+    fn passed(mut self, driver: Box<Driver>) -> Passed {
+        if let Some(line) = self.watch.vain(&driver) {
+            above(|| eprintln!("{line}"));
+        }
+        let gives_up = match driver.coverage() {
+            Coverage::Sampled | Coverage::Replayed => None,
+            _ => {
+                let waits = self.watch.waits();
+                let log = self.watch.log.clone();
+                self.body(&log, &driver).gives_up(&waits)
+            }
+        };
+        let passed = Passed {
+            driver,
+            gives_up,
+            stopped: self.watch.stopped,
+            seed: self.seed,
+            elapsed: self.watch.start.elapsed(),
+        };
+        let verdict = passed.verdict();
+        if !matches!(verdict, Verdict::Stopped(_)) {
+            // All that there is within what was asked for has been explored.
+            self.watch.complete();
+        }
+        self.tell(&passed, &verdict);
+        if let Some(line) = self.watch.unshown(&passed.driver) {
+            above(|| eprintln!("{line}"));
+        }
+        passed
+    }
+
+    /// Says on standard error what was explored, if that is not all there is.
+    fn tell(&self, passed: &Passed, verdict: &Verdict) {
+        match verdict {
+            Verdict::Complete => {}
+            Verdict::Replayed => {
+                let nothing = Schedule::default();
+                let line = passed.followed(self.given.as_ref().unwrap_or(&nothing), &self.site);
+                // Who plays a schedule by hand waits for an answer.
+                match std::env::var("DPOR_REPLAY").is_ok_and(|text| !text.trim().is_empty()) {
+                    true => above_captured(&line),
+                    false => above(|| eprint!("{line}")),
+                }
+            }
+            _ => {
+                let line = passed.report().cut_short(&self.site);
+                match verdict {
+                    // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing.
+                    Verdict::Stopped(_) if is_first(self.site) => {
+                        above_captured(&format!("{line}\n"));
+                    }
+                    // Who sets a bound, or samples, has asked for part of it, in each test.
+                    _ => above(|| eprintln!("{line}")),
+                }
+            }
+        }
+    }
+}
+
+impl Builder {
+    /// The explorer that follows this schedule, or else the one that the settings ask for.
+    #[track_caller]
+    fn following(&self, given: Option<&Schedule>, seed: u64) -> Box<dyn Explorer> {
+        match given {
+            Some(schedule) => Box::new(Replay::new(schedule.clone())),
+            None => self.explorer(seed),
+        }
+    }
+
+    /// How executions of these settings are run, where these frees are known to be in order.
+    pub(crate) fn running(&self, site: Site, unseen: &[Unseen]) -> Settings {
+        Settings {
+            patience: self.patience,
+            site,
+            must_free: match self.check_leaks {
+                true => MustFree::Found,
+                false => MustFree::Owed,
+            },
+            watch: None,
+            callers: self.trace.is_some(),
+            replay: rerun::replay,
+            in_order: InOrder::These(unseen.to_vec()),
+        }
+    }
+}
+
+/// Whether this test has not called the model at this place before, as one does that explores it in many parts.
+fn is_first(site: Site) -> bool {
+    static SEEN: Mutex<BTreeSet<(Option<String>, String)>> = Mutex::new(BTreeSet::new());
+    let test = std::thread::current();
+    let model = (test.name().map(str::to_owned), site.to_string());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.insert(model)
+}
+
+/// Writes the failures to the directory, and where to in their reports.
+fn write_reports(failures: &mut [Failure], directory: &Path, site: Site) {
+    let test = std::thread::current();
+    let directory = ReportDir::new(directory, test.name(), site);
+    for (index, failure) in failures.iter_mut().enumerate() {
+        let suffix = match index {
+            0 => String::new(),
+            _ => format!("-{}", index + 1),
+        };
+        let line = directory.write(&suffix, &failure.execution());
+        failure.text.push_str(&format!("\nreport     {line}"));
+    }
+}
