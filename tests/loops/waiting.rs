@@ -23,6 +23,30 @@ fn a_spinning_thread_waits_for_the_change() {
     assert_eq!(count(body), 4);
 }
 
+#[test]
+fn a_loop_that_also_looks_at_what_its_own_thread_has_written_waits_for_the_others_change() {
+    for early in [true, false] {
+        let body = move || {
+            let flags = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+            let shared = flags.clone();
+            let [own, flag] = &*flags;
+            if early {
+                own.store(1, SeqCst);
+            }
+            let setter = thread::spawn(move || shared[1].store(1, SeqCst));
+            if !early {
+                own.store(1, SeqCst);
+            }
+            while own.load(SeqCst) == 1 && flag.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
+            setter.join().expect("no thread panics");
+        };
+        // As if it looked at the flag only.
+        assert_eq!(count(body), 4);
+    }
+}
+
 /// A loop that backs off for longer each time, as those of many crates do.
 fn back_off(rounds: &mut u32) {
     for _ in 0..1 << *rounds {

@@ -499,9 +499,10 @@ pub(super) fn relabel(
     let Operation { object, kind } = second.operation;
     match kind {
         OpKind::Wait { set, seen, .. } => {
-            let changed = run
-                .machine
-                .has_changed(set, seen, |object, seen| state(object).has_changed(seen));
+            // What only the waiting thread writes is as it was when that looked, and of it no events are noted that could tell.
+            let has_changed =
+                |object, seen| run.clocks.is_contended(object) && state(object).has_changed(seen);
+            let changed = run.machine.has_changed(set, seen, has_changed);
             changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
         }
         OpKind::GiveUp { .. } => None,

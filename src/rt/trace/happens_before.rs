@@ -158,6 +158,12 @@ impl HappensBefore {
             .map_or(&[], |record| &record.events)
     }
 
+    /// Whether another thread may do something to this object that events on it are ordered with, as far as is known.
+    #[inline]
+    pub(crate) fn is_contended(&self, object: ObjectId) -> bool {
+        self.contention.is_on(object)
+    }
+
     /// [`HappensBefore::events_on`] in two: those before `position`, and from there on.
     #[inline]
     pub(crate) fn split_on(&self, object: ObjectId, position: u32) -> (&[u32], &[u32]) {

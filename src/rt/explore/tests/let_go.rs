@@ -9,6 +9,8 @@ use crate::rt::trace::operation::Rmw;
 const TOLD: [u32; 2] = [0, 1];
 /// What everybody may use.
 const SHARED: u32 = 2;
+/// What only one of them uses.
+const OWN: u32 = 3;
 
 /// Waits until `flag` holds `value`; in each round it does `first` before it looks.
 fn wait(code: &mut Vec<Ins>, first: &[Ins], flag: u32, value: i64) {
@@ -64,7 +66,18 @@ fn program(seed: u64) -> Program {
     wait(&mut told, &again, TOLD[1], 1);
     accesses(&mut rng, &mut told, 1);
     accesses(&mut rng, &mut tells, 2);
-    wait(&mut tells, &[], TOLD[0], [0, 2, 2][rng.below(3) as usize]);
+    // It may look at what nobody else uses, too, and has written there.
+    let looks_at_own = rng.one_in(3);
+    let (own, one) = (Val::Const(OWN as i64), Val::Const(1));
+    let look = [Ins::Load { var: own, to: 3 }];
+    if looks_at_own && rng.one_in(2) {
+        tells.push(Ins::Store {
+            var: own,
+            value: one,
+        });
+    }
+    let first = if looks_at_own { &look[..] } else { &[] };
+    wait(&mut tells, first, TOLD[0], [0, 2, 2][rng.below(3) as usize]);
     tells.push(store(1, 1));
     accesses(&mut rng, &mut other, 2);
     let mut program = Program::of(vec![told, tells, other]);
