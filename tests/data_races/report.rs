@@ -1,6 +1,6 @@
 //! Does the report name both accesses, and the orderings that are too weak?
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicUsize, fence};
@@ -166,4 +166,50 @@ fn a_counter_that_needs_no_ordering_is_not_the_one_that_was_forgotten() {
     let link = of_orderings(&text.expect("a race"));
     assert!(link.contains("main's load theirs.0 at "), "{link}");
     assert!(link.contains("with at least Acquire the two"), "{link}");
+}
+
+#[test]
+fn the_use_that_is_named_before_a_free_is_the_last_one_so_that_the_advice_orders_all_of_them() {
+    /// Two threads share it, and the one that gives it up last frees it.
+    #[derive(Default)]
+    struct Shared {
+        left: AtomicUsize,
+        value: AtomicUsize,
+    }
+    /// Frees `shared` if the other thread has given it up before.
+    ///
+    /// # Safety
+    ///
+    /// It is not safe to free it before the other one's last use of it, unless `order` sees to that.
+    unsafe fn give_up(shared: usize, order: Ordering) {
+        let shared = std::ptr::with_exposed_provenance_mut::<Shared>(shared);
+        // SAFETY: the caller has not given it up before.
+        if unsafe { (*shared).left.fetch_add(1, order) } == 1 {
+            // SAFETY: this is to be found.
+            drop(unsafe { Box::from_raw(shared) });
+        }
+    }
+    let explored = |order| {
+        Builder::new().explore(move || {
+            let shared = Box::into_raw(Box::new(Shared::default())).expose_provenance();
+            // SAFETY: as far as `order` sees to it.
+            let other = thread::spawn(move || unsafe { give_up(shared, order) });
+            let mine = std::ptr::with_exposed_provenance::<Shared>(shared);
+            // SAFETY: it is given up below.
+            unsafe {
+                (*mine).left.load(Acquire);
+                (*mine).value.store(1, Release);
+                give_up(shared, order);
+            }
+            other.join().expect("no thread panics");
+        })
+    };
+    let text = explored(Release).expect_err("a race").to_string();
+    assert!(text.contains("nothing orders main's add on"), "{text}");
+    assert!(
+        text.contains("with at least AcqRel the two are ordered here"),
+        "{text}"
+    );
+    let report = explored(AcqRel).expect("what the advice says is enough");
+    assert!(report.complete);
 }

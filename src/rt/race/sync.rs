@@ -406,7 +406,12 @@ impl Knowledge {
     ) -> Result<(), Box<DataRace>> {
         let races = |e: &&Epoch| e.races(access, clock) && !is_in_order(&e.access);
         let uses = self.objects.get(object).map(|object| &object.uses);
-        let earlier = uses.and_then(|uses| uses.iter().find(races));
+        // Of several that of a thread comes last: what orders that orders the others, too.
+        let earlier = uses.and_then(|uses| {
+            let mine = uses.iter().find(races)?.access.thread;
+            let mine = uses.iter().filter(|e| e.access.thread == mine);
+            mine.filter(races).max_by_key(|e| e.time)
+        });
         match earlier {
             None => Ok(()),
             Some(earlier) => Err(Box::new(DataRace {
