@@ -87,7 +87,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
             // SAFETY: as above; nobody reads before the stage is done.
             unsafe { (*this.value.get()).write(value) };
         });
-        this.stage.note_origin(this);
+        this.stage.note_origin::<T, _>(this);
         // SAFETY: the stage is done, after which the value is initialised and only read.
         unsafe { (*this.value.get()).assume_init_ref() }
     }
@@ -122,7 +122,7 @@ impl<T, F> LazyLock<T, F> {
     #[track_caller]
     pub fn get(this: &LazyLock<T, F>) -> Option<&T> {
         this.stage.check().then(|| {
-            this.stage.note_origin(this);
+            this.stage.note_origin::<T, _>(this);
             // SAFETY: the stage is done, after which the value is initialised and only read.
             unsafe { (*this.value.get()).assume_init_ref() }
         })

@@ -210,17 +210,8 @@ impl<T> From<T> for Mutex<T> {
 /// Prints the data if the mutex is free, without a visible operation, also of what prints the data.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Whoever prints the data may make operations of its own. At these nobody else is to go on, because std's mutex is held.
-        rt::aside(|| {
-            let mut out = f.debug_struct("Mutex");
-            match free(self.inner.try_lock()) {
-                Some(guard) => out.field("data", &&*guard),
-                None => out.field("data", &"<locked>"),
-            };
-            out.field("poisoned", &self.poison.get());
-            out.finish_non_exhaustive()
-        })
-        .unwrap_or_else(|| f.write_str("<locked>"))
+        let attempt = || self.inner.try_lock();
+        self.poison.print(f, ("Mutex", &"<locked>"), attempt)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::needs_drop;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync as std_sync;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -60,9 +61,9 @@ impl Stage {
         }
     }
 
-    /// To be called before what `owner` holds is used: says where it comes from.
-    pub(super) fn note_origin<L>(&self, owner: &L) {
-        if self.outside.load(Ordering::Relaxed) {
+    /// To be called before the `T` that `owner` holds is used: says where that comes from, if it may own something.
+    pub(super) fn note_origin<T, L>(&self, owner: &L) {
+        if needs_drop::<T>() && self.outside.load(Ordering::Relaxed) {
             rt::note_written((owner as *const L).cast(), size_of::<L>());
         }
     }

@@ -3,6 +3,8 @@
 //! Poisoning is our own, because std asks whether the *OS* thread is panicking, and all modelled
 //! threads share one. A lock in a `static` gets its initial data back after every execution.
 
+use std::fmt;
+use std::ops::Deref;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
@@ -21,6 +23,28 @@ impl Poison {
     /// The mark, for who has the lock for himself or only prints it.
     pub(super) fn get(&self) -> bool {
         self.0.load(Relaxed)
+    }
+
+    /// Prints a lock of this name: what it holds, if the `attempt` to take std's lock succeeds, or else what stands for that.
+    ///
+    /// Whoever prints what it holds may make operations of its own. At these nobody else is to go on, because std's lock is
+    /// held.
+    pub(super) fn print<T: fmt::Debug + ?Sized, G: Deref<Target = T>>(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        (name, locked): (&str, &dyn fmt::Debug),
+        attempt: impl FnOnce() -> TryLockResult<G>,
+    ) -> fmt::Result {
+        rt::aside(|| {
+            let mut out = f.debug_struct(name);
+            match free(attempt()) {
+                Some(guard) => out.field("data", &&*guard),
+                None => out.field("data", locked),
+            };
+            out.field("poisoned", &self.get());
+            out.finish_non_exhaustive()
+        })
+        .unwrap_or_else(|| f.write_str("<locked>"))
     }
 
     /// The mark, for everybody: a visible operation.

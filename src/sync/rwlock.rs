@@ -281,17 +281,9 @@ impl<T> From<T> for RwLock<T> {
 /// Prints the data unless somebody writes, without a visible operation, also of what prints the data.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Whoever prints the data may make operations of its own. At these nobody else is to go on, because std's lock is held.
-        rt::aside(|| {
-            let mut out = f.debug_struct("RwLock");
-            match free(self.inner.try_read()) {
-                Some(guard) => out.field("data", &&*guard),
-                None => out.field("data", &format_args!("<locked>")),
-            };
-            out.field("poisoned", &self.poison.get());
-            out.finish_non_exhaustive()
-        })
-        .unwrap_or_else(|| f.write_str("<locked>"))
+        let attempt = || self.inner.try_read();
+        self.poison
+            .print(f, ("RwLock", &format_args!("<locked>")), attempt)
     }
 }
 

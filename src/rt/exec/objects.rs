@@ -417,7 +417,7 @@ impl Table {
         self.older.addresses().any(|known| known == address)
     }
 
-    /// Keeps the bytes of a shim, unless they are kept already.
+    /// Keeps the bytes of a shim, which are not [kept](Table::keeps).
     pub(crate) fn keep(&mut self, memory: Memory) {
         self.older.keep(memory);
     }
@@ -426,7 +426,7 @@ impl Table {
     /// owns something can only be if it is still what the compiler put there.
     pub(crate) fn keep_foreign(&mut self, memory: Memory) {
         let made = |range: &Range<usize>| range.contains(&memory.start.addr());
-        if self.made.iter().any(made) {
+        if self.made.iter().any(made) || self.keeps(memory.start) {
             return;
         }
         self.turn.take(memory.start.addr());

@@ -91,12 +91,10 @@ impl Older {
         (self.pristine.iter()).any(|(known, _)| ptr::eq(known.start, start))
     }
 
-    /// Keeps the bytes of a shim, unless they are kept already.
+    /// Keeps the bytes of a shim, which are not [kept](Older::keeps).
     pub(super) fn keep(&mut self, memory: Memory) {
         let Memory { start, size, .. } = memory;
-        if self.keeps(start) {
-            return;
-        }
+        debug_assert!(!self.keeps(start));
         let mut bytes = vec![MaybeUninit::uninit(); size];
         // SAFETY: the caller is a shim that gives its own address and size; the destination has
         // that size. Bytes that are not initialised stay so.

@@ -149,8 +149,7 @@ impl Runtime {
     /// The thread that runs panics.
     fn begin_panic(&self, message: Panic) {
         let me = self.current.get();
-        self.unwinding.begin(me);
-        self.shut_short_way();
+        self.begin_to_unwind();
         self.panics.borrow_mut().push(message.clone());
         if self.stopping.get() || self.unexplored.get() {
             // The failure has been found before.

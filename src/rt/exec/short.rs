@@ -130,11 +130,6 @@ impl Runtime {
         });
     }
 
-    /// Shuts the short way until another thread goes on.
-    pub(super) fn shut_short_way(&self) {
-        self.roomy.set(Stretch::default());
-    }
-
     /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
     /// memory to be asked for. `None` if nothing was done.
     #[inline(always)]

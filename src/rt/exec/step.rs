@@ -22,14 +22,19 @@ impl Runtime {
         self.unwinding.is(self.current.get())
     }
 
+    /// The thread that runs begins to unwind, and asks with each step whether its panic has been caught.
+    pub(super) fn begin_to_unwind(&self) {
+        self.unwinding.begin(self.current.get());
+        self.roomy.take();
+    }
+
     /// No hook is called for `resume_unwind`. But if nobody has begun to unwind and the OS thread counts a panic, it is the current
     /// thread's, which notes it here before another one goes on. Within a panic of others nobody can tell.
     #[inline]
     fn notice_a_silent_panic(&self) {
         let is_panicking = std::thread::panicking() && !self.within_panic;
         if is_panicking && self.unwinding.is_calm() && !self.stopping.get() {
-            self.unwinding.begin(self.current.get());
-            self.shut_short_way();
+            self.begin_to_unwind();
         }
     }
 

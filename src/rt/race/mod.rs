@@ -215,24 +215,22 @@ impl Detector {
     ) -> Result<(), Box<DataRace>> {
         let clock = &self.knowledge.after_all(access.thread, counts);
         let used = objects.iter().filter(|&object| !counts.contains(object));
-        let mut used =
-            used.map(|&object| self.knowledge.check(object, &access, clock, is_in_order));
+        let used = used.map(|&object| self.knowledge.check(object, &access, clock, is_in_order));
         let cells = self.cells.within(start, length);
-        let mut cells = cells.map(|cell| cell.check(&access, clock, is_in_order));
-        let Some(race) = used.by_ref().chain(&mut cells).find_map(Result::err) else {
+        let cells = cells.map(|cell| cell.check(&access, clock, is_in_order));
+        let mut races = used.chain(cells).filter_map(Result::err);
+        let Some(race) = races.next() else {
             return Ok(());
         };
         // The last use of that thread: what orders that orders the others, too.
         let thread = race.first.thread;
-        let others = used.chain(cells).filter_map(Result::err);
-        let its = others.filter(|other| other.first.thread == thread);
-        let last = its.fold(race, |last, other| {
+        let its = races.filter(|other| other.first.thread == thread);
+        Err(its.fold(race, |last, other| {
             match other.first.through() > last.first.through() {
                 true => other,
                 false => last,
             }
-        });
-        Err(last)
+        }))
     }
 
     /// The race of an event on what is in a block with the free of that.

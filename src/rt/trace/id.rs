@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap as HashMap;
 
 use super::mix::STEP;
 
-/// Most tests have no more threads, nor twice as many objects. A list of either gets so much room at once: what grows from
+/// Most tests have no more threads, and not many more objects. A list of either gets so much room at once: what grows from
 /// nothing is moved several times, which is a good part of a short exploration.
 pub(crate) const FEW: usize = 16;
 

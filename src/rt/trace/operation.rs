@@ -523,7 +523,8 @@ pub(crate) enum Outcome {
     Success(u64),
     /// One that did not, with the value it found.
     Failure(u64),
-    /// A [`OpKind::Wait`] that was let go, because nothing else could run when so many events had happened.
+    /// A [`OpKind::Wait`] that was let go, because nothing else could run when so many events had happened. It is as wide as
+    /// the other values, so that an outcome is copied in the pieces that it was written in.
     LetGo { quiet_at: u64 },
 }
 
