@@ -17,6 +17,7 @@ pub(crate) mod operation;
 pub(crate) mod rounds;
 pub(crate) mod said;
 pub(crate) mod schedule;
+mod turns;
 pub(crate) mod verdict;
 
 use std::panic::Location;
@@ -24,6 +25,7 @@ use std::panic::Location;
 use dependency::Label;
 use id::{FEW, ThreadId, lengthen};
 use operation::{Operation, Outcome, Step};
+use turns::Turns;
 
 /// Where in the program an operation stands.
 pub(crate) type Site = &'static Location<'static>;
@@ -78,6 +80,8 @@ impl Event {
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     events: Vec<Event>,
+    /// Whose they are.
+    turns: Turns,
     /// For each thread the positions of its events, as far as they have places.
     positions: Vec<Vec<u32>>,
     /// How many events have their places.
@@ -105,6 +109,7 @@ impl Trace {
     pub(crate) fn new() -> Trace {
         Trace {
             events: Vec::with_capacity(ROOM.0),
+            turns: Turns::new(),
             positions: Vec::new(),
             placed: 0,
             notable: Vec::new(),
@@ -227,16 +232,18 @@ impl Trace {
         if !has_room(&self.events) {
             self.grow();
         }
+        self.turns.note(event.thread, position);
         self.events.push(event);
     }
 
-    /// [`Trace::append`] for an event that is no spawn, if no memory has to be asked for. Otherwise, and if the event
-    /// had several outcomes, nothing was done, and this is false.
+    /// [`Trace::append`] for an event that is no spawn, and of the thread whose turn it is, if no memory has to be asked
+    /// for. Otherwise, and if the event had several outcomes, nothing was done, and this is false.
     #[inline(always)]
     pub(crate) fn append_in_place(&mut self, event: Event) -> bool {
         let is_notable = is_notable(&event);
         if event.alternatives > 1
             || is_notable && !has_room(&self.notable)
+            || !self.turns.goes_on(event.thread)
             || !has_room(&self.events)
         {
             return false;
@@ -248,21 +255,25 @@ impl Trace {
         true
     }
 
-    /// Gives each event its place among those of its thread. While an execution runs nobody asks for that, and mostly
-    /// some events of one thread follow each other.
+    /// It is this thread's turn now, unless another one makes the next step after all.
+    #[inline]
+    pub(crate) fn turn_to(&mut self, thread: ThreadId) {
+        self.turns.note(thread, self.events.len() as u32);
+    }
+
+    /// Gives each event its place among those of its thread. While an execution runs nobody asks for that.
     pub(crate) fn place(&mut self) {
-        let mut position = self.placed;
-        while let Some(&Event { thread, .. }) = self.events.get(position) {
+        let (placed, length) = (self.placed, self.events.len());
+        if placed == length {
+            return;
+        }
+        for (thread, turn) in self.turns.behind(placed as u32, length as u32) {
             if self.positions.len() <= thread.index() {
                 make_room(&mut self.positions, &mut self.spawned, thread.index());
             }
-            let behind = self.events[position + 1..].iter();
-            let in_a_row = 1 + behind.take_while(|event| event.thread == thread).count();
-            let end = position + in_a_row;
-            self.positions[thread.index()].extend(position as u32..end as u32);
-            position = end;
+            self.positions[thread.index()].extend(turn);
         }
-        self.placed = position;
+        self.placed = length;
     }
 
     /// The thread's code begins, before the next event.
@@ -358,10 +369,14 @@ impl Trace {
 
     fn drop_events(&mut self, length: usize) {
         self.place();
-        for event in self.events.iter().skip(length) {
-            self.positions[event.thread.index()].pop();
-            if let operation::OpKind::Spawn { child } = event.operation.kind {
-                self.spawned[child.index()] = NOWHERE;
+        let (kept, before) = (length as u32, self.events.len() as u32);
+        self.turns.cut(kept, before, |thread, count| {
+            let positions = &mut self.positions[thread.index()];
+            positions.truncate(positions.len() - count);
+        });
+        for spawned in &mut self.spawned {
+            if *spawned >= kept {
+                *spawned = NOWHERE;
             }
         }
         self.events.truncate(length);
