@@ -419,9 +419,17 @@ impl Past {
         self.rows.push(row);
         // The others share its clock.
         row.is_own = false;
+        // What is known of the last labels need not be asked again. In a loop there are mostly two.
+        let mut known = [first.label; 2];
         for event in behind {
-            if event.thread != row.thread || !contention.rules_out(row.thread, event.label) {
+            if event.thread != row.thread {
                 return;
+            }
+            if !known.contains(&event.label) {
+                if !contention.rules_out(row.thread, event.label) {
+                    return;
+                }
+                known = [event.label, known[0]];
             }
             row.index += 1;
             self.rows.push(row);
