@@ -12,9 +12,9 @@ pub(crate) mod trace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
-use exec::short;
 use exec::unwinding;
 use exec::{aside, contents, context, put_back, statics};
 pub(crate) use object::count::WEAK;
@@ -158,13 +158,19 @@ pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
     context::perform(&target, &kind, context::here())
 }
 
+/// Whether the short way ([`exec::short`]) was enough for an operation. Without a runtime it is not.
+#[inline(always)]
+fn shortly(way: impl FnOnce(&Runtime) -> bool) -> bool {
+    context::with_any(way) == Some(true)
+}
+
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
-/// handed over in pieces, and where it is enough ([`short`]) nothing else is made of them.
+/// handed over in pieces, and where it is enough ([`shortly`]) nothing else is made of them.
 #[track_caller]
 #[inline]
 pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) {
     let site = context::here();
-    if !short::load(address, ty, memory, order, site) {
+    if !shortly(|runtime| runtime.load(address, ty, memory, order, site)) {
         let target = Target::atomic(address, ty, memory);
         context::perform(&target, &OpKind::Load { order }, site);
     }
@@ -181,7 +187,7 @@ pub(crate) fn store(
     value: u64,
 ) -> Answer {
     let site = context::here();
-    if short::store(address, ty, memory, order, value, site) {
+    if shortly(|runtime| runtime.store(address, ty, memory, order, value, site)) {
         return Answer::Done(Outcome::Done);
     }
     let target = Target::atomic(address, ty, memory);
@@ -199,7 +205,7 @@ pub(crate) fn modify(
     (rmw, operand): (Rmw, u64),
 ) {
     let site = context::here();
-    if !short::modify(address, ty, memory, order, (rmw, operand), site) {
+    if !shortly(|runtime| runtime.modify(address, ty, memory, order, (rmw, operand), site)) {
         let kind = OpKind::Rmw {
             order,
             rmw,
@@ -214,7 +220,7 @@ pub(crate) fn modify(
 #[inline]
 pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind) -> Answer {
     let site = context::here();
-    match short::compare(address, ty, memory, &kind, site) {
+    match context::with_any(|runtime| runtime.compare(address, ty, memory, &kind, site)).flatten() {
         Some(outcome) => Answer::Done(outcome),
         None => context::perform(&Target::atomic(address, ty, memory), &kind, site),
     }
@@ -225,7 +231,7 @@ pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind)
 #[inline]
 pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
     let site = context::here();
-    match short::retain(address, observed, memory, site) {
+    match context::with_any(|runtime| runtime.retain(address, observed, memory, site)).flatten() {
         Some(outcome) => Answer::Done(outcome),
         None => {
             let target = Target::count(address, observed, memory);
@@ -237,7 +243,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
 /// [`perform_at`] for a reference that is given up.
 #[inline]
 pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::Site) {
-    if !short::release(address, observed, memory, site) {
+    if !shortly(|runtime| runtime.release(address, observed, memory, site)) {
         let target = Target::count(address, observed, memory);
         context::perform(&target, &OpKind::Release { told: false }, site);
     }
@@ -248,7 +254,7 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::
 #[inline]
 pub(crate) fn lock(address: usize, held: bool) -> Answer {
     let site = context::here();
-    match short::lock(address, held, site) {
+    match shortly(|runtime| runtime.lock(address, held, site)) {
         true => Answer::Done(Outcome::Done),
         false => context::perform(&Target::mutex(address, held), &OpKind::Lock, site),
     }
@@ -257,7 +263,7 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
 /// [`perform_at`] for unlocking a mutex.
 #[inline]
 pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Site) {
-    if !short::unlock(address, held, changed, site) {
+    if !shortly(|runtime| runtime.unlock(address, held, changed, site)) {
         let kind = OpKind::Unlock { changed };
         context::perform(&Target::mutex(address, held), &kind, site);
     }
@@ -454,7 +460,8 @@ pub(crate) fn is_finished(thread: ThreadId) -> Answer {
 /// Announces that a thread's park token is made available.
 #[track_caller]
 pub(crate) fn unpark(thread: ThreadId) {
-    if !short::unpark(thread, context::here()) {
+    let site = context::here();
+    if !shortly(|runtime| runtime.unpark(thread, site)) {
         on_token(thread, OpKind::Unpark);
     }
 }

@@ -172,7 +172,7 @@ pub(crate) fn inside() -> bool {
 
 /// Runs `f` on the runtime of this OS thread if there is one, whatever state it is in.
 #[inline(always)]
-pub(super) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
+pub(in crate::rt) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     let here = HERE.get();
     if here.is_null() {
         return None;

@@ -6,6 +6,9 @@
 //! with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are the
 //! program's, stays on. Where the way is too short, nothing was done, and
 //! [`context::perform`](super::context::perform) comes next.
+//!
+//! Who calls finds the runtime ([`context::with_any`](super::context::with_any)), because to the compiler of a library a
+//! thread-local is a call, around which a function keeps all that it was handed.
 
 use std::sync::atomic::Ordering;
 
@@ -16,109 +19,124 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
 
-use super::context::{Inner, ROOM, Runtime, with_any};
+use super::context::{Inner, ROOM, Runtime};
 use super::coroutine::Stretch;
 use super::memory::published;
 
-/// Performs a load of an atomic that holds `memory`. False if nothing was done.
-pub(crate) fn load(
-    address: usize,
-    ty: AtomicType,
-    memory: u64,
-    order: Ordering,
-    site: Site,
-) -> bool {
-    let target = Target::atomic(address, ty, memory);
-    let kind = OpKind::Load { order };
-    with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
-}
-
-/// Performs a store to an atomic that holds `memory`. False if nothing was done.
-pub(crate) fn store(
-    address: usize,
-    ty: AtomicType,
-    memory: u64,
-    order: Ordering,
-    value: u64,
-    site: Site,
-) -> bool {
-    let target = Target::atomic(address, ty, memory);
-    let kind = OpKind::Store { order, value };
-    with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
-}
-
-/// Performs a read-modify-write on an atomic that holds `memory`. False if nothing was done.
-pub(crate) fn modify(
-    address: usize,
-    ty: AtomicType,
-    memory: u64,
-    order: Ordering,
-    (rmw, operand): (Rmw, u64),
-    site: Site,
-) -> bool {
-    let kind = OpKind::Rmw {
-        order,
-        rmw,
-        operand,
-    };
-    let target = Target::atomic(address, ty, memory);
-    with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
-}
-
-/// Performs a compare-exchange, which `kind` is, on an atomic that holds `memory`. `None` if nothing was done.
-pub(crate) fn compare(
-    address: usize,
-    ty: AtomicType,
-    memory: u64,
-    kind: &OpKind,
-    site: Site,
-) -> Option<Outcome> {
-    // With the kind in sight, little is left of the others.
-    let OpKind::CompareExchange { .. } = *kind else {
-        return None;
-    };
-    let target = Target::atomic(address, ty, memory);
-    with_any(|runtime| runtime.shortly(target, kind, site)).flatten()
-}
-
-/// Adds a reference to those that `memory` counts. `None` if nothing was done.
-pub(crate) fn retain(address: usize, observed: bool, memory: u64, site: Site) -> Option<Outcome> {
-    let target = Target::count(address, observed, memory);
-    with_any(|runtime| runtime.shortly(target, &OpKind::Retain, site)).flatten()
-}
-
-/// Gives one of the references up that `memory` counts. False if nothing was done.
-pub(crate) fn release(address: usize, observed: bool, memory: u64, site: Site) -> bool {
-    let target = Target::count(address, observed, memory);
-    let kind = OpKind::Release { told: false };
-    with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
-}
-
-/// Locks a mutex, whose memory says whether it is held. False if nothing was done.
-pub(crate) fn lock(address: usize, held: bool, site: Site) -> bool {
-    let target = Target::mutex(address, held);
-    with_any(|runtime| runtime.shortly(target, &OpKind::Lock, site).is_some()) == Some(true)
-}
-
-/// Unlocks a mutex, whose memory says whether it is held. False if nothing was done.
-pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: Site) -> bool {
-    let target = Target::mutex(address, held);
-    let kind = OpKind::Unlock { changed };
-    with_any(|runtime| runtime.shortly(target, &kind, site).is_some()) == Some(true)
-}
-
-/// Makes the token of `thread` available. False if nothing was done.
-pub(crate) fn unpark(thread: ThreadId, site: Site) -> bool {
-    let token = |inner: &Inner| inner.driver.machine.known_token(thread);
-    let unpark = |runtime: &Runtime| {
-        let target = Target::token();
-        let done = runtime.shortly_on(token, target, &OpKind::Unpark, site);
-        done.is_some()
-    };
-    with_any(unpark) == Some(true)
-}
-
 impl Runtime {
+    /// Performs a load of an atomic that holds `memory`. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn load(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        order: Ordering,
+        site: Site,
+    ) -> bool {
+        let target = Target::atomic(address, ty, memory);
+        let kind = OpKind::Load { order };
+        self.shortly(target, &kind, site).is_some()
+    }
+
+    /// Performs a store to an atomic that holds `memory`. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn store(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        order: Ordering,
+        value: u64,
+        site: Site,
+    ) -> bool {
+        let target = Target::atomic(address, ty, memory);
+        let kind = OpKind::Store { order, value };
+        self.shortly(target, &kind, site).is_some()
+    }
+
+    /// Performs a read-modify-write on an atomic that holds `memory`. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn modify(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        order: Ordering,
+        (rmw, operand): (Rmw, u64),
+        site: Site,
+    ) -> bool {
+        let kind = OpKind::Rmw {
+            order,
+            rmw,
+            operand,
+        };
+        let target = Target::atomic(address, ty, memory);
+        self.shortly(target, &kind, site).is_some()
+    }
+
+    /// Performs a compare-exchange, which `kind` is, on an atomic that holds `memory`. `None` if nothing was done.
+    #[inline(never)]
+    pub(crate) fn compare(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        kind: &OpKind,
+        site: Site,
+    ) -> Option<Outcome> {
+        // With the kind in sight, little is left of the others.
+        let OpKind::CompareExchange { .. } = *kind else {
+            return None;
+        };
+        let target = Target::atomic(address, ty, memory);
+        self.shortly(target, kind, site)
+    }
+
+    /// Adds a reference to those that `memory` counts. `None` if nothing was done.
+    #[inline(never)]
+    pub(crate) fn retain(
+        &self,
+        address: usize,
+        observed: bool,
+        memory: u64,
+        site: Site,
+    ) -> Option<Outcome> {
+        let target = Target::count(address, observed, memory);
+        self.shortly(target, &OpKind::Retain, site)
+    }
+
+    /// Gives one of the references up that `memory` counts. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn release(&self, address: usize, observed: bool, memory: u64, site: Site) -> bool {
+        let target = Target::count(address, observed, memory);
+        let kind = OpKind::Release { told: false };
+        self.shortly(target, &kind, site).is_some()
+    }
+
+    /// Locks a mutex, whose memory says whether it is held. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn lock(&self, address: usize, held: bool, site: Site) -> bool {
+        let target = Target::mutex(address, held);
+        self.shortly(target, &OpKind::Lock, site).is_some()
+    }
+
+    /// Unlocks a mutex, whose memory says whether it is held. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn unlock(&self, address: usize, held: bool, changed: bool, site: Site) -> bool {
+        let target = Target::mutex(address, held);
+        let kind = OpKind::Unlock { changed };
+        self.shortly(target, &kind, site).is_some()
+    }
+
+    /// Makes the token of `thread` available. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn unpark(&self, thread: ThreadId, site: Site) -> bool {
+        let token = |inner: &Inner| inner.driver.machine.known_token(thread);
+        let done = self.shortly_on(token, Target::token(), &OpKind::Unpark, site);
+        done.is_some()
+    }
+
     /// Opens the short way to the thread that runs on this stack, from its lowest address to behind the highest, unless each of
     /// its steps is to ask what else is going on: who calls it, whether the execution is over, or who unwinds.
     #[inline]

@@ -45,7 +45,8 @@ impl Turns {
     fn turn_to(&mut self, thread: ThreadId, position: u32) {
         // That one has not used it. Where it is the same thread's turn as before, it is the same turn.
         self.turns.pop_if(|&mut (_, start)| start == position);
-        if self.turns.last().is_none_or(|&(before, _)| before != thread) {
+        let before = self.turns.last().map(|&(thread, _)| thread);
+        if before != Some(thread) {
             self.turns.push((thread, position));
         }
         self.last = thread;
