@@ -9,6 +9,7 @@ pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod coroutine;
 pub(crate) mod faults;
+mod front;
 pub(crate) mod heap;
 pub(crate) mod image;
 pub(crate) mod locals;

@@ -25,6 +25,7 @@ use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::verdict::Gone;
 use crate::rt::{Memory, Target};
 
+use super::front::Front;
 use super::older::{Older, Undo};
 use super::statics;
 
@@ -33,8 +34,8 @@ pub(crate) struct Table {
     entries: Vec<Entry>,
     /// By address.
     numbers: FxHashMap<usize, u32>,
-    /// Valid entries, each at the place that its address has.
-    recent: [(usize, ObjectId); RECENT],
+    /// Valid entries that were met last.
+    front: Front,
     /// The number of the entry that was looked up last for each place of an address, in this execution or before.
     latest: [u32; LATEST],
     /// The number of this execution, from 1.
@@ -78,9 +79,6 @@ struct Met {
     next: u32,
 }
 
-/// How many objects are in front of the table.
-const RECENT: usize = 256;
-
 /// How many objects of earlier executions are found without a search.
 const LATEST: usize = 256;
 
@@ -96,7 +94,7 @@ impl Default for Table {
         Table {
             entries: Vec::new(),
             numbers: FxHashMap::default(),
-            recent: [(0, ObjectId::NONE); RECENT],
+            front: Front::default(),
             latest: [0; LATEST],
             execution: 1,
             met: Vec::new(),
@@ -109,12 +107,6 @@ impl Default for Table {
             turn: statics::Turn::default(),
         }
     }
-}
-
-/// The place of an address among the objects met last.
-#[inline]
-fn recent(address: usize) -> usize {
-    address / 8 % RECENT
 }
 
 /// The place of an address among the numbers of entries that were looked up last.
@@ -157,8 +149,7 @@ impl Table {
     /// memory holds is still to be compared.
     #[inline(always)]
     pub(crate) fn at_hand(&self, address: usize) -> Option<ObjectId> {
-        let (known, object) = self.recent[recent(address)];
-        (known == address).then_some(object)
+        self.front.find(address)
     }
 
     /// The object behind a shim whose address this execution has not met yet, if `is_still` says that it is certainly
@@ -184,7 +175,7 @@ impl Table {
         self.on_stacks |= matches!(entry.region, Region::Stack { .. });
         machine.meet(object, target.kind, target.memory);
         self.note_met(number, address);
-        self.recent[recent(address)] = (address, object);
+        self.front.put(address, object);
         Some(object)
     }
 
@@ -218,7 +209,7 @@ impl Table {
             None => self.meet(machine, target, number, locate()?),
         };
         self.latest[latest(address)] = number;
-        self.recent[recent(address)] = (address, object);
+        self.front.put(address, object);
         Ok(object)
     }
 
@@ -391,10 +382,7 @@ impl Table {
                 continue;
             }
             entry.execution = 0;
-            let known = &mut self.recent[recent(entry.address)];
-            if known.0 == entry.address {
-                *known = (0, ObjectId::NONE);
-            }
+            self.front.forget(entry.address);
             match self.met.get_mut(before as usize) {
                 Some(before) => before.next = next,
                 None => self.heads[line] = next,
@@ -452,7 +440,7 @@ impl Table {
         // Those of the objects in front of the table are among them.
         for Met { number, .. } in self.met.drain(..) {
             let address = self.entries[number as usize].address;
-            self.recent[recent(address)] = (0, ObjectId::NONE);
+            self.front.forget(address);
         }
         if self.entries.len() > MOST {
             self.entries.clear();
