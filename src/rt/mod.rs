@@ -1,6 +1,9 @@
 //! What may a shim ask of the runtime?
 //!
 //! Shims (`sync`, `thread`, `hint`, ...) see this page and nothing below it.
+//!
+//! What most operations go through is inlined into the program, unless this crate has debug assertions. Then the program
+//! is most likely not optimised, and what is inlined into it is not either, even if this crate is.
 
 pub(crate) mod exec;
 pub(crate) mod explore;
@@ -153,7 +156,7 @@ pub(crate) enum Answer {
 /// Announces an operation and returns when it has happened. The caller's location is what reports
 /// show, so every shim on the way here is `#[track_caller]`.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
     context::perform(&target, &kind, context::here())
 }
@@ -167,7 +170,7 @@ fn shortly(way: impl FnOnce(&Runtime) -> bool) -> bool {
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
 /// handed over in pieces, and where it is enough ([`shortly`]) nothing else is made of them.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) {
     let site = context::here();
     if !shortly(|runtime| runtime.load(address, ty, memory, order, site)) {
@@ -178,7 +181,7 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
 
 /// [`perform`] for a store to an atomic.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn store(
     address: usize,
     ty: AtomicType,
@@ -196,7 +199,7 @@ pub(crate) fn store(
 
 /// [`perform`] for a read-modify-write on an atomic.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn modify(
     address: usize,
     ty: AtomicType,
@@ -217,7 +220,7 @@ pub(crate) fn modify(
 
 /// [`perform`] for a compare-exchange, which `kind` is, on an atomic.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind) -> Answer {
     let site = context::here();
     match context::with_any(|runtime| runtime.compare(address, ty, memory, &kind, site)).flatten() {
@@ -228,7 +231,7 @@ pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind)
 
 /// [`perform`] for a reference that is added.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
     let site = context::here();
     match context::with_any(|runtime| runtime.retain(address, observed, memory, site)).flatten() {
@@ -241,7 +244,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
 }
 
 /// [`perform_at`] for a reference that is given up.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::Site) {
     if !shortly(|runtime| runtime.release(address, observed, memory, site)) {
         let target = Target::count(address, observed, memory);
@@ -251,7 +254,7 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::
 
 /// [`perform`] for locking a mutex.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn lock(address: usize, held: bool) -> Answer {
     let site = context::here();
     match shortly(|runtime| runtime.lock(address, held, site)) {
@@ -261,7 +264,7 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
 }
 
 /// [`perform_at`] for unlocking a mutex.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Site) {
     if !shortly(|runtime| runtime.unlock(address, held, changed, site)) {
         let kind = OpKind::Unlock { changed };
@@ -271,7 +274,7 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Sit
 
 /// [`perform`] for an operation whose place in the program is known otherwise: a guard that is
 /// dropped shows the place where it was made.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn perform_at(target: Target, kind: OpKind, site: trace::Site) -> Answer {
     context::perform(&target, &kind, site)
 }

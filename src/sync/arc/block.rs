@@ -122,7 +122,7 @@ pub(super) unsafe fn header<'a, T: ?Sized>(value: NonNull<T>) -> &'a Header {
 
 impl Header {
     /// Announces an operation on the counts.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub(super) fn perform(&self, kind: OpKind) -> Answer {
         rt::perform(self.target(), kind)
@@ -133,7 +133,7 @@ impl Header {
     /// # Panics
     ///
     /// If there is none: the value is gone, or about to be.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub(super) fn announce_another(&self) {
         let (address, memory) = (self.address(), self.references());
@@ -147,13 +147,13 @@ impl Header {
     }
 
     /// Where the block was made, for the end of a reference that has no place of its own.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn site(&self) -> &'static Location<'static> {
         self.site
     }
 
     /// Announces the end of a reference at this place.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn announce_end(&self, site: &'static Location<'static>) {
         let (address, memory) = (self.address(), self.references());
         rt::release(address, self.observed, memory, site);
@@ -164,26 +164,26 @@ impl Header {
         rt::perform_at(self.target(), OpKind::ReleaseWeak, self.site);
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     fn target(&self) -> Target {
         Target::count(self.address(), self.observed, self.references())
     }
 
     /// Where the counts are.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     fn address(&self) -> usize {
         (&raw const self.strong).addr()
     }
 
     /// How many references there are, as a [`Target`] has it.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     fn references(&self) -> u64 {
         self.strong.load(Relaxed) as u64 % rt::WEAK
             + (self.weak_references() as u64 % rt::WEAK) * rt::WEAK
     }
 
     /// How many weak references there are.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn weak_references(&self) -> usize {
         match self.weak.load(Acquire) {
             // Locked, which happens only while there is none.
@@ -315,7 +315,7 @@ pub(super) unsafe fn drop_value<T: ?Sized>(value: NonNull<T>) {
 }
 
 /// Panics if the answer to a reference that is added says that there was none before.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 #[track_caller]
 fn expect_some(answer: Answer) {
     let found = match answer {

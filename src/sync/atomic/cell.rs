@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 use crate::rt::{self, Answer, AtomicType, OpKind, Outcome, Rmw, Target};
 
 /// An atomic that holds `memory`, for an announcement.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target {
     Target::atomic(address.addr(), ty, ty.truncate(memory))
 }
 
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(super) fn load(target: Target, ty: AtomicType, order: Ordering) {
     assert!(
         !matches!(order, Ordering::Release | Ordering::AcqRel),
@@ -33,7 +33,7 @@ pub(super) fn load(target: Target, ty: AtomicType, order: Ordering) {
 /// at the atomic is on this OS thread, so the processor need not wait for its earlier stores, of which the
 /// announcement has made many.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering) -> Ordering {
     assert!(
         !matches!(order, Ordering::Acquire | Ordering::AcqRel),
@@ -52,7 +52,7 @@ pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering)
 }
 
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(super) fn modify(target: Target, ty: AtomicType, rmw: Rmw, operand: u64, order: Ordering) {
     let operand = ty.truncate(operand);
     rt::modify(target.address, ty, target.memory, order, (rmw, operand));
@@ -60,7 +60,7 @@ pub(super) fn modify(target: Target, ty: AtomicType, rmw: Rmw, operand: u64, ord
 
 /// Announces a compare-exchange. False if it is to fail although the value is the expected one.
 #[track_caller]
-#[inline]
+#[cfg_attr(not(debug_assertions), inline)]
 pub(super) fn compare(
     target: Target,
     ty: AtomicType,
@@ -94,7 +94,7 @@ pub(super) fn compare(
 /// The methods that every atomic has. `$to` makes bits of a value.
 macro_rules! common {
     ($value:ty, $std:ty, $kind:expr, $to:expr) => {
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         fn target(&self) -> crate::rt::Target {
             let bits = $to(self.0.load(Ordering::Relaxed));
             super::cell::target((&raw const self.0).cast(), $kind, bits)
@@ -116,7 +116,7 @@ macro_rules! common {
         ///
         /// The reference is exclusive, so this is not a visible operation. That it is exclusive is checked as for
         /// plain memory.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn get_mut(&mut self) -> &mut $value {
             drop(self.access(true));
@@ -129,7 +129,7 @@ macro_rules! common {
         }
 
         /// Unwraps the value.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         pub const fn into_inner(self) -> $value {
             self.0.into_inner()
         }
@@ -137,7 +137,7 @@ macro_rules! common {
         /// Returns a pointer to the value.
         ///
         /// Accesses through it are plain memory accesses, which a model does not see.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         pub const fn as_ptr(&self) -> *mut $value {
             self.0.as_ptr()
         }
@@ -169,7 +169,7 @@ macro_rules! common {
         /// # Panics
         ///
         /// If `order` is `Release` or `AcqRel`.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn load(&self, order: Ordering) -> $value {
             super::cell::load(self.target(), $kind, order);
@@ -181,7 +181,7 @@ macro_rules! common {
         /// # Panics
         ///
         /// If `order` is `Acquire` or `AcqRel`.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn store(&self, value: $value, order: Ordering) {
             let order = super::cell::store(self.target(), $kind, $to(value), order);
@@ -189,7 +189,7 @@ macro_rules! common {
         }
 
         /// Writes the value and returns the previous one.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn swap(&self, value: $value, order: Ordering) -> $value {
             super::cell::modify(
@@ -207,7 +207,7 @@ macro_rules! common {
         /// # Panics
         ///
         /// If `failure` is `Release` or `AcqRel`.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn compare_exchange(
             &self,
@@ -228,7 +228,7 @@ macro_rules! common {
         /// # Panics
         ///
         /// If `failure` is `Release` or `AcqRel`.
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn compare_exchange_weak(
             &self,
@@ -327,7 +327,7 @@ pub(super) use common;
 macro_rules! fetch {
     ($($name:ident $rmw:ident $what:literal;)* => $value:ty, $kind:expr, $to:expr) => {$(
         #[doc = concat!($what, "; returns the value before.")]
-        #[inline]
+        #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn $name(&self, value: $value, order: Ordering) -> $value {
             super::cell::modify(self.target(), $kind, crate::rt::Rmw::$rmw, $to(value), order);

@@ -33,7 +33,7 @@ impl AtomicBool {
     }
 
     /// Logical not; returns the previous value.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_not(&self, order: Ordering) -> bool {
         super::cell::modify(self.target(), AtomicType::Bool, Rmw::Xor, 1, order);
@@ -72,49 +72,49 @@ impl<T> AtomicPtr<T> {
     );
 
     /// Moves the pointer forward by `elements` elements, wrapping around; returns the previous pointer.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_ptr_add(&self, elements: usize, order: Ordering) -> *mut T {
         self.fetch_byte_add(elements.wrapping_mul(size_of::<T>()), order)
     }
 
     /// Moves the pointer back by `elements` elements, wrapping around; returns the previous pointer.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_ptr_sub(&self, elements: usize, order: Ordering) -> *mut T {
         self.fetch_byte_sub(elements.wrapping_mul(size_of::<T>()), order)
     }
 
     /// Moves the pointer forward by `bytes` bytes, wrapping around; returns the previous pointer.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_byte_add(&self, bytes: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::Add, bytes, order, |p| p.wrapping_byte_add(bytes))
     }
 
     /// Moves the pointer back by `bytes` bytes, wrapping around; returns the previous pointer.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_byte_sub(&self, bytes: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::Sub, bytes, order, |p| p.wrapping_byte_sub(bytes))
     }
 
     /// Bitwise or with the address; returns the previous pointer.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_or(&self, bits: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::Or, bits, order, |p| p.map_addr(|a| a | bits))
     }
 
     /// Bitwise and with the address; returns the previous pointer.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_and(&self, bits: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::And, bits, order, |p| p.map_addr(|a| a & bits))
     }
 
     /// Bitwise exclusive or with the address; returns the previous pointer.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_xor(&self, bits: usize, order: Ordering) -> *mut T {
         self.fetch(Rmw::Xor, bits, order, |p| p.map_addr(|a| a ^ bits))
@@ -122,7 +122,7 @@ impl<T> AtomicPtr<T> {
 
     /// One read-modify-write of the address. `new` makes the new pointer from the one before, so
     /// that its provenance is that one's; std's own methods are newer than our oldest compiler.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     fn fetch(
         &self,
