@@ -35,7 +35,7 @@
 //! # Set-up
 //!
 //! The dependency is behind a cfg, so that ordinary builds use std and do not compile this crate. An exploration runs
-//! the test thousands of times, so let the compiler optimise it:
+//! the test thousands of times, so let the compiler optimise it, and `generator`, by which it switches between threads:
 //!
 //! ```toml
 //! [target.'cfg(dpor)'.dependencies]
@@ -44,8 +44,9 @@
 //! [lints.rust]
 //! unexpected_cfgs = { level = "warn", check-cfg = ["cfg(dpor)"] }
 //!
-//! [profile.dev.package.dpor]
-//! opt-level = 3
+//! [profile.dev.package]
+//! dpor.opt-level = 3
+//! generator.opt-level = 3
 //! ```
 //!
 //! The code imports from one or the other:
