@@ -4,13 +4,14 @@
 //! explorer still has to do (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
 //! renamed, so that there is a whole one at any time, whenever the process is killed. A file that
 //! belongs to another test, or to another build of this one, is refused: the numbers in it
-//! would mean something else. One that belongs to another model of the test is left to that one.
+//! would mean something else. One that belongs to another model of the test is left to that one, and so is one that another
+//! process has written meanwhile: only who has written the file or taken it up writes it again and removes it.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::config::Builder;
 use crate::gives_up::FirstWait;
@@ -21,12 +22,21 @@ use crate::rt::explore::driver::Driver;
 /// The first line of every file. The number changes with the format.
 const MAGIC: &str = "dpor checkpoint 6";
 
-/// What the line is called that says which of the models of a test the file belongs to.
+/// What the lines are called that say which test the file belongs to, which of its models, and which settings.
+const TEST: &str = "test";
 const MODEL: &str = "model";
+const SETTINGS: &str = "settings";
+
+/// How the name ends of a file that is being written.
+const BESIDE: &str = ".new";
 
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
     file: PathBuf,
+    #[expect(dead_code, reason = "held")]
+    claim: Claim,
+    /// Whether what is there is this exploration's, if there is anything.
+    is_ours: bool,
     /// How many executions there are between two writes.
     interval: u64,
     /// What the file belongs to: names of lines, and the lines.
@@ -50,11 +60,11 @@ impl Checkpoint {
         let name = thread.name().unwrap_or("without a name");
         let identity = vec![
             ("version of dpor", env!("CARGO_PKG_VERSION").to_owned()),
-            ("test", name.to_owned()),
+            (TEST, name.to_owned()),
             ("build", BUILD.get_or_init(build).clone()?),
             (MODEL, site.to_string()),
             (
-                "setting",
+                SETTINGS,
                 format!(
                     "order {}, spin_bound {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
                      max_rounds {}, catch_panics {}, expect_explicit_explore {}, check_leaks {}",
@@ -72,8 +82,17 @@ impl Checkpoint {
                 ),
             ),
         ];
+        let claim = Claim::new(file, name).map_err(|other| {
+            format!(
+                "the checkpoint {} (DPOR_CHECKPOINT_FILE) is that of the test `{other}`, which runs at the same time; \
+                 name another file for this test",
+                file.display()
+            )
+        })?;
         Ok(Some(Checkpoint {
             file: file.clone(),
+            claim,
+            is_ours: false,
             interval: settings.checkpoint_interval as u64,
             identity,
             written: 0,
@@ -118,9 +137,7 @@ impl Checkpoint {
                 return Ok(None);
             }
             if theirs != ours {
-                return Err(self.refusal(&format!(
-                    "belongs to another {what}: `{theirs}`, and not `{ours}`"
-                )));
+                return Err(self.misfit(what, theirs, ours));
             }
         }
         let mut waits = Vec::new();
@@ -134,6 +151,7 @@ impl Checkpoint {
             return Err(damaged());
         }
         self.written = driver.stats.begun();
+        self.is_ours = true;
         Ok(Some(waits))
     }
 
@@ -170,10 +188,16 @@ impl Checkpoint {
         };
         self.written = begun;
         let file = self.file.display();
-        if let Err(error) = bytes.and_then(|bytes| {
+        let written = bytes.and_then(|bytes| {
+            if !self.is_ours && self.file.exists() {
+                return Err("another process has written it meanwhile".to_owned());
+            }
             let written = self.write(&waits(), &bytes);
             written.map_err(|error| error.to_string())
-        }) && !std::mem::replace(&mut self.told, true)
+        });
+        self.is_ours |= written.is_ok();
+        if let Err(error) = written
+            && !std::mem::replace(&mut self.told, true)
         {
             let what = "(DPOR_CHECKPOINT_FILE) cannot be written";
             above(|| eprintln!("dpor: the checkpoint {file} {what}: {error}"));
@@ -201,18 +225,22 @@ impl Checkpoint {
         fs::rename(&beside, &self.file)
     }
 
-    /// Where the file is written before it gets its name.
+    /// Where the file is written before it gets its name. Another process writes elsewhere.
     fn beside(&self) -> PathBuf {
         let mut beside = self.file.clone().into_os_string();
-        beside.push(".new");
+        beside.push(format!(".{}{BESIDE}", std::process::id()));
         beside.into()
     }
 
     /// Everything has been explored: there is nothing to take up any more, and what a killed process
     /// was writing is of no use either.
     pub(crate) fn remove(&self) {
-        for file in [&self.file, &self.beside()] {
-            if let Err(error) = fs::remove_file(file)
+        if !self.is_ours && self.file.exists() {
+            return;
+        }
+        // The file itself is the last, so that nothing is left once it is gone.
+        for file in self.left_over().into_iter().chain([self.file.clone()]) {
+            if let Err(error) = fs::remove_file(&file)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
                 let file = file.display();
@@ -222,11 +250,95 @@ impl Checkpoint {
         }
     }
 
+    /// What processes have left that were killed while they wrote ([`Checkpoint::beside`]).
+    fn left_over(&self) -> Vec<PathBuf> {
+        let (Some(folder), Some(name)) = (self.file.parent(), self.file.file_name()) else {
+            return Vec::new();
+        };
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        let name = name.as_encoded_bytes();
+        let is_beside = |path: &PathBuf| {
+            let beside = path
+                .file_name()
+                .map_or(&[][..], |name| name.as_encoded_bytes());
+            let number = beside
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix(b"."));
+            let number = number.and_then(|rest| rest.strip_suffix(BESIDE.as_bytes()));
+            number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.path())
+            .filter(is_beside)
+            .collect()
+    }
+
+    /// Why the file is refused, which is `theirs` where it should be `ours`.
+    fn misfit(&self, what: &str, theirs: &str, ours: &str) -> String {
+        let file = self.file.display();
+        let (why, advice) = match what {
+            TEST => (
+                format!("belongs to another test: `{theirs}`, and not `{ours}`"),
+                "name another file for this test, or remove this one",
+            ),
+            SETTINGS => {
+                let pairs = theirs.split(", ").zip(ours.split(", "));
+                let mut misfits = pairs.filter(|(theirs, ours)| theirs != ours);
+                let (theirs, ours) = misfits.next().unwrap_or((theirs, ours));
+                (
+                    format!("was written with the setting {theirs}, and not {ours}"),
+                    "set that again to go on, or remove the file",
+                )
+            }
+            _ => (
+                format!("belongs to another {what}: `{theirs}`, and not `{ours}`"),
+                "remove the file",
+            ),
+        };
+        format!("the checkpoint {file} (DPOR_CHECKPOINT_FILE) {why}; {advice} to start anew")
+    }
+
     fn refusal(&self, why: &str) -> String {
         format!(
             "the checkpoint {} (DPOR_CHECKPOINT_FILE) {why}; remove the file to start anew",
             self.file.display()
         )
+    }
+}
+
+/// The right of one exploration of this process to a file, until it is dropped.
+struct Claim(PathBuf);
+
+/// Which files are claimed, and for which tests.
+static CLAIMED: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
+
+fn claimed() -> MutexGuard<'static, Vec<(PathBuf, String)>> {
+    // Nothing in here is left half done.
+    CLAIMED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Claim {
+    /// Claims the file for a test. An error is the test that has it.
+    fn new(file: &Path, test: &str) -> Result<Claim, String> {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let mut claimed = claimed();
+        match claimed.iter().find(|(other, _)| *other == file) {
+            Some((_, other)) => Err(other.clone()),
+            None => {
+                claimed.push((file.clone(), test.to_owned()));
+                Ok(Claim(file))
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        claimed().retain(|(file, _)| *file != self.0);
     }
 }
 

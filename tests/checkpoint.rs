@@ -188,7 +188,10 @@ fn a_checkpoint_of_another_test_or_setting_is_refused() {
         text.contains("belongs to another test: `a_checkpoint_of_another"),
         "{text}"
     );
-    assert!(text.ends_with("remove the file to start anew"), "{text}");
+    assert!(
+        text.ends_with("name another file for this test, or remove this one to start anew"),
+        "{text}"
+    );
 
     let same_place = |spin_bound| {
         let mut builder = Builder::new();
@@ -201,9 +204,54 @@ fn a_checkpoint_of_another_test_or_setting_is_refused() {
     same_place(1);
     let text = refusal(|| same_place(2));
     assert!(
-        text.contains("belongs to another setting: `order depth_first, spin_bound 1"),
+        text.ends_with(
+            " was written with the setting spin_bound 1, and not spin_bound 2; set that again to go on, or remove the \
+             file to start anew"
+        ),
         "{text}"
     );
+}
+
+#[test]
+fn a_file_that_another_test_has_at_the_same_time_is_refused() {
+    let file = Scratch::new("shared");
+    let seen = Arc::new(Mutex::new(Seen::new()));
+    let theirs = file.0.clone();
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.0.clone());
+    let report = builder.check(move || {
+        let other = std::thread::Builder::new().name("another test".to_owned());
+        let theirs = theirs.clone();
+        let text = other.spawn(move || refusal(|| part(&theirs, 5, &Arc::default())));
+        let text = text.unwrap().join().unwrap();
+        let end = " is that of the test `a_file_that_another_test_has_at_the_same_time_is_refused`, which runs at the \
+                   same time; name another file for this test";
+        assert!(text.ends_with(end), "{text}");
+    });
+    assert_eq!(report.executions, 1);
+    // Nobody has it any more.
+    part(&file.0, 5, &seen);
+    assert!(file.0.exists());
+}
+
+#[test]
+fn a_file_that_another_process_has_written_meanwhile_stays_as_it_is() {
+    // At the end of the exploration, and where a limit stops it.
+    for most in [usize::MAX, 5] {
+        let file = Scratch::new("meanwhile");
+        let mut builder = Builder::new();
+        builder.checkpoint_file = Some(file.0.clone());
+        builder.max_permutations = Some(most);
+        let theirs = file.0.clone();
+        builder.check(move || {
+            adders(drop);
+            std::fs::write(&theirs, "of another process").unwrap();
+        });
+        assert_eq!(
+            std::fs::read_to_string(&file.0).unwrap(),
+            "of another process"
+        );
+    }
 }
 
 #[test]
@@ -223,8 +271,8 @@ fn executions_that_were_not_looked_at_for_leaks_do_not_count_as_looked_at() {
     };
     assert_eq!(part(false, 1).executions, 1);
     let text = refusal(|| part(true, 9));
-    assert!(text.contains("belongs to another setting"), "{text}");
-    assert!(text.contains("check_leaks false`, and not"), "{text}");
+    let told = "was written with the setting check_leaks false, and not check_leaks true; ";
+    assert!(text.contains(told), "{text}");
 }
 
 #[test]
@@ -370,7 +418,9 @@ fn a_directory_is_no_file_and_is_not_to_be_removed() {
 }
 
 #[test]
-#[should_panic(expected = "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm")]
+#[should_panic(
+    expected = "can only be kept by the algorithm `optimal` without a bound, and not with the algorithm `source` (DPOR_ALGORITHM); unset one of the two"
+)]
 fn an_algorithm_that_cannot_keep_a_checkpoint_says_so() {
     let mut builder = Builder::new();
     builder.algorithm = Algorithm::Source;
@@ -399,11 +449,17 @@ fn memory_that_no_other_process_has_a_name_for_is_no_reason_to_fail() {
 #[test]
 fn what_a_killed_process_was_writing_is_gone_at_the_end() {
     let file = Scratch::new("torn");
-    let beside = file.0.with_extension("new");
-    std::fs::write(&beside, "dpor check").unwrap();
+    let beside = file.0.with_extension("1.new");
+    let others = [file.0.with_extension("x.new"), file.0.with_extension("new")];
+    for path in [&beside, &others[0], &others[1]] {
+        std::fs::write(path, "dpor check").unwrap();
+    }
     let report = part(&file.0, usize::MAX, &Arc::default());
     assert_eq!(report.verdict, Verdict::Complete);
     assert!(!beside.exists());
+    for path in others {
+        std::fs::remove_file(path).expect("not what dpor writes");
+    }
 }
 
 #[test]

@@ -264,11 +264,25 @@ fn child(program: &str, checkpoint: &Path, death: &Death) -> Printed {
 }
 
 /// Files that are gone when the test is over.
-struct Scratch([PathBuf; 2]);
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// What processes have left that were killed while they wrote.
+    fn torn(&self) -> Vec<PathBuf> {
+        let start = format!("{}.", self.0.display());
+        let entries = std::fs::read_dir(std::env::temp_dir()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let is_torn = |path: &PathBuf| {
+            let path = path.to_str().unwrap();
+            path.starts_with(&start) && path.ends_with(".new")
+        };
+        paths.filter(is_torn).collect()
+    }
+}
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        for file in &self.0 {
+        for file in self.torn().iter().chain([&self.0]) {
             let _ = std::fs::remove_file(file);
         }
     }
@@ -278,8 +292,7 @@ impl Drop for Scratch {
 fn nothing_is_lost(program: &str) {
     let name = format!("dpor-{}-killed-{program}", std::process::id());
     let checkpoint = std::env::temp_dir().join(name);
-    let beside = checkpoint.with_extension("new");
-    let _scratch = Scratch([checkpoint.clone(), beside.clone()]);
+    let scratch = Scratch(checkpoint.clone());
     let whole = child(program, &checkpoint, &Death::Never);
     let total = whole.schedules.len() as u64;
     let numbers = whole.schedules.iter().map(|(number, _)| *number);
@@ -297,6 +310,7 @@ fn nothing_is_lost(program: &str) {
     while kills.iter().sum::<usize>() < KILLS {
         // The last number that was printed.
         let mut last: u64 = 0;
+        let mut left = 0;
         loop {
             let means = draw(3) as usize;
             let death = match means {
@@ -324,13 +338,14 @@ fn nothing_is_lost(program: &str) {
             if printed.killed {
                 kills[means] += 1;
                 early += usize::from(!kept);
-                torn += usize::from(means == 1 && beside.exists());
+                torn += usize::from(means == 1 && scratch.torn().len() > left);
+                left = scratch.torn().len();
             }
             if printed.end.is_some() || last == total && !checkpoint.exists() {
                 assert_eq!(last, total, "{program}");
                 assert!(printed.end.is_none_or(|end| Some(end) == whole.end));
                 assert!(
-                    !checkpoint.exists() && !beside.exists(),
+                    !checkpoint.exists() && scratch.torn().is_empty(),
                     "{program}: nothing is left"
                 );
                 break;

@@ -316,7 +316,7 @@ fn an_order_of_an_algorithm_that_has_none_is_refused() {
 
 #[test]
 #[should_panic(
-    expected = "without a bound (DPOR_MAX_PREEMPTIONS, DPOR_MAX_SWITCHES, DPOR_MAX_DELAYS)"
+    expected = "has no meaning with preemption_bound = 1 (DPOR_MAX_PREEMPTIONS); unset one of the two"
 )]
 fn an_order_within_a_bound_on_preemptions_is_refused() {
     let mut builder = builder(Order::ConflictFirst);
@@ -372,7 +372,7 @@ fn an_exploration_in_parts_is_the_same_as_one_in_a_piece_in_every_order() {
 }
 
 #[test]
-#[should_panic(expected = "belongs to another setting: `order stride")]
+#[should_panic(expected = "was written with the setting order stride, and not order bit_reversal")]
 fn a_checkpoint_of_another_order_is_refused() {
     let file = Scratch::new("other");
     let seen = Arc::new(Mutex::new(Seen::new()));
