@@ -135,6 +135,10 @@ pub struct JoinHandle<T> {
 }
 
 /// Runs `future` as a task.
+///
+/// # Panics
+///
+/// Outside a model, if the operating system fails to create a thread.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where

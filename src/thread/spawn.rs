@@ -139,6 +139,10 @@ impl Builder {
     ///
     /// Outside a model, if the operating system fails to create a thread.
     ///
+    /// # Panics
+    ///
+    /// If the name contains a null byte, as std's method.
+    ///
     /// # Safety
     ///
     /// The thread must be joined before the end of anything that its closure or its result uses; leaving the scope
@@ -159,6 +163,10 @@ impl Builder {
     /// # Errors
     ///
     /// Outside a model, if the operating system fails to create a thread.
+    ///
+    /// # Panics
+    ///
+    /// If the name contains a null byte, as std's method.
     #[track_caller]
     pub fn spawn_scoped<'scope, 'env, F, T>(
         self,

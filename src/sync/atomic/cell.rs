@@ -204,6 +204,10 @@ macro_rules! common {
 
         /// Writes `new` if the value is `current`; returns the previous value in either case.
         ///
+        /// # Errors
+        ///
+        /// If the value is not `current`. The error is the value that was found.
+        ///
         /// # Panics
         ///
         /// If `failure` is `Release` or `AcqRel`.
@@ -224,6 +228,10 @@ macro_rules! common {
         /// Same as [`compare_exchange`](Self::compare_exchange), but may fail spuriously.
         ///
         /// A model explores that if [`Builder::spurious_failures`](crate::Builder::spurious_failures) asks for it.
+        ///
+        /// # Errors
+        ///
+        /// If the value is not `current`, or for no reason. The error is the value that was found.
         ///
         /// # Panics
         ///
@@ -268,6 +276,10 @@ macro_rules! common {
         /// Tries again until no other write comes in between, and gives up when `f` returns `None`. Each try is a
         /// visible load or compare-exchange.
         ///
+        /// # Errors
+        ///
+        /// If `f` returns `None`. The error is the value that `f` was given.
+        ///
         /// # Panics
         ///
         /// If `fetch_order` is `Release` or `AcqRel`.
@@ -292,6 +304,10 @@ macro_rules! common {
         }
 
         /// Same as [`fetch_update`](Self::fetch_update), under its newer name.
+        ///
+        /// # Errors
+        ///
+        /// If `f` returns `None`. The error is the value that `f` was given.
         #[track_caller]
         pub fn try_update(
             &self,
