@@ -541,42 +541,66 @@ mod tests {
         let builder = with("LOOM_MAX_PREEMPTIONS", "2").unwrap();
         assert_eq!(builder.preemption_bound, LOOM.then_some(2));
         let error = with("LOOM_MAX_PREEMPTIONS", "two").err();
-        let expected = "LOOM_MAX_PREEMPTIONS=`two`: expected a number of preemptions";
+        let expected = "LOOM_MAX_PREEMPTIONS=`two`: expected a whole number of preemptions";
         assert_eq!(error.as_deref(), LOOM.then_some(expected));
     }
 
     #[test]
     fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected() {
         for (name, value, expected) in [
-            ("DPOR_MAX_BRANCHES", "many", "expected a number of events"),
-            ("DPOR_MAX_THREADS", "-1", "expected a number of threads"),
+            (
+                "DPOR_MAX_BRANCHES",
+                "many",
+                "expected a whole number of events",
+            ),
+            (
+                "DPOR_MAX_THREADS",
+                "-1",
+                "expected a whole number of threads",
+            ),
             (
                 "DPOR_MAX_PERMUTATIONS",
                 "1e6",
-                "expected a number of executions",
+                "expected a whole number of executions",
             ),
-            ("DPOR_MAX_DURATION", "1m", "expected a number of seconds"),
-            ("DPOR_MAX_MEMORY", "1G", "expected a number of bytes"),
+            (
+                "DPOR_MAX_DURATION",
+                "1m",
+                "expected a whole number of seconds",
+            ),
+            ("DPOR_MAX_MEMORY", "1G", "expected a whole number of bytes"),
             (
                 "DPOR_MAX_PREEMPTIONS",
                 "two",
-                "expected a number of preemptions",
+                "expected a whole number of preemptions",
             ),
             (
                 "DPOR_MAX_SWITCHES",
                 "-1",
-                "expected a number of context switches",
+                "expected a whole number of context switches",
             ),
-            ("DPOR_MAX_DELAYS", "few", "expected a number of delays"),
-            ("DPOR_MAX_ROUNDS", "-1", "expected a number of rounds"),
-            ("DPOR_ITERATIONS", "-", "expected a number of executions"),
+            (
+                "DPOR_MAX_DELAYS",
+                "few",
+                "expected a whole number of delays",
+            ),
+            ("DPOR_MAX_ROUNDS", "-1", "expected a whole number of rounds"),
+            (
+                "DPOR_ITERATIONS",
+                "-",
+                "expected a whole number of executions",
+            ),
             (
                 "DPOR_CHECKPOINT_INTERVAL",
                 "often",
-                "expected a number of executions",
+                "expected a whole number of executions",
             ),
             ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
-            ("DPOR_MAX_FAILURES", "all", "expected a number of failures"),
+            (
+                "DPOR_MAX_FAILURES",
+                "all",
+                "expected a whole number of failures",
+            ),
             (
                 "DPOR_LOG",
                 "my_crate=loud",
@@ -594,7 +618,7 @@ mod tests {
             (
                 "DPOR_PCT_DEPTH",
                 "deep",
-                "expected a number of ordering constraints",
+                "expected a whole number of ordering constraints",
             ),
             (
                 "DPOR_ALGORITHM",

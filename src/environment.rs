@@ -74,11 +74,11 @@ impl Environment<'_> {
     }
 
     pub(crate) fn number(&self, name: &str, unit: &str) -> Result<Option<u64>, String> {
-        self.parse(name, format_args!("a number of {unit}"))
+        self.parse(name, format_args!("a whole number of {unit}"))
     }
 
     pub(crate) fn size(&self, name: &str, unit: &str) -> Result<Option<usize>, String> {
-        self.parse(name, format_args!("a number of {unit}"))
+        self.parse(name, format_args!("a whole number of {unit}"))
     }
 
     pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, String> {
@@ -172,8 +172,11 @@ mod tests {
             };
             let execution = "`all`, or the number of an execution, from 1";
             for (error, expected) in [
-                (env.size("X", "events").err(), "a number of events"),
-                (env.number("X", "seconds").err(), "a number of seconds"),
+                (env.size("X", "events").err(), "a whole number of events"),
+                (
+                    env.number("X", "seconds").err(),
+                    "a whole number of seconds",
+                ),
                 (
                     env.parse::<u32>("X", "a number below 2^32").err(),
                     "a number below 2^32",

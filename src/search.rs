@@ -6,7 +6,7 @@ use crate::checkpoint::Checkpoint;
 use crate::config::{Algorithm, Builder, Executions, Order};
 use crate::gives_up::{self, FirstWait};
 use crate::plural::counted;
-use crate::progress::{Progress, above};
+use crate::progress::{Progress, above, above_captured};
 use crate::report_dir::ReportDir;
 use crate::rerun;
 use crate::rt::exec::log::Log;
@@ -78,19 +78,24 @@ impl Builder {
             Algorithm::Random | Algorithm::Pct | Algorithm::Pos
         );
         let bound = self.bound();
-        assert!(
-            self.checkpoint_file.is_none()
-                || self.algorithm == Algorithm::Optimal && bound.is_none(),
-            "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` \
-             (DPOR_ALGORITHM) without a bound (DPOR_MAX_PREEMPTIONS, DPOR_MAX_SWITCHES, DPOR_MAX_DELAYS)"
-        );
-        assert!(
-            self.order == Order::DepthFirst
-                || self.algorithm == Algorithm::Optimal && bound.is_none(),
-            "the order `{}` (DPOR_ORDER) is one of the algorithm `optimal` (DPOR_ALGORITHM) without a \
-             bound (DPOR_MAX_PREEMPTIONS, DPOR_MAX_SWITCHES, DPOR_MAX_DELAYS)",
-            self.order.name()
-        );
+        let other = match (&bound, self.algorithm) {
+            (Some(bound), _) => Some(bound.to_string()),
+            (None, Algorithm::Optimal) => None,
+            (None, other) => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
+        };
+        if let Some(other) = other {
+            assert!(
+                self.checkpoint_file.is_none(),
+                "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` without a bound, and \
+                 not with {other}; unset one of the two"
+            );
+            assert!(
+                self.order == Order::DepthFirst,
+                "the order `{}` (DPOR_ORDER) is one of the algorithm `optimal` without a bound, and has no meaning with \
+                 {other}; unset one of the two",
+                self.order.name()
+            );
+        }
         if !sampling {
             unknown::tell_of_samplers(self.algorithm.name());
         }
@@ -103,12 +108,10 @@ impl Builder {
             );
             if !matches!(self.algorithm, Algorithm::Optimal | Algorithm::Bounded) {
                 let unused = self.algorithm.name();
-                above(|| {
-                    eprintln!(
-                        "dpor: {bound} is explored by the algorithm `bounded`; the algorithm `{unused}` \
-                         (DPOR_ALGORITHM), which knows of no bound, is not used"
-                    );
-                });
+                above_captured(&format!(
+                    "dpor: {bound} is explored by the algorithm `bounded`; the algorithm `{unused}` (DPOR_ALGORITHM), which \
+                     knows of no bound, is not used\n"
+                ));
             }
             let (price, most) = bound.price();
             return Box::new(Bounded::new(price, most));

@@ -197,8 +197,8 @@ impl Report {
             text.push_str(&format!(
                 "\ndpor: the loop with the hint at {hint} gives up after {rounds} rounds in which nothing changes; it was taken to \
                  wait after a few, so what it does then was explored only where nothing else could run: \
-                 `Builder::spin_bound` = {bound} (DPOR_SPIN_BOUND={bound}) explores it in full, with executions for each round, of \
-                 which a test may have fewer",
+                 `Builder::spin_bound` = {bound} (DPOR_SPIN_BOUND={bound}) explores it in full, with more executions for each \
+                 round, so let the loop of a test have two or three",
                 bound = rounds - 1
             ));
         }

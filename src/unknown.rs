@@ -54,6 +54,13 @@ pub(crate) fn tell_of_samplers(algorithm: &str) {
     });
 }
 
+/// What is called like a field of the settings, whose variable has another name.
+const LIKE_FIELDS: [(&str, &str); 3] = [
+    ("DPOR_PREEMPTION_BOUND", "DPOR_MAX_PREEMPTIONS"),
+    ("DPOR_SWITCH_BOUND", "DPOR_MAX_SWITCHES"),
+    ("DPOR_DELAY_BOUND", "DPOR_MAX_DELAYS"),
+];
+
 /// A line for each of these names that is none of the `settings`.
 fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> String {
     if names.is_empty() {
@@ -68,8 +75,10 @@ fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> 
         }
         let typos = |known: &&String| typos(&name, known);
         let near = settings.iter().min_by_key(typos);
-        let meant = match near.filter(|near| typos(near) <= TYPOS_MAX) {
-            Some(near) => format!("; is `{near}` meant?"),
+        let near = near.filter(|near| typos(near) <= TYPOS_MAX);
+        let field = LIKE_FIELDS.into_iter().find(|(field, _)| *field == name);
+        let meant = match field.map(|(_, ours)| ours).or(near.map(String::as_str)) {
+            Some(ours) => format!("; is `{ours}` meant?"),
             None => String::new(),
         };
         lines.push_str(&format!(
@@ -115,6 +124,11 @@ mod tests {
         assert_eq!(
             told("DPOR_SPEED"),
             "dpor: the variable `DPOR_SPEED` of the environment is unknown, and does nothing\n"
+        );
+        assert_eq!(
+            told("DPOR_SWITCH_BOUND"),
+            "dpor: the variable `DPOR_SWITCH_BOUND` of the environment is unknown, and does nothing; is `DPOR_MAX_SWITCHES` \
+             meant?\n"
         );
         assert_eq!(told("DPOR_MAX_THREADS"), "");
         assert_eq!(told("DPOR_FUZZ"), "");

@@ -242,7 +242,7 @@ fn differences() -> Vec<Item> {
         refused "`==` of an `Arc` with itself, without asking `T: Eq`" {}
             "needs specialisation: `T::eq` is called, as for a `T` that is only `PartialEq`";
         refused "methods with `self: Arc<Self>`" {}
-            "need `Receiver`. Write `this: Arc<Self>`, or `self: &Arc<Self>` in a trait for `Arc`";
+            "need `Receiver`. Write `this: Arc<Self>`, or `&self` in a trait that is implemented for `Arc<T>`";
         refused "`Waker::from(Arc<impl Wake>)`, `RawWaker::from(Arc<impl Wake>)`" {}
             "`Wake` takes std's `Arc` by `self`. Make the waker from a `std::sync::Arc`; its methods may use `dpor`'s";
         refused "`#[may_dangle]` on `Arc`, `Weak`, `OnceLock`" {}

@@ -275,9 +275,9 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 _ => writeln!(
                     out,
                     "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES), or give a loop that waits here a \
-                     `dpor::hint::spin_loop()`\n  (which waits where a round leaves all atomics as they were; a loop that gets \
-                     on in each round needs a last one,\n  or a hint and `Builder::max_rounds` (DPOR_MAX_ROUNDS), which leaves \
-                     out executions in which it has more of them)"
+                     `dpor::hint::spin_loop()`.\n  A loop that changes something in every round does not wait at a hint: \
+                     let the test end it after a few rounds,\n  or give it a hint and set `Builder::max_rounds` \
+                     (DPOR_MAX_ROUNDS), which leaves out executions with more rounds"
                 ),
             };
         }

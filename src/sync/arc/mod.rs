@@ -38,8 +38,8 @@ pub use weak::Weak;
 ///
 /// * An `Arc<T>` does not coerce to an `Arc<dyn Trait>`. Make that from a box,
 ///   `Arc::from(Box::new(value) as Box<dyn Trait>)`, or from a std `Arc` with [`Arc::from_std`].
-/// * A method cannot take `self: Arc<Self>`. Take `this: Arc<Self>`, or `self: &Arc<Self>` in a trait that is
-///   implemented for `Arc`.
+/// * A method cannot take `self: Arc<Self>`. Take `this: Arc<Self>`, or `&self` in a trait that is implemented for
+///   `Arc<T>`.
 /// * A `Waker` is made of a `std::sync::Arc` of a `std::task::Wake`, whose methods take std's. What such a waker does
 ///   may use this `Arc`; the counting of the waker itself is not explored.
 ///

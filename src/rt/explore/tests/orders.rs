@@ -84,7 +84,10 @@ fn every_order_explores_each_trace_of_the_published_programs_once() {
         ("filesystem(19)", filesystem(19), 64),
         ("wakeup_stress(6)", wakeup_stress(6), 1440),
     ];
-    println!("| program | executions | {} |", ORDERS.join(" | "));
+    println!(
+        "| program | executions | depth_first | {} |",
+        ORDERS.join(" | ")
+    );
     for (name, program, traces) in programs {
         let (found, depth_first, bytes) = cost(&program, "optimal");
         assert_eq!(found, traces, "{name}");
