@@ -190,11 +190,14 @@ pub(crate) fn failure(
         given,
     );
     // What is raised is what the report shows.
-    let payload = match shown.simpler {
-        Some(simpler) => simpler.payload,
-        None => found.payload,
+    let (payload, message, panicked) = match shown.simpler {
+        Some(simpler) => (simpler.payload, simpler.message, simpler.end.has_panicked()),
+        None => (found.payload, found.message, found.end.has_panicked()),
     };
-    failure.payload = payload.map(std::sync::Mutex::new);
+    // A thread that never came to the end of its unwinding has left only the words.
+    let words = message.filter(|_| panicked);
+    let words = words.map(|message| Box::new(message.text) as Box<dyn std::any::Any + Send>);
+    failure.payload = payload.or(words).map(std::sync::Mutex::new);
     (failure, found.end, found.driver)
 }
 

@@ -7,7 +7,6 @@
 //! are tried the other way round, until the test passes. Nothing of that means anything if the failure does not come
 //! again from its own schedule (`again.rs`).
 
-use std::any::Any;
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -457,15 +456,20 @@ pub(crate) fn same(one: &Found, other: &Found) -> bool {
     let place = |found: &Found| place(&found.end, found.message.as_ref());
     discriminant(&one.end) == discriminant(&other.end)
         && place(one) == place(other)
-        && gist(&one.payload) == gist(&other.payload)
+        && gist(one) == gist(other)
 }
 
 /// What a panic says, if it says something, without the values that it says it of: numbers, and what `assert_eq`
 /// puts on lines of their own.
-fn gist(payload: &Option<Box<dyn Any + Send>>) -> Option<String> {
-    let payload = payload.as_ref()?;
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied())?;
+fn gist(found: &Found) -> Option<String> {
+    let said = found.message.as_ref().map(|message| message.text.as_str());
+    // Of what is raised again nobody is told, but it is kept, if its thread has come to its end.
+    let kept = || {
+        let payload = found.payload.as_ref()?;
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| payload.downcast_ref::<&str>().copied())
+    };
+    let text = said.or_else(kept)?;
     let first = text.lines().next().unwrap_or_default();
     Some(first.chars().filter(|c| !c.is_numeric()).collect())
 }

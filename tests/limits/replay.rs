@@ -1,5 +1,6 @@
 //! Is a schedule followed exactly to its end, and refused if it does not fit?
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::AtomicUsize;
@@ -258,4 +259,63 @@ fn a_log_has_the_schedule_of_each_execution() {
         assert!(line.starts_with(&start), "{line}");
     }
     assert!((1..4).all(|i| lines[i][20..] != lines[0][20..]), "{text}");
+}
+
+/// What a panic says that is raised.
+fn raised(run: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("it fails");
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => (*payload.downcast::<&str>().expect("words")).to_owned(),
+    }
+}
+
+/// The main thread panics if the other one comes first, and while it unwinds the other one may go on.
+fn unwinds() {
+    let x = Arc::new(AtomicUsize::new(0));
+    let y = x.clone();
+    let other = thread::spawn(move || y.store(1, SeqCst));
+    assert_eq!(x.load(SeqCst), 0, "own message");
+    other.join().unwrap();
+}
+
+#[test]
+fn a_schedule_that_goes_on_behind_the_panic_raises_what_the_test_raises() {
+    for schedule in ["v2 main*2 main.1 main", "v2 main*2 main.1 main main.1*3"] {
+        let text = raised(|| dpor::replay(schedule, unwinds));
+        assert!(
+            text.ends_with("own message\n  left: 1\n right: 0"),
+            "{text}"
+        );
+        let mut builder = Builder::new();
+        builder.replay = Some(schedule.to_owned());
+        let report = builder.explore(unwinds).expect_err("it fails").to_string();
+        assert!(!report.contains("does not decide"), "{report}");
+    }
+}
+
+#[test]
+fn a_panic_that_never_ends_to_unwind_raises_its_words() {
+    struct Waits(Arc<AtomicUsize>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            while self.0.load(SeqCst) == 0 {
+                dpor::hint::spin_loop();
+            }
+        }
+    }
+    let text = raised(|| {
+        dpor::model(|| {
+            let x = Arc::new(AtomicUsize::new(0));
+            let y = x.clone();
+            let _waits = Waits(x);
+            thread::spawn(move || {
+                if y.load(SeqCst) == 7 {
+                    y.store(1, SeqCst);
+                }
+            });
+            panic!("own message");
+        });
+    });
+    assert_eq!(text, "own message");
 }

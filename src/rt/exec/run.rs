@@ -232,7 +232,7 @@ pub(crate) fn explore(
                     ended_with = Some(inner.driver.machine.clone());
                 }
                 drop(inner);
-                run_out(&runtime, &mut stacks);
+                run_out(&runtime, &mut stacks, &mut None);
             }
             // A panic is the end of an execution where it begins; what it waited for later is of no interest.
             let unwinds = matches!(end, End::Panicked { .. }) || std::thread::panicking();
@@ -254,7 +254,10 @@ pub(crate) fn explore(
             // Mostly the others have ended, and there is nothing left to keep from being unwound.
             if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
                 ended_with = Some(runtime.inner.borrow().driver.machine.clone());
-                run_out(&runtime, &mut stacks);
+                // It may have ended while the thread that has failed was unwinding.
+                let mut late = None;
+                run_out(&runtime, &mut stacks, &mut late);
+                panicked = panicked.or(late.filter(|_| failed.is_some()));
             }
             tear_down(&runtime, &mut stacks, failed, &mut panicked);
             // Those that were spawned only now are unwound, too, so it is not put back before.
@@ -362,11 +365,11 @@ fn execute(
 /// Lets the threads of an execution that is given up, or has failed, go on to their ends. To unwind them in the middle
 /// of what they do would be cheaper, but then destructors find what no execution leads to, and one that panics
 /// for that ends the process.
-fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>) {
+fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box<dyn Any + Send>>) {
     let left = runtime.inner.borrow_mut().driver.leave(FURTHER);
     runtime.unexplored.set(true);
     // Each panic ends a thread, or leaves it in the middle of its unwinding.
-    while let End::Panicked { .. } = go_on(runtime, stacks, &mut None) {}
+    while let End::Panicked { .. } = go_on(runtime, stacks, panicked) {}
     runtime.unexplored.set(false);
     let mut inner = runtime.inner.borrow_mut();
     inner.driver.take_up(left);

@@ -97,6 +97,11 @@ impl Effect {
 }
 
 impl End {
+    /// Whether a thread has panicked.
+    pub(crate) fn has_panicked(&self) -> bool {
+        matches!(self, End::Panicked { .. })
+    }
+
     /// What kind of failure it is, in a word or two; `None` if it is none.
     pub(crate) fn in_a_word(&self) -> Option<&'static str> {
         Some(match self {
