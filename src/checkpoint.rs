@@ -20,7 +20,7 @@ use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 6";
+const MAGIC: &str = "dpor checkpoint 7";
 
 /// What the lines are called that say which test the file belongs to, which of its models, and which settings.
 const TEST: &str = "test";

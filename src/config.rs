@@ -313,9 +313,10 @@ pub struct Builder {
     /// Maximum number of times in a row that a wait at one place in the program times out.
     ///
     /// The waits are `wait_timeout`, `park_timeout` and `recv_timeout`. After that the wait lasts until something
-    /// changes or nothing else can run, so that a loop around it comes to an end.
+    /// changes or nothing else can run, so that a loop around it comes to an end. What gives up by itself after more
+    /// timeouts is explored in full only if this is raised ([`Verdict::TimesOut`](crate::Verdict::TimesOut)).
     ///
-    /// Environment: none. Default: 2.
+    /// Environment: `DPOR_TIMEOUT_BOUND`. Default: 2.
     pub timeout_bound: u32,
     /// Whether the panic of a spawned thread ends only that thread, as in std.
     ///
@@ -459,7 +460,9 @@ impl Builder {
                 .unwrap_or(1),
             spurious_failures: false,
             spurious_wakeups: 0,
-            timeout_bound: 2,
+            timeout_bound: env
+                .parse("DPOR_TIMEOUT_BOUND", "a number of timeouts below 2^32")?
+                .unwrap_or(2),
             catch_panics: false,
             simplify: env.number("DPOR_SIMPLIFY", "executions")?.unwrap_or(200),
             check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(!LOOM),

@@ -8,11 +8,13 @@ use crate::rt::object::machine::Hinted;
 use crate::rt::trace::schedule::Schedule;
 use crate::shown::Body;
 
-/// A wait at a hint that no earlier one was at.
+/// A wait at a hint that no earlier one was at, or at a timed wait.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstWait {
-    /// Where the hint is. An exploration that is taken up knows it only in words.
+    /// Where that is. An exploration that is taken up knows it only in words.
     site: String,
+    /// Whether it is a timed wait, and no hint.
+    timed: bool,
     path: String,
     events: u32,
     /// What leads to it.
@@ -28,6 +30,7 @@ pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
         let position = *trace.positions_of(hinted.thread).get(last)? as usize;
         Some(FirstWait {
             site: hinted.site.to_string(),
+            timed: hinted.timed,
             path: names.path(hinted.thread),
             events: hinted.events,
             schedule: Schedule::leading_to(Some(hinted.thread), trace, position + 1, names),
@@ -38,22 +41,44 @@ pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
     }
 }
 
+/// What the two are called in a file.
+const TIMED: &str = "timed";
+const HINT: &str = "hint";
+
+/// A loop that was taken to wait, and gives up by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct GivesUp {
+    /// Where it was taken to wait.
+    pub(crate) site: String,
+    /// Whether there is a timed wait, and no hint.
+    pub(crate) timed: bool,
+    /// After how many rounds it gives up, in which nothing changes or the wait times out.
+    pub(crate) rounds: usize,
+}
+
 impl FirstWait {
     /// As a line of a file.
     pub(crate) fn line(&self) -> String {
         let FirstWait {
             site,
+            timed,
             path,
             events,
             schedule,
         } = self;
-        format!("{path}\t{events}\t{schedule}\t{site}")
+        let what = if *timed { TIMED } else { HINT };
+        format!("{what}\t{path}\t{events}\t{schedule}\t{site}")
     }
 
     /// What such a line says.
     pub(crate) fn parse(line: &str) -> Option<FirstWait> {
-        let mut parts = line.splitn(4, '\t');
+        let mut parts = line.splitn(5, '\t');
         Some(FirstWait {
+            timed: match parts.next()? {
+                TIMED => true,
+                HINT => false,
+                _ => return None,
+            },
             path: parts.next()?.to_owned(),
             events: parts.next()?.parse().ok()?,
             schedule: Schedule::parse(parts.next()?).ok()?,
@@ -67,11 +92,17 @@ impl FirstWait {
 }
 
 impl Body<'_> {
-    /// The hint whose loop gives up after most rounds, and how many these are.
-    pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<(String, usize)> {
-        let rounds = |wait: &FirstWait| Some((wait.site.clone(), self.rounds_of(wait)?));
-        let all = waits.iter().filter_map(rounds);
-        all.max_by_key(|(_, rounds)| *rounds)
+    /// The loop that gives up after most rounds.
+    pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<GivesUp> {
+        let gives_up = |wait: &FirstWait| {
+            Some(GivesUp {
+                site: wait.site.clone(),
+                timed: wait.timed,
+                rounds: self.rounds_of(wait)?,
+            })
+        };
+        let all = waits.iter().filter_map(gives_up);
+        all.max_by_key(|it| it.rounds)
     }
 
     /// After how many rounds this loop gives up, if it does.
@@ -93,6 +124,10 @@ impl Body<'_> {
             return None;
         }
         // What it has made before it would have waited for the first time.
-        Some((self.settings.spin_bound + 1 + more) as usize)
+        let before = match wait.timed {
+            true => self.settings.timeout_bound,
+            false => self.settings.spin_bound + 1,
+        };
+        Some((before + more) as usize)
     }
 }

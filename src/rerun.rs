@@ -13,8 +13,9 @@ use crate::kept::{target_directory, unnumbered};
 use crate::nth::numbered;
 
 /// The variables that decide whether an execution fails.
-const DECIDE: [&str; 7] = [
+const DECIDE: [&str; 8] = [
     "DPOR_SPIN_BOUND",
+    "DPOR_TIMEOUT_BOUND",
     "DPOR_MAX_THREADS",
     "DPOR_MAX_BRANCHES",
     "DPOR_STACK_SIZE",

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::gives_up::GivesUp;
 use crate::plural::{counted, estimated};
 use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Driver;
@@ -57,8 +58,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
-    /// A hint whose loop was taken to wait, and gives up after so many rounds.
-    gives_up: Option<(String, usize)>,
+    /// A loop that was taken to wait, and gives up by itself.
+    gives_up: Option<GivesUp>,
 }
 
 /// An exploration without a failure.
@@ -68,8 +69,8 @@ pub(crate) struct Passed {
     pub(crate) stopped: Option<Limit>,
     pub(crate) seed: u64,
     pub(crate) elapsed: Duration,
-    /// A hint whose loop was taken to wait, and gives up after so many rounds.
-    pub(crate) gives_up: Option<(String, usize)>,
+    /// A loop that was taken to wait, and gives up by itself.
+    pub(crate) gives_up: Option<GivesUp>,
 }
 
 impl Passed {
@@ -78,7 +79,8 @@ impl Passed {
         match (self.stopped, self.driver.coverage()) {
             (Some(limit), _) => Verdict::Stopped(limit),
             (None, Coverage::All) => match &self.gives_up {
-                Some((_, rounds)) => Verdict::Waits(*rounds),
+                Some(it) if it.timed => Verdict::TimesOut(it.rounds),
+                Some(it) => Verdict::Waits(it.rounds),
                 None => Verdict::Complete,
             },
             (None, Coverage::Within(price, within)) => {
@@ -193,14 +195,27 @@ impl Report {
                  `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out, and so does a bound (DPOR_MAX_PREEMPTIONS=2)"
             ));
         }
-        if let Some((hint, rounds)) = &self.gives_up {
-            text.push_str(&format!(
-                "\ndpor: the loop with the hint at {hint} gives up after {rounds} rounds in which nothing changes; it was taken to \
-                 wait after a few, so what it does then was explored only where nothing else could run: \
-                 `Builder::spin_bound` = {bound} (DPOR_SPIN_BOUND={bound}) explores it in full, with more executions for each \
-                 round, so let the loop of a test have two or three",
-                bound = rounds - 1
-            ));
+        if let Some(GivesUp {
+            site,
+            timed,
+            rounds,
+        }) = &self.gives_up
+        {
+            text.push_str(&match timed {
+                true => format!(
+                    "\ndpor: the timed wait at {site} is given up after it has timed out {rounds} times; it was taken to last until \
+                     something changes after fewer, so what is done then was explored only where nothing else could run: \
+                     `Builder::timeout_bound` = {rounds} (DPOR_TIMEOUT_BOUND={rounds}) explores it in full, with more executions for \
+                     each time"
+                ),
+                false => format!(
+                    "\ndpor: the loop with the hint at {site} gives up after {rounds} rounds in which nothing changes; it was taken \
+                     to wait after a few, so what it does then was explored only where nothing else could run: \
+                     `Builder::spin_bound` = {bound} (DPOR_SPIN_BOUND={bound}) explores it in full, with more executions for each \
+                     round, so let the loop of a test have two or three",
+                    bound = rounds - 1
+                ),
+            });
         }
         text
     }
@@ -288,6 +303,11 @@ pub enum Verdict {
     /// The loop gives up after this many rounds, but was taken to wait for a change after fewer. A
     /// [`Builder::spin_bound`](crate::Builder::spin_bound) of one less than this number explores it in full.
     Waits(usize),
+    /// Every trace but those in which a wait that has timed out often enough is given up while something else can run.
+    ///
+    /// It is given up after this many timeouts, but was taken to last until something changes after fewer. A
+    /// [`Builder::timeout_bound`](crate::Builder::timeout_bound) of this number explores it in full.
+    TimesOut(usize),
     /// Every trace, except where the test switched exploration off.
     ///
     /// That is by [`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch) or
@@ -314,6 +334,10 @@ impl fmt::Display for Verdict {
             Verdict::Waits(rounds) => write!(
                 f,
                 "bounded by spin_bound (DPOR_SPIN_BOUND), below the {rounds} rounds after which a loop gives up"
+            ),
+            Verdict::TimesOut(times) => write!(
+                f,
+                "bounded by timeout_bound (DPOR_TIMEOUT_BOUND), below the {times} timeouts after which a wait is given up"
             ),
             Verdict::Marked => f.write_str("explored only where the test does not say otherwise"),
             Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),

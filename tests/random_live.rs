@@ -60,7 +60,10 @@ fn explore(program: &Program, algorithm: Algorithm, order: Order) -> Option<Expl
     }
     let counts = match result {
         Ok(report) => {
-            assert_eq!(report.verdict, Verdict::Complete, "{program:?}");
+            // A thread makes all its waits in one place, and there the third timeout in a row comes only where nothing else can
+            // run, which brute force knows, too.
+            let is_all = matches!(report.verdict, Verdict::Complete | Verdict::TimesOut(3..));
+            assert!(is_all, "{program:?}: {report}");
             Some((report.executions, report.pruned))
         }
         Err(failure) => {

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::sync::Arc;
+use std::time::Duration;
+
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::sync::{Arc, Condvar, Mutex, mpsc};
 use dpor::{Builder, Verdict, hint, thread};
 
 /// A spin lock, taken and given back by two threads, that is tried so many times before a thread counts itself among the slow.
@@ -99,4 +101,102 @@ fn who_goes_further_without_end_waits_again_so_that_all_come_to_their_ends() {
     // One execution more, which is none of the exploration.
     assert_eq!(ENDS.load(SeqCst), 5);
     assert!(LOOKS.load(SeqCst) < 200, "{LOOKS:?}");
+}
+
+/// How many of so many tries fail before one that does not.
+fn tries(times: usize, mut again: impl FnMut() -> bool) -> usize {
+    (0..times).take_while(|_| again()).count()
+}
+
+const SOON: Duration = Duration::from_millis(1);
+
+/// Receives what another thread sends.
+fn receives(times: usize) -> usize {
+    let (sender, receiver) = mpsc::channel();
+    let other = thread::spawn(move || drop(sender.send(1)));
+    let timeouts = tries(times, || receiver.recv_timeout(SOON).is_err());
+    other.join().expect("no thread panics");
+    timeouts
+}
+
+/// Parks until another thread has set a flag.
+fn parks(times: usize) -> usize {
+    let flag = Arc::new(AtomicBool::new(false));
+    let (theirs, me) = (flag.clone(), thread::current());
+    let other = thread::spawn(move || {
+        theirs.store(true, SeqCst);
+        me.unpark();
+    });
+    let timeouts = tries(times, || {
+        thread::park_timeout(SOON);
+        !flag.load(SeqCst)
+    });
+    other.join().expect("no thread panics");
+    timeouts
+}
+
+/// Waits until another thread has set a flag.
+fn waits(times: usize) -> usize {
+    let shared = Arc::new((Mutex::new(false), Condvar::new()));
+    let theirs = shared.clone();
+    let other = thread::spawn(move || {
+        *theirs.0.lock().unwrap() = true;
+        theirs.1.notify_one();
+    });
+    let (mut flag, mut timeouts) = (shared.0.lock().unwrap(), 0);
+    while !*flag && timeouts < times {
+        let (again, waited) = shared.1.wait_timeout(flag, SOON).unwrap();
+        flag = again;
+        timeouts += usize::from(waited.timed_out());
+    }
+    drop(flag);
+    other.join().expect("no thread panics");
+    timeouts
+}
+
+#[test]
+fn what_is_given_up_after_more_timeouts_than_are_free_is_told_and_can_be_explored() {
+    for body in [receives, parks, waits] {
+        let explored = |times: usize, bound: u32| {
+            let seen = Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+            let all = seen.clone();
+            let mut builder = Builder::new();
+            builder.timeout_bound = bound;
+            let report = builder.check(move || {
+                let timeouts = body(times);
+                all.lock().unwrap().insert(timeouts);
+            });
+            let seen: Vec<_> = seen.lock().unwrap().iter().copied().collect();
+            (report.verdict, report.complete, seen)
+        };
+        for times in [3, 5] {
+            let (verdict, complete, _) = explored(times, 2);
+            assert_eq!((verdict, complete), (Verdict::TimesOut(times), false));
+            let (verdict, complete, seen) = explored(times, times as u32);
+            assert_eq!((verdict, complete), (Verdict::Complete, true));
+            assert_eq!(seen, (0..=times).collect::<Vec<_>>());
+        }
+        // So many are free.
+        assert_eq!(explored(2, 2), (Verdict::Complete, true, vec![0, 1, 2]));
+        // Nobody has so much patience.
+        assert_eq!(explored(1000, 2).0, Verdict::Complete);
+    }
+}
+
+#[test]
+fn a_helper_that_waits_in_one_place_is_given_up_like_a_loop() {
+    fn receives(receiver: &mpsc::Receiver<u32>) -> bool {
+        receiver.recv_timeout(SOON).is_ok()
+    }
+    let report = Builder::new().check(|| {
+        let (sender, receiver) = mpsc::channel();
+        let other = thread::spawn(move || drop(sender.send(1)));
+        let _ = (
+            receives(&receiver),
+            receives(&receiver),
+            receives(&receiver),
+        );
+        other.join().expect("no thread panics");
+    });
+    assert_eq!(report.verdict, Verdict::TimesOut(3));
 }

@@ -147,10 +147,12 @@ impl Timeouts {
     }
 }
 
-/// The first wait at a hint.
+/// The first wait at a hint, or at a timed wait that has timed out often enough.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hinted {
     pub(crate) site: Site,
+    /// Whether there is a timed wait, and no hint.
+    pub(crate) timed: bool,
     pub(crate) thread: ThreadId,
     /// How many events the thread had performed.
     pub(crate) events: u32,

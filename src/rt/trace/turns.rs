@@ -33,7 +33,8 @@ impl Turns {
         self.last == thread
     }
 
-    /// It is this thread's turn, which makes the event at `position`, behind all others.
+    /// It is this thread's turn, which is to make the event at `position`, behind all others. If another one makes it after
+    /// all, that one's turn takes the place of this.
     #[inline(always)]
     pub(super) fn note(&mut self, thread: ThreadId, position: u32) {
         if !self.goes_on(thread) {
@@ -66,7 +67,7 @@ impl Turns {
         turns.map(move |(&(thread, start), end)| (thread, start.max(position)..end))
     }
 
-    /// Forgets all behind the first `kept` of `length` events. Tells how many of whose events these were.
+    /// Forgets the events behind the first `kept` of `length` events. Tells how many of whose events these were.
     #[inline]
     pub(super) fn cut(&mut self, kept: u32, length: u32, mut tell: impl FnMut(ThreadId, usize)) {
         let mut end = length;

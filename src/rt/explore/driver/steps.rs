@@ -288,9 +288,6 @@ impl Driver {
     #[inline]
     fn begin_thread(&mut self, thread: ThreadId) -> Next {
         self.trace.note_begin(self.position, thread);
-        if self.position == self.trace.len() {
-            self.trace.turn_to(thread);
-        }
         self.begun += 1;
         self.machine.begin(thread);
         Next::Begins(thread)

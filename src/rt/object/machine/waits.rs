@@ -19,7 +19,7 @@ const MANY_ROUNDS: usize = 20;
 /// again.
 pub(crate) const ROUNDS_FURTHER: u32 = 128;
 
-/// The most hints of which it is looked whether their loops give up.
+/// The most hints and timed waits of which it is looked whether their loops give up.
 const HINTED_MAX: usize = 8;
 
 impl Thread {
@@ -37,6 +37,11 @@ impl Thread {
 }
 
 impl GoesFurther {
+    /// Whether it is this thread, which has performed so many events, and it is not to wait yet.
+    fn concerns(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
+        events >= self.events && self.rounds <= ROUNDS_FURTHER && self.is(thread, names)
+    }
+
     /// Whether it is this thread. Its name is looked up until it has one, and not in each round.
     fn is(&mut self, thread: ThreadId, names: &Names) -> bool {
         if self.thread.is_none() {
@@ -68,9 +73,7 @@ impl Machine {
         // A loop that looks at nothing has no rounds that could be counted, and does not end by going further.
         let bare = seen.is_some_and(<[_]>::is_empty);
         if let Some(further) = &mut self.goes_further
-            && entry.events >= further.events
-            && further.rounds <= ROUNDS_FURTHER
-            && further.is(thread, &self.names)
+            && further.concerns(thread, entry.events, &self.names)
             && !bare
         {
             match entry.spin.is_alike() {
@@ -84,7 +87,15 @@ impl Machine {
         let wait = seen.map(|seen| wait((&mut self.sets, &mut self.seen), seen, false));
         // Of a cycle of several hints nothing is known of one.
         if wait.is_some() && !bare && entry.spin.is_idle(bound) {
-            note_hinted(&mut self.hinted, (site, thread, entry.events));
+            note_hinted(
+                &mut self.hinted,
+                Hinted {
+                    site,
+                    timed: false,
+                    thread,
+                    events: entry.events,
+                },
+            );
         }
         // Who is to wait here has undone what it has done.
         match (entry.spin.has_left_a_change(), &wait) {
@@ -198,6 +209,21 @@ impl Machine {
         }
         let mut seen = entry.timeouts.seen.iter();
         let seen = [*seen.find(|(known, _)| *known == object)?];
+        if let Some(further) = &mut self.goes_further
+            && further.concerns(thread, entry.events, &self.names)
+        {
+            further.rounds += u32::from(!further.has_left);
+            return None;
+        }
+        note_hinted(
+            &mut self.hinted,
+            Hinted {
+                site,
+                timed: true,
+                thread,
+                events: entry.events,
+            },
+        );
         entry.wait_in(Loop::Looking);
         Some(wait((&mut self.sets, &mut self.seen), &seen, true))
     }
@@ -315,15 +341,11 @@ fn wait(
     }
 }
 
-/// Notes that a thread waits at this hint, after so many events.
+/// Notes that a thread waits there.
 #[inline]
-fn note_hinted(known: &mut Vec<Hinted>, (site, thread, events): (Site, ThreadId, u32)) {
-    if known.len() < HINTED_MAX && !known.iter().any(|it| std::ptr::eq(it.site, site)) {
-        known.push(Hinted {
-            site,
-            thread,
-            events,
-        });
+fn note_hinted(known: &mut Vec<Hinted>, wait: Hinted) {
+    if known.len() < HINTED_MAX && !known.iter().any(|it| std::ptr::eq(it.site, wait.site)) {
+        known.push(wait);
     }
 }
 
