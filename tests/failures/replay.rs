@@ -205,3 +205,35 @@ fn a_schedule_that_is_too_long_to_read_is_played_from_its_file() {
     let at = format!("at byte {}: expected a thread", schedule.len() + 1);
     assert!(broken.contains(&at) && broken.len() < 1000, "{broken}");
 }
+
+#[test]
+fn the_test_in_a_report_has_the_settings_without_which_its_schedule_does_not_fit() {
+    fn body() {
+        let x = AtomicUsize::new(0);
+        assert!(x.compare_exchange_weak(0, 1, SeqCst, SeqCst).is_ok());
+    }
+    let mut builder = Builder::new();
+    builder.spurious_failures = true;
+    builder.timeout_bound = 3;
+    let failure = builder.explore(body).expect_err("it fails");
+    let schedule = failure.schedule().to_owned();
+    let expected = format!(
+        "
+               let mut builder = dpor::Builder::new();
+               builder.spurious_failures = true;
+               builder.timeout_bound = 3;
+               builder.replay = Some(\"{schedule}\".to_owned());
+               builder.check(|| {{ /* the closure of the model */ }});
+           }}"
+    );
+    assert!(failure.to_string().contains(&expected), "{failure}");
+    // As it says.
+    let mut builder = Builder::new();
+    builder.replay = Some(schedule.clone());
+    let other = builder.explore(body).expect_err("it does not fit");
+    assert_eq!(other.kind(), FailureKind::Schedule, "{other}");
+    builder.spurious_failures = true;
+    builder.timeout_bound = 3;
+    let same = builder.explore(body).expect_err("it fails");
+    assert_eq!(same.kind(), failure.kind(), "{same}");
+}

@@ -15,7 +15,7 @@ use super::places::{Callers, FileLine, Life};
 use super::table;
 use super::words::Names;
 use crate::plural::counted;
-use crate::rt::object::machine::Machine;
+use crate::rt::object::machine::{Limits, Machine};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
@@ -112,13 +112,65 @@ pub(crate) fn render(view: &View<'_>) -> String {
         Some("main") | None => "the_failure".to_owned(),
         Some(test) => format!("{test}_again"),
     };
-    let _ = write!(
-        out,
-        "as a test  #[test]\n           fn {name}() {{\n               \
-         dpor::replay(\"{}\", || {{ /* the closure of the model */ }});\n           }}",
-        view.schedule
-    );
+    let _ = writeln!(out, "as a test  #[test]\n           fn {name}() {{");
+    let schedule = view.schedule;
+    let settings = settings(&view.machine.limits);
+    let lines = match settings.is_empty() {
+        true => vec![format!(
+            "dpor::replay(\"{schedule}\", || {{ /* the closure of the model */ }});"
+        )],
+        // Without these the schedule would not fit, or not fail.
+        false => {
+            let builder = ["let mut builder = dpor::Builder::new();".to_owned()].into_iter();
+            builder
+                .chain(settings)
+                .chain([
+                    format!("builder.replay = Some(\"{schedule}\".to_owned());"),
+                    "builder.check(|| { /* the closure of the model */ });".to_owned(),
+                ])
+                .collect()
+        }
+    };
+    for line in lines {
+        let _ = writeln!(out, "               {line}");
+    }
+    out.push_str("           }");
     out
+}
+
+/// The settings that decide which executions there are, as far as they are not what they are by default.
+fn settings(limits: &Limits) -> Vec<String> {
+    let Limits {
+        spin_bound,
+        timeout_bound,
+        spurious_failures,
+        spurious_wakeups,
+        catches_panics,
+        max_rounds,
+        ..
+    } = *limits;
+    let default = Limits::default();
+    let mut lines = Vec::new();
+    let mut line = |differs, name: &str, value: &dyn std::fmt::Debug| {
+        if differs {
+            lines.push(format!("builder.{name} = {value:?};"));
+        }
+    };
+    line(catches_panics, "catch_panics", &catches_panics);
+    line(max_rounds != default.max_rounds, "max_rounds", &max_rounds);
+    line(spin_bound != default.spin_bound, "spin_bound", &spin_bound);
+    line(spurious_failures, "spurious_failures", &spurious_failures);
+    line(
+        spurious_wakeups != default.spurious_wakeups,
+        "spurious_wakeups",
+        &spurious_wakeups,
+    );
+    line(
+        timeout_bound != default.timeout_bound,
+        "timeout_bound",
+        &timeout_bound,
+    );
+    lines
 }
 
 /// A schedule of more bytes is not read by anybody, and no shell takes one of 128 KiB. So it is played from a file.
