@@ -100,3 +100,27 @@ fn a_loop_that_two_threads_keep_going_is_told_where_it_is() {
     assert!(!told(&[("DPOR_MAX_PERMUTATIONS", "2")]));
     assert!(!told(&[("DPOR_MAX_ROUNDS", "2")]));
 }
+
+#[test]
+fn a_loop_with_too_many_hints_is_not_told_to_have_one() {
+    let explore = |slots: usize| {
+        let mut builder = Builder::new();
+        builder.max_branches = 500;
+        builder.explore(move || {
+            let all: Arc<Vec<AtomicUsize>> =
+                Arc::new((0..slots).map(|_| AtomicUsize::new(0)).collect());
+            let theirs = all.clone();
+            let other = thread::spawn(move || theirs[slots - 1].store(1, SeqCst));
+            let is_set = |slot: &AtomicUsize| {
+                dpor::hint::spin_loop();
+                slot.load(SeqCst) == 1
+            };
+            while !all.iter().any(is_set) {}
+            other.join().unwrap();
+        })
+    };
+    assert!(explore(5).is_ok());
+    let text = explore(20).expect_err("too many hints").to_string();
+    let told = "its loop has a hint, but more than 16 rounds until they repeat:\n  look at everything there is before each hint";
+    assert!(text.contains(told), "{text}");
+}

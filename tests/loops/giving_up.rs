@@ -113,7 +113,7 @@ const SOON: Duration = Duration::from_millis(1);
 /// Receives what another thread sends.
 fn receives(times: usize) -> usize {
     let (sender, receiver) = mpsc::channel();
-    let other = thread::spawn(move || drop(sender.send(1)));
+    let other = thread::spawn(move || assert!(sender.send(1).is_ok()));
     let timeouts = tries(times, || receiver.recv_timeout(SOON).is_err());
     other.join().expect("no thread panics");
     timeouts
@@ -190,7 +190,7 @@ fn a_helper_that_waits_in_one_place_is_given_up_like_a_loop() {
     }
     let report = Builder::new().check(|| {
         let (sender, receiver) = mpsc::channel();
-        let other = thread::spawn(move || drop(sender.send(1)));
+        let other = thread::spawn(move || assert!(sender.send(1).is_ok()));
         let _ = (
             receives(&receiver),
             receives(&receiver),

@@ -31,6 +31,9 @@ use std::ptr;
 
 mod cycle;
 
+/// The most rounds of a loop with several hints that are taken for a cycle.
+pub(crate) const CYCLE_MAX: usize = cycle::LONGEST;
+
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ObjectId;
 use crate::rt::trace::mix::{STEP, mix};

@@ -16,6 +16,7 @@ use super::table;
 use super::words::Names;
 use crate::plural::counted;
 use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::object::spin::CYCLE_MAX;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
@@ -315,6 +316,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 out,
                 "too many events: an execution has more than {limit}{last} {when}"
             );
+            let last = view.trace.events().last().map(|event| event.thread);
             // A loop with a hint has no use for another one.
             let _ = match view.machine.many_rounds() {
                 Some((hint, times)) => writeln!(
@@ -323,6 +325,11 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                      there:\n  give the loop a last round, or set `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say), which leaves \
                      out executions in which it has more,\n  or raise `Builder::max_branches` (DPOR_MAX_BRANCHES)",
                     at(hint)
+                ),
+                _ if last.is_some_and(|last| view.machine.has_come_to_a_hint(last)) => writeln!(
+                    out,
+                    "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES). If it waits here, its loop has a hint, but more than \
+                     {CYCLE_MAX} rounds until they repeat:\n  look at everything there is before each hint"
                 ),
                 _ => writeln!(
                     out,

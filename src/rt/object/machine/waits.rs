@@ -113,6 +113,11 @@ impl Machine {
         entry.spin.has_come_to_a_hint() || entry.timeouts.site.is_some()
     }
 
+    /// Whether the thread has come to a hint.
+    pub(crate) fn has_come_to_a_hint(&self, thread: ThreadId) -> bool {
+        self.threads[thread.index()].spin.has_come_to_a_hint()
+    }
+
     /// What the thread knows of its rounds, if what is in plain memory that it is about to write to belongs to that.
     #[inline]
     pub(crate) fn follows(&mut self, thread: ThreadId) -> Option<&mut SpinLog> {

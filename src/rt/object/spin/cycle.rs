@@ -8,7 +8,7 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::ObjectId;
 
 /// The most rounds that are taken for a cycle.
-const LONGEST: usize = 16;
+pub(super) const LONGEST: usize = 16;
 
 /// The rounds of one thread since it has changed something last, the latest of them.
 #[derive(Clone, Debug, Default)]
