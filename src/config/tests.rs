@@ -1,0 +1,140 @@
+//! Are variables of the environment read as they are documented?
+
+use super::*;
+
+fn with(name: &str, value: &str) -> Result<Builder, String> {
+    let get = |asked: &str| Ok((asked == name).then(|| value.to_owned()));
+    Builder::from(&Environment { get: &get })
+}
+
+#[test]
+fn variables_of_loom_s_count_with_its_signatures() {
+    let builder = with("LOOM_MAX_PREEMPTIONS", "2").unwrap();
+    assert_eq!(builder.preemption_bound, LOOM.then_some(2));
+    let error = with("LOOM_MAX_PREEMPTIONS", "two").err();
+    let expected = "LOOM_MAX_PREEMPTIONS=`two`: expected a whole number of preemptions";
+    assert_eq!(error.as_deref(), LOOM.then_some(expected));
+}
+
+#[test]
+fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected() {
+    for (name, value, expected) in [
+        (
+            "DPOR_MAX_BRANCHES",
+            "many",
+            "expected a whole number of events",
+        ),
+        (
+            "DPOR_MAX_THREADS",
+            "-1",
+            "expected a whole number of threads",
+        ),
+        (
+            "DPOR_MAX_PERMUTATIONS",
+            "1e6",
+            "expected a whole number of executions",
+        ),
+        (
+            "DPOR_MAX_DURATION",
+            "1m",
+            "expected a whole number of seconds",
+        ),
+        ("DPOR_MAX_MEMORY", "1G", "expected a whole number of bytes"),
+        (
+            "DPOR_MAX_PREEMPTIONS",
+            "two",
+            "expected a whole number of preemptions",
+        ),
+        (
+            "DPOR_MAX_SWITCHES",
+            "-1",
+            "expected a whole number of context switches",
+        ),
+        (
+            "DPOR_MAX_DELAYS",
+            "few",
+            "expected a whole number of delays",
+        ),
+        ("DPOR_MAX_ROUNDS", "-1", "expected a whole number of rounds"),
+        (
+            "DPOR_ITERATIONS",
+            "-",
+            "expected a whole number of executions",
+        ),
+        (
+            "DPOR_CHECKPOINT_INTERVAL",
+            "often",
+            "expected a whole number of executions",
+        ),
+        ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
+        (
+            "DPOR_MAX_FAILURES",
+            "all",
+            "expected a whole number of failures",
+        ),
+        (
+            "DPOR_LOG",
+            "my_crate=loud",
+            "expected 0, 1, or what to show of the test's log, such as `debug` or \
+             `my_crate=trace,other=warn`",
+        ),
+        ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
+        ("DPOR_LOCATION", "on", "expected 0 or 1"),
+        (
+            "DPOR_TRACE",
+            "0",
+            "expected `all`, or the number of an execution, from 1",
+        ),
+        ("DPOR_SEED", "x", "expected a number below 2^64"),
+        (
+            "DPOR_PCT_DEPTH",
+            "deep",
+            "expected a whole number of ordering constraints",
+        ),
+        (
+            "DPOR_ALGORITHM",
+            "best",
+            "expected one of optimal, source, classic, sleep_sets, naive, bounded, random, pct, pos",
+        ),
+        (
+            "DPOR_ORDER",
+            "breadth_first",
+            "expected one of depth_first, bit_reversal, round_robin, stride, conflict_first",
+        ),
+    ] {
+        let error = with(name, value).expect_err(name);
+        assert_eq!(error, format!("{name}=`{value}`: {expected}"));
+    }
+}
+
+#[test]
+fn the_variables_that_are_read_are_the_documented_ones() {
+    let guide = include_str!("../../docs/GUIDE.md");
+    let known = Builder::variables();
+    assert!(known.contains("DPOR_REPLAY") && known.contains("DPOR_SEED"));
+    for name in known {
+        let told = guide.contains(&format!("`{name}`"));
+        assert!(told, "{name} is not in the guide");
+    }
+}
+
+#[test]
+fn a_variable_that_parses_sets_its_field_and_an_empty_one_sets_nothing() {
+    let seed = with("DPOR_SEED", " 17 ").map(|b| b.seed);
+    assert_eq!(seed, Ok(Some(17)));
+    for (name, algorithm) in ALGORITHMS {
+        let set = with("DPOR_ALGORITHM", name).map(|b| b.algorithm);
+        assert_eq!(set, Ok(algorithm));
+        assert_eq!(algorithm.name(), name);
+    }
+    for (name, order) in ORDERS {
+        assert_eq!(with("DPOR_ORDER", name).map(|b| b.order), Ok(order));
+        assert_eq!(order.name(), name);
+    }
+    for name in Builder::variables() {
+        let (empty, none) = (with(&name, " "), with("", ""));
+        assert_eq!(format!("{empty:?}"), format!("{none:?}"), "{name}");
+    }
+    let memory = with("DPOR_MAX_MEMORY", "1000").map(|b| b.max_memory);
+    assert_eq!(memory, Ok(Some(1000)));
+}
