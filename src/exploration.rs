@@ -225,8 +225,11 @@ impl Exploration<'_> {
             _ => {
                 let line = passed.report().cut_short(&self.site);
                 match verdict {
-                    // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing.
-                    Verdict::Stopped(_) if is_first(self.site) => {
+                    // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing. And
+                    // nobody has asked for leaving out what a loop does that gives up.
+                    Verdict::Stopped(_) | Verdict::Waits(_) | Verdict::TimesOut(_)
+                        if is_first(self.site) =>
+                    {
                         above_captured(&format!("{line}\n"));
                     }
                     // Who sets a bound, or samples, has asked for part of it, in each test.

@@ -1,8 +1,11 @@
 //! Is a limit that stopped the search named with its value and its variable?
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use dpor::{Builder, Limit, Verdict};
+use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::{Builder, Limit, Verdict, thread};
 
 use super::{captured, lost_update};
 
@@ -90,5 +93,57 @@ fn a_search_that_a_limit_stopped_says_so_past_what_the_harness_keeps() {
     // Who bounds or samples all tests is not told by each that it did so.
     for (variable, value) in [("DPOR_MAX_PREEMPTIONS", "0"), ("DPOR_ALGORITHM", "random")] {
         assert_eq!(captured(child, &[(variable, value)]), "", "{variable}");
+    }
+}
+
+/// Not tests of their own: what [`what_a_loop_does_that_gives_up_is_told_past_the_capture`] runs.
+#[test]
+fn child_that_gives_up_at_a_hint() {
+    Builder::new().check(|| {
+        let set = Arc::new(AtomicUsize::new(0));
+        let theirs = set.clone();
+        let other = thread::spawn(move || theirs.store(1, SeqCst));
+        for _ in 0..5 {
+            if set.load(SeqCst) == 1 {
+                break;
+            }
+            dpor::hint::spin_loop();
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn child_that_gives_up_after_timeouts() {
+    Builder::new().check(|| {
+        let main = thread::current();
+        let other = thread::spawn(move || main.unpark());
+        for _ in 0..4 {
+            thread::park_timeout(Duration::from_millis(1));
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_loop_does_that_gives_up_is_told_past_the_capture() {
+    for (child, variable, value, told) in [
+        (
+            "stopped::child_that_gives_up_at_a_hint",
+            "DPOR_SPIN_BOUND",
+            "4",
+            "gives up after 5 rounds in which nothing changes;",
+        ),
+        (
+            "stopped::child_that_gives_up_after_timeouts",
+            "DPOR_TIMEOUT_BOUND",
+            "4",
+            "is given up after it has timed out 4 times;",
+        ),
+    ] {
+        let text = captured(child, &[]);
+        assert!(text.contains(told), "{text}");
+        assert!(text.contains(&format!("({variable}={value})")), "{text}");
+        assert_eq!(captured(child, &[(variable, value)]), "");
     }
 }
