@@ -33,7 +33,6 @@ const BESIDE: &str = ".new";
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
     file: PathBuf,
-    #[expect(dead_code, reason = "held")]
     claim: Claim,
     /// Whether what is there is this exploration's, if there is anything.
     is_ours: bool,
@@ -189,7 +188,7 @@ impl Checkpoint {
         self.written = begun;
         let file = self.file.display();
         let written = bytes.and_then(|bytes| {
-            if !self.is_ours && self.file.exists() {
+            if self.is_anothers() {
                 return Err("another process has written it meanwhile".to_owned());
             }
             let written = self.write(&waits(), &bytes);
@@ -225,6 +224,11 @@ impl Checkpoint {
         fs::rename(&beside, &self.file)
     }
 
+    /// Whether somebody else has written what is there.
+    fn is_anothers(&self) -> bool {
+        !self.is_ours && self.file.exists()
+    }
+
     /// Where the file is written before it gets its name. Another process writes elsewhere.
     fn beside(&self) -> PathBuf {
         let mut beside = self.file.clone().into_os_string();
@@ -235,7 +239,7 @@ impl Checkpoint {
     /// Everything has been explored: there is nothing to take up any more, and what a killed process
     /// was writing is of no use either.
     pub(crate) fn remove(&self) {
-        if !self.is_ours && self.file.exists() {
+        if self.is_anothers() {
             return;
         }
         // The file itself is the last, so that nothing is left once it is gone.
@@ -252,12 +256,9 @@ impl Checkpoint {
 
     /// What processes have left that were killed while they wrote ([`Checkpoint::beside`]).
     fn left_over(&self) -> Vec<PathBuf> {
-        let (Some(folder), Some(name)) = (self.file.parent(), self.file.file_name()) else {
+        let Claim(file) = &self.claim;
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
             return Vec::new();
-        };
-        let folder = match folder.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => folder,
         };
         let name = name.as_encoded_bytes();
         let is_beside = |path: &PathBuf| {
@@ -279,38 +280,36 @@ impl Checkpoint {
 
     /// Why the file is refused, which is `theirs` where it should be `ours`.
     fn misfit(&self, what: &str, theirs: &str, ours: &str) -> String {
-        let file = self.file.display();
-        let (why, advice) = match what {
-            TEST => (
-                format!("belongs to another test: `{theirs}`, and not `{ours}`"),
+        let another = format!("belongs to another {what}: `{theirs}`, and not `{ours}`");
+        match what {
+            TEST => self.refused(
+                &another,
                 "name another file for this test, or remove this one",
             ),
             SETTINGS => {
                 let pairs = theirs.split(", ").zip(ours.split(", "));
                 let mut misfits = pairs.filter(|(theirs, ours)| theirs != ours);
                 let (theirs, ours) = misfits.next().unwrap_or((theirs, ours));
-                (
-                    format!("was written with the setting {theirs}, and not {ours}"),
+                self.refused(
+                    &format!("was written with the setting {theirs}, and not {ours}"),
                     "set that again to go on, or remove the file",
                 )
             }
-            _ => (
-                format!("belongs to another {what}: `{theirs}`, and not `{ours}`"),
-                "remove the file",
-            ),
-        };
-        format!("the checkpoint {file} (DPOR_CHECKPOINT_FILE) {why}; {advice} to start anew")
+            _ => self.refusal(&another),
+        }
     }
 
     fn refusal(&self, why: &str) -> String {
-        format!(
-            "the checkpoint {} (DPOR_CHECKPOINT_FILE) {why}; remove the file to start anew",
-            self.file.display()
-        )
+        self.refused(why, "remove the file")
+    }
+
+    fn refused(&self, why: &str, advice: &str) -> String {
+        let file = self.file.display();
+        format!("the checkpoint {file} (DPOR_CHECKPOINT_FILE) {why}; {advice} to start anew")
     }
 }
 
-/// The right of one exploration of this process to a file, until it is dropped.
+/// The right of one exploration of this process to a file, which is named from the root, until it is dropped.
 struct Claim(PathBuf);
 
 /// Which files are claimed, and for which tests.

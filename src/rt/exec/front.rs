@@ -6,7 +6,7 @@
 use crate::rt::trace::id::ObjectId;
 
 /// How many places there are.
-const PLACES: usize = 256;
+pub(super) const PLACES: usize = 256;
 
 /// The objects that were met last. Addresses and objects are apart, because then one instruction finds each.
 pub(super) struct Front {
@@ -25,7 +25,7 @@ impl Default for Front {
 
 /// The place of an address.
 #[inline(always)]
-fn place(address: usize) -> usize {
+pub(super) fn place(address: usize) -> usize {
     address / 8 % PLACES
 }
 

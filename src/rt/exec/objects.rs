@@ -25,7 +25,7 @@ use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::verdict::Gone;
 use crate::rt::{Memory, Target};
 
-use super::front::Front;
+use super::front::{Front, PLACES, place};
 use super::older::{Older, Undo};
 use super::statics;
 
@@ -37,7 +37,7 @@ pub(crate) struct Table {
     /// Valid entries that were met last.
     front: Front,
     /// The number of the entry that was looked up last for each place of an address, in this execution or before.
-    latest: [u32; LATEST],
+    latest: [u32; PLACES],
     /// The number of this execution, from 1.
     execution: u64,
     /// The entries that were valid in this execution. Those that are are linked by their [`line`]s.
@@ -79,9 +79,6 @@ struct Met {
     next: u32,
 }
 
-/// How many objects of earlier executions are found without a search.
-const LATEST: usize = 256;
-
 /// In bytes.
 const LINE: usize = 64;
 const LINES: usize = 512;
@@ -95,7 +92,7 @@ impl Default for Table {
             entries: Vec::new(),
             numbers: FxHashMap::default(),
             front: Front::default(),
-            latest: [0; LATEST],
+            latest: [0; PLACES],
             execution: 1,
             met: Vec::new(),
             lines: [0; LINES / 64],
@@ -107,12 +104,6 @@ impl Default for Table {
             turn: statics::Turn::default(),
         }
     }
-}
-
-/// The place of an address among the numbers of entries that were looked up last.
-#[inline]
-fn latest(address: usize) -> usize {
-    address / 8 % LATEST
 }
 
 /// What the line of memory is called in which there is an address.
@@ -162,7 +153,7 @@ impl Table {
         is_still: impl FnOnce(&Region) -> bool,
     ) -> Option<ObjectId> {
         let address = target.address;
-        let number = self.latest[latest(address)];
+        let number = self.latest[place(address)];
         let entry = self.entries.get_mut(number as usize)?;
         if entry.address != address || entry.execution == self.execution || !is_still(&entry.region)
         {
@@ -208,7 +199,7 @@ impl Table {
             }
             None => self.meet(machine, target, number, locate()?),
         };
-        self.latest[latest(address)] = number;
+        self.latest[place(address)] = number;
         self.front.put(address, object);
         Ok(object)
     }

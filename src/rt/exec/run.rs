@@ -235,7 +235,7 @@ pub(crate) fn explore(
                 run_out(&runtime, &mut stacks, &mut None);
             }
             // A panic is the end of an execution where it begins; what it waited for later is of no interest.
-            let unwinds = matches!(end, End::Panicked { .. }) || std::thread::panicking();
+            let unwinds = end.has_panicked() || std::thread::panicking();
             let failing = runtime.failing.get().filter(|_| unwinds);
             let (failed, events) = failing.unzip();
             if let Some(thread) = failed {
@@ -248,7 +248,7 @@ pub(crate) fn explore(
             }
             let message = runtime.message.take();
             let mut earlier = runtime.earlier.take();
-            if !matches!(end, End::Panicked { .. }) && runtime.failing.get().is_none() {
+            if !end.has_panicked() && runtime.failing.get().is_none() {
                 earlier.extend(message.clone());
             }
             // Mostly the others have ended, and there is nothing left to keep from being unwound.

@@ -109,8 +109,8 @@ impl Machine {
 
     /// Whether the thread may be in a loop with a hint, or with a wait that has timed out.
     pub(crate) fn may_loop(&self, thread: ThreadId) -> bool {
-        let entry = &self.threads[thread.index()];
-        entry.spin.has_come_to_a_hint() || entry.timeouts.site.is_some()
+        let timeouts = &self.threads[thread.index()].timeouts;
+        self.has_come_to_a_hint(thread) || timeouts.site.is_some()
     }
 
     /// Whether the thread has come to a hint.
