@@ -159,9 +159,7 @@ impl<'a> Walk<'a> {
             others,
             second: taken,
         } = passed;
-        // Nothing comes between the two events of a race.
-        let predecessor = second.predecessor.filter(|_| second.race.is_none());
-        let impossible = predecessor.is_some_and(|p| run.clocks.before(first, p));
+        debug_assert!(!second.is_behind(run, first));
         let second_at = second.race.map(|race| run.clocks.races()[race].second);
         Walk {
             run,
@@ -174,7 +172,7 @@ impl<'a> Walk<'a> {
             label: known.and_then(|known| known.items.last().map(|item| item.label)),
             unchanged: None,
             known,
-            impossible,
+            impossible: false,
             second_at,
             settled: second_at.is_some() && known.is_none(),
         }

@@ -49,6 +49,12 @@ pub(crate) struct Second {
 }
 
 impl Second {
+    /// Whether the event at `first` happens before the one directly before this, so that this cannot come first.
+    #[inline]
+    pub(super) fn is_behind(&self, run: &Finished<'_>, first: u32) -> bool {
+        (self.predecessor).is_some_and(|predecessor| run.clocks.before(first, predecessor))
+    }
+
     /// Its position in the execution; `None` if it is pending there.
     pub(crate) fn position(&self, run: &Finished<'_>) -> Option<u32> {
         match self.predecessor {
@@ -154,7 +160,14 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
         };
         let waiting = (event.thread, event.operation);
         shut_out(run, waiting, since, &mut far, |first| {
-            found(first, &executed(run, position, 0));
+            let second = executed(run, position, 0);
+            let is_known = second.is_behind(run, first);
+            // A wait races with what let it in, which is told as a race.
+            let mut races = run.clocks.races_of(position).iter();
+            if !is_known && !races.any(|race| race.first == first) {
+                found(first, &second);
+            }
+            is_known
         });
         // (c) Choices.
         let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
@@ -169,7 +182,11 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
         };
         let waiting = (blocked.thread, blocked.operation);
         shut_out(run, waiting, trace.len() as u32, &mut far, |first| {
-            found(first, &second);
+            let is_known = second.is_behind(run, first);
+            if !is_known {
+                found(first, &second);
+            }
+            is_known
         });
     }
 }
@@ -239,9 +256,7 @@ impl Reversal {
         label: Option<Label>,
     ) -> bool {
         let Finished { trace, clocks, .. } = *run;
-        if let Some(predecessor) = second.predecessor
-            && clocks.before(first, predecessor)
-        {
+        if second.is_behind(run, first) {
             return false;
         }
         self.items.clear();

@@ -3,7 +3,7 @@
 //! Two acquisitions that exclude each other need not be a race: between them is the release that lets the second one
 //! in ([SS] 8.1). So whoever reverses pairs asks for them besides the races.
 
-use crate::rt::trace::dependency::{Class, Nature, changes_value, classify};
+use crate::rt::trace::dependency::{Class, Nature, TOTAL_SLOT, changes_value, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 
@@ -47,28 +47,36 @@ fn excludes(class: Class, wanted: Class) -> bool {
 }
 
 /// The acquisitions before `position` that may have shut the operation of the thread out: the latest conflicting
-/// ones. For a wait, every write to one of its locations.
+/// ones. For a wait, the writes to its locations. `found` says whether one happens before the event directly before
+/// the operation: that cannot have shut it out.
 pub(super) fn shut_out(
     run: &Finished<'_>,
     (thread, operation): (ThreadId, Operation),
     position: u32,
     far: &mut Far,
-    mut found: impl FnMut(u32),
+    mut found: impl FnMut(u32) -> bool,
 ) {
     match operation.kind {
         OpKind::Wait { set, .. } => {
             for &object in run.machine.sets.get(set) {
                 let slots = run.clocks.changing_slots(object);
-                run.clocks.any_access(object, slots, 0, |first| {
-                    let event = run.trace.at(first);
-                    if first < position
-                        && event.thread != thread
-                        && changes_value(event.label.class())
-                    {
-                        found(first);
-                    }
-                    false
-                });
+                // In a long execution there may be thousands of writes. What comes before a total one happens before
+                // it. So those before one that the thread knows of, or has made, cannot have shut it out, either.
+                let mut known = 0;
+                for slots in [slots & 1 << TOTAL_SLOT, slots & !(1 << TOTAL_SLOT)] {
+                    run.clocks.any_access(object, slots, known, |first| {
+                        let event = run.trace.at(first);
+                        if first >= position || !changes_value(event.label.class()) {
+                            return false;
+                        }
+                        let is_known = event.thread == thread || found(first);
+                        let cuts = is_known && event.label.is_total_on(object);
+                        if cuts {
+                            known = first;
+                        }
+                        cuts
+                    });
+                }
             }
         }
         kind if kind.may_have_waited() => {

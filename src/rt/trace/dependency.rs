@@ -21,7 +21,7 @@ use std::fmt;
 
 use super::id::ObjectId;
 use super::operation::{OpKind, Outcome};
-pub(crate) use class::{ALL, Class, Classes, LAST_SLOT, SLOTS, WAIT_SLOT};
+pub(crate) use class::{ALL, Class, Classes, LAST_SLOT, SLOTS, TOTAL_SLOT, WAIT_SLOT};
 
 /// What an object is like, as far as the classes of its events depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -432,7 +432,7 @@ const TOTAL: Classes = {
     let mut total = Classes::NONE;
     let mut i = 0;
     while i < ALL.len() {
-        if ALL[i].slot() == 0 {
+        if ALL[i].slot() == TOTAL_SLOT {
             total.add(ALL[i]);
         }
         i += 1;

@@ -339,6 +339,9 @@ impl Class {
     }
 }
 
+/// The slot of the total ones.
+pub(crate) const TOTAL_SLOT: usize = 0;
+
 /// The slot of a release or an arrival that is the last. The others are apart from it because of those there
 /// are as many as threads, and they are not behind each other. No such object has a class with this slot.
 pub(crate) const LAST_SLOT: usize = 8;
