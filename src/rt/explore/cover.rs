@@ -553,10 +553,14 @@ impl<'a> Walk<'a> {
             self.settled &= self.second_is_always_alike();
             return;
         };
-        let is_plain = label.class() != Class::Wait && !self.run.clocks.is_counted(label.object());
-        if is_plain && executed == Some(label) {
+        if executed == Some(label) && self.is_plain(label) {
             self.unchanged = self.second_at;
         }
+    }
+
+    /// Whether what is ordered with an event that has this label is told by the label alone.
+    fn is_plain(&self, label: Label) -> bool {
+        label.class() != Class::Wait && !self.run.clocks.is_counted(label.object())
     }
 }
 

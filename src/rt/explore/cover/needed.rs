@@ -5,7 +5,8 @@
 //! what comes before an event is in its clock.
 //!
 //! That goes if the items have the labels of their events, so that none has a count, and if what comes before
-//! the reversed event is what does so in the execution. Otherwise the sequence is made.
+//! the reversed event is what does so in the execution, or only what comes before the event directly before it, because
+//! all else on its object happens after the first event. Otherwise the sequence is made.
 
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{Label, commutes};
@@ -33,8 +34,15 @@ impl Walk<'_> {
         asleep: &[Sleeper],
         needed: &mut Needed,
     ) -> bool {
-        let (Some(second_at), Some(label)) = (self.unchanged, self.label) else {
+        let Some(label) = self.label else {
             return false;
+        };
+        let is_cut = self.is_cut(self.second.operation.object);
+        let (before, itself) = match self.unchanged {
+            // It happens after the first event, and is not among what is needed before it.
+            Some(second_at) => (Some(second_at), 1),
+            None if is_cut && self.is_plain(label) => (self.second.predecessor, 0),
+            None => return false,
         };
         let (trace, clocks) = (self.run.trace, self.run.clocks);
         let Needed { items, clock } = needed;
@@ -42,9 +50,10 @@ impl Walk<'_> {
         clock.clear();
         clock.resize(trace.threads(), 0);
         if !*self.taken {
-            clocks.join_into(second_at, clock);
-            // Not the second event itself, which happens after the first one.
-            clock[self.second.step.thread.index()] -= 1;
+            if let Some(before) = before {
+                clocks.join_into(before, clock);
+            }
+            clock[self.second.step.thread.index()] -= itself;
         }
         // Several often sleep with the same label.
         let mut last = None;
