@@ -113,21 +113,34 @@ pub(super) struct Walk<'a> {
 /// Stands for what has not been looked up: no event is before the first one.
 const UNKNOWN: u32 = 0;
 
-/// Whether the reversed event is asleep where the first one is, and comes first in the sequence because all else on
-/// its object happens after the first event. Then the reversal is covered, whatever comes behind the race.
-/// Most that are covered are so by this, which can be told without a walk.
+/// Whether the reversed event is asleep where the first one is, and is known to come first in the sequence. Then the
+/// reversal is covered, whatever comes behind the race. Most that are covered are so by this, which can be told without
+/// a walk.
+#[inline]
 pub(super) fn is_asleep(
     run: &Finished<'_>,
     first: u32,
     second: &Second,
     sleepers: &[Sleeper],
 ) -> bool {
+    let is_asleep = |sleeper: &Sleeper| sleeper.step == second.step;
+    // Else its thread has other items before it.
+    second.predecessor.is_none_or(|p| p < first)
+        && nothing_on_its_object_comes_before(run, first, second)
+        && sleepers.iter().any(is_asleep)
+}
+
+/// Whether it can be told at once that nothing in the sequence comes before the reversed event because of its object:
+/// all on the object happens after the first event, or what races with the reversed event comes before the first one,
+/// and it has the label of the second one.
+#[inline]
+fn nothing_on_its_object_comes_before(run: &Finished<'_>, first: u32, second: &Second) -> bool {
     let Operation { object, kind } = second.operation;
-    is_cut(run, first, object)
-        && !matches!(kind, OpKind::Wait { .. })
-        // Else its thread has other items before it.
-        && second.predecessor.is_none_or(|p| p < first)
-        && sleepers.iter().any(|sleeper| sleeper.step == second.step)
+    if is_cut(run, first, object) && !matches!(kind, OpKind::Wait { .. }) {
+        return true;
+    }
+    let is_latest = |race| run.clocks.is_latest_of_its_event(race);
+    kind.is_always_alike() && second.race.is_some_and(is_latest)
 }
 
 /// Whether the event at `first` is such that everything on `object` behind it happens after it.
@@ -161,6 +174,10 @@ impl<'a> Walk<'a> {
         } = passed;
         debug_assert!(!second.is_behind(run, first));
         let second_at = second.race.map(|race| run.clocks.races()[race].second);
+        // What most sleeping threads do not commute with is the reversed event, so its label is known from the
+        // beginning where it need not be made.
+        let unchanged = second_at.filter(|_| second.operation.kind.is_always_alike());
+        let alike = unchanged.map(|at| run.trace.at(at).label);
         Walk {
             run,
             first,
@@ -169,8 +186,8 @@ impl<'a> Walk<'a> {
             heads,
             others,
             taken,
-            label: known.and_then(|known| known.items.last().map(|item| item.label)),
-            unchanged: None,
+            label: known.map_or(alike, |known| known.items.last().map(|item| item.label)),
+            unchanged,
             known,
             impossible: false,
             second_at,
@@ -540,19 +557,14 @@ impl<'a> Walk<'a> {
     /// [`Walk::second_label`] for the first time.
     #[inline(never)]
     fn make_label(&mut self) {
-        let executed = self.second_at.map(|at| self.run.trace.at(at).label);
-        self.label = match executed {
-            Some(label) if self.second.operation.kind.is_always_alike() => Some(label),
-            _ => {
-                let state = |object| state_without(self.run, self.first, object);
-                relabel(self.run, self.second, state)
-            }
-        };
+        let state = |object| state_without(self.run, self.first, object);
+        self.label = relabel(self.run, self.second, state);
         let Some(label) = self.label else {
             self.impossible = true;
             self.settled &= self.second_is_always_alike();
             return;
         };
+        let executed = self.second_at.map(|at| self.run.trace.at(at).label);
         if executed == Some(label) && self.is_plain(label) {
             self.unchanged = self.second_at;
         }

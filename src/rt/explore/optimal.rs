@@ -167,11 +167,19 @@ impl Optimal {
                 Lack::Sequence => {}
             }
         }
-        let Level { sleep, pending, .. } = self.levels[first as usize];
-        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
+        let (from, to) = self.levels[first as usize].sleep;
+        let sleepers = &self.sleepers[from as usize..to as usize];
         if is_asleep(run, first, second, sleepers) {
             return true;
         }
+        self.plan(run, first, second)
+    }
+
+    /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
+    #[inline(never)]
+    fn plan(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
+        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = matches!(second.operation.kind, OpKind::WriteLock);
         if writes && !self.reversal.build(run, first, second, None) {
@@ -179,9 +187,6 @@ impl Optimal {
         }
         let known = writes.then_some(&self.reversal);
         let mut walk = Walk::new(run, first, second, known, &mut self.passed);
-        if walk.is_impossible() {
-            return walk.is_settled();
-        }
         for &Sleeper { step, label } in sleepers {
             if walk.begins_with(step, label) || walk.is_impossible() {
                 return walk.is_settled();

@@ -135,6 +135,15 @@ impl HappensBefore {
         &self.past.races
     }
 
+    /// Whether the race with this number is that of its second event whose first one is the latest.
+    #[inline]
+    pub(crate) fn is_latest_of_its_event(&self, race: usize) -> bool {
+        let races = &self.past.races[..=race];
+        // The candidates are looked at from the latest to the earliest.
+        let before = race.checked_sub(1).map(|before| races[before].second);
+        before != Some(races[race].second)
+    }
+
     /// How many races have a second event before `position`.
     pub(crate) fn races_before(&self, position: usize) -> usize {
         let row = self.past.rows.get(position);
