@@ -106,6 +106,7 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> b
 /// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Says whether all that
 /// there is to find out of the race hangs on nothing behind it: there is no way, or the only one is such that
 /// `found` says so.
+#[inline]
 pub(crate) fn direct(
     run: &Finished<'_>,
     number: usize,
@@ -153,22 +154,25 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
     let mut far = Far::default();
     for &position in trace.notable() {
         let event = trace.at(position);
-        // (b) Blocking. From the moment on when a wait was let go nothing has shut it out.
-        let since = match event.outcome {
-            Outcome::LetGo { quiet_at } => quiet_at as u32,
-            _ => position,
-        };
-        let waiting = (event.thread, event.operation);
-        shut_out(run, waiting, since, &mut far, |first| {
-            let second = executed(run, position, 0);
-            let is_known = second.is_behind(run, first);
-            // A wait races with what let it in, which is told as a race.
-            let mut races = run.clocks.races_of(position).iter();
-            if !is_known && !races.any(|race| race.first == first) {
-                found(first, &second);
-            }
-            is_known
-        });
+        // (b) Blocking. Many locks are taken once.
+        if !run.clocks.is_first_on_its_object(position) {
+            // From the moment on when a wait was let go nothing has shut it out.
+            let since = match event.outcome {
+                Outcome::LetGo { quiet_at } => quiet_at as u32,
+                _ => position,
+            };
+            let waiting = (event.thread, event.operation);
+            shut_out(run, waiting, since, &mut far, |first| {
+                let second = executed(run, position, 0);
+                let is_known = second.is_behind(run, first);
+                // A wait races with what let it in, which is told as a race.
+                let mut races = run.clocks.races_of(position).iter();
+                if !is_known && !races.any(|race| race.first == first) {
+                    found(first, &second);
+                }
+                is_known
+            });
+        }
         // (c) Choices.
         let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
         others.all(|other| found(position, &executed(run, position, other)));
