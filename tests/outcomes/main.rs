@@ -6,6 +6,7 @@ mod mpsc;
 mod once;
 mod park;
 mod rwlock;
+mod seen_as;
 mod spurious;
 
 use std::collections::BTreeMap;

@@ -341,12 +341,13 @@ impl State {
         }
     }
 
-    /// Whether a shim of this kind whose memory holds `memory` can be in this state.
+    /// Whether a shim of this kind whose memory holds `memory` can be in this state. An atomic that is used as one of
+    /// another type of its width is still the same one.
     #[inline]
     pub(crate) fn may_be(&self, kind: ObjectKind, memory: u64) -> bool {
         match (self, kind) {
             (State::Atomic { ty, value }, ObjectKind::Atomic(other)) => {
-                *ty == other && *value == memory
+                (*ty == other || ty.may_be_seen_as(other)) && *value == memory
             }
             _ => self.kind() == kind && self.agrees(memory),
         }

@@ -391,7 +391,8 @@ fn looks_again(event: &Event, object: ObjectId) -> bool {
         OpKind::Wait { .. } => true,
         OpKind::Load { .. } | OpKind::CompareExchange { .. } => event.operation.object == object,
         OpKind::Rmw { rmw, .. } => {
-            let sum = matches!(rmw, Rmw::Add | Rmw::Sub | Rmw::Max | Rmw::Min);
+            let extreme = matches!(rmw.name(), "max" | "min");
+            let sum = extreme || matches!(rmw, Rmw::Add | Rmw::Sub);
             event.operation.object == object && !sum
         }
         _ => false,

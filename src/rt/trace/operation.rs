@@ -69,6 +69,13 @@ impl AtomicType {
         }
     }
 
+    /// Whether memory that one thread uses as an atomic of this type may be used as one of the other by another
+    /// thread, as after a cast of a pointer. What only `dpor` makes stays what it is.
+    pub(crate) fn may_be_seen_as(self, other: AtomicType) -> bool {
+        let is_stds = |ty| !matches!(ty, AtomicType::Poison | AtomicType::Task);
+        self.bits() == other.bits() && is_stds(self) && is_stds(other)
+    }
+
     /// Whether comparisons treat the top bit as a sign.
     pub(crate) const fn signed(self) -> bool {
         match self {
@@ -99,12 +106,16 @@ impl AtomicType {
 
     /// `value` as a number that keeps its sign.
     pub(crate) const fn widen(self, value: u64) -> i128 {
-        if self.signed() {
-            let unused = 64 - self.bits();
-            ((value << unused) as i64 >> unused) as i128
-        } else {
-            value as i128
+        match self.signed() {
+            true => self.with_sign(value) as i128,
+            false => value as i128,
         }
+    }
+
+    /// `value` as a number whose top bit is a sign.
+    const fn with_sign(self, value: u64) -> i64 {
+        let unused = 64 - self.bits();
+        (value << unused) as i64 >> unused
     }
 
     /// The name of the type in `std::sync::atomic`, if it is one.
@@ -128,7 +139,8 @@ impl AtomicType {
     }
 }
 
-/// How a read-modify-write makes the new value from the old one and its operand.
+/// How a read-modify-write makes the new value from the old one and its operand. Where the type of the atomic decides
+/// about that, there is one for each, because another thread may use the same memory as an atomic of another type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Rmw {
     Swap,
@@ -136,29 +148,47 @@ pub(crate) enum Rmw {
     Sub,
     And,
     Nand,
+    /// `AtomicBool::fetch_nand`, which must leave 0 or 1, so that only the lowest bit is inverted.
+    NandBool,
     Or,
     Xor,
     Max,
+    /// The maximum of values with a sign.
+    MaxSigned,
     Min,
+    MinSigned,
 }
 
 impl Rmw {
+    /// What the method of this name does to an atomic of type `ty`.
+    #[inline]
+    pub(crate) const fn on(self, ty: AtomicType) -> Rmw {
+        match self {
+            Rmw::Nand if matches!(ty, AtomicType::Bool) => Rmw::NandBool,
+            Rmw::Max if ty.signed() => Rmw::MaxSigned,
+            Rmw::Min if ty.signed() => Rmw::MinSigned,
+            as_it_is => as_it_is,
+        }
+    }
+
     /// The new value, cut to the width of `ty`.
     #[inline]
     pub(crate) fn apply(self, ty: AtomicType, old: u64, operand: u64) -> u64 {
         let wider = |first: bool| if first { old } else { operand };
+        let number = |bits: u64| ty.with_sign(bits);
         ty.truncate(match self {
             Rmw::Swap => operand,
             Rmw::Add => old.wrapping_add(operand),
             Rmw::Sub => old.wrapping_sub(operand),
             Rmw::And => old & operand,
-            // `AtomicBool::fetch_nand` must leave 0 or 1, so only the lowest bit is inverted.
-            Rmw::Nand if matches!(ty, AtomicType::Bool) => (old & operand) ^ 1,
+            Rmw::NandBool => (old & operand) ^ 1,
             Rmw::Nand => !(old & operand),
             Rmw::Or => old | operand,
             Rmw::Xor => old ^ operand,
-            Rmw::Max => wider(ty.widen(old) >= ty.widen(operand)),
-            Rmw::Min => wider(ty.widen(old) <= ty.widen(operand)),
+            Rmw::Max => wider(old >= operand),
+            Rmw::MaxSigned => wider(number(old) >= number(operand)),
+            Rmw::Min => wider(old <= operand),
+            Rmw::MinSigned => wider(number(old) <= number(operand)),
         })
     }
 
@@ -169,11 +199,11 @@ impl Rmw {
             Rmw::Add => "add",
             Rmw::Sub => "sub",
             Rmw::And => "and",
-            Rmw::Nand => "nand",
+            Rmw::Nand | Rmw::NandBool => "nand",
             Rmw::Or => "or",
             Rmw::Xor => "xor",
-            Rmw::Max => "max",
-            Rmw::Min => "min",
+            Rmw::Max | Rmw::MaxSigned => "max",
+            Rmw::Min | Rmw::MinSigned => "min",
         }
     }
 }
@@ -581,11 +611,16 @@ mod tests {
     fn read_modify_writes_keep_to_the_width_and_the_sign() {
         let byte = AtomicType::I8;
         assert_eq!(Rmw::Add.apply(byte, 0x7f, 1), 0x80);
-        assert_eq!(Rmw::Max.apply(byte, 0x80, 0x01), 0x01);
-        assert_eq!(Rmw::Max.apply(AtomicType::U8, 0x80, 0x01), 0x80);
+        assert_eq!(Rmw::Max.on(byte).apply(byte, 0x80, 0x01), 0x01);
+        assert_eq!(Rmw::Min.on(byte).apply(byte, 0x80, 0x01), 0x80);
+        let unsigned = AtomicType::U8;
+        assert_eq!(Rmw::Max.on(unsigned).apply(unsigned, 0x80, 0x01), 0x80);
+        assert_eq!(Rmw::Min.on(unsigned).apply(unsigned, 0x80, 0x01), 0x01);
         assert_eq!(Rmw::Sub.apply(AtomicType::U64, 0, 1), u64::MAX);
-        assert_eq!(Rmw::Nand.apply(AtomicType::Bool, 1, 1), 0);
-        assert_eq!(Rmw::Nand.apply(AtomicType::Bool, 1, 0), 1);
+        let flip = Rmw::Nand.on(AtomicType::Bool);
+        assert_eq!(flip.apply(AtomicType::Bool, 1, 1), 0);
+        assert_eq!(flip.apply(AtomicType::Bool, 1, 0), 1);
+        assert_eq!(Rmw::Nand.on(unsigned).apply(unsigned, 1, 1), 0xfe);
         assert_eq!(byte.widen(0xff), -1);
     }
 }

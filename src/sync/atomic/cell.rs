@@ -55,6 +55,7 @@ pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering)
 #[cfg_attr(not(debug_assertions), inline)]
 pub(super) fn modify(target: Target, ty: AtomicType, rmw: Rmw, operand: u64, order: Ordering) {
     let operand = ty.truncate(operand);
+    let rmw = rmw.on(ty);
     rt::modify(target.address, ty, target.memory, order, (rmw, operand));
 }
 
