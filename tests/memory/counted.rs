@@ -48,7 +48,25 @@ fn every_algorithm_finds_the_use_of_an_atomic_that_may_come_after_the_last_relea
 #[test]
 fn the_free_and_the_use_are_told() {
     let failure = fails(FailureKind::DataRace, of_an_atomic);
-    let told = "main frees the block, and nothing orders main.1's load (*value) before that";
+    let told = "main frees the block, and no reference keeps it until main.1's load (*value)";
+    tells(&failure, &[told]);
+}
+
+/// The second owner's drop is ordered behind the first one's here, and so behind the clone. But the drops may come in
+/// the other order, and it would be wrong to say that nothing orders the two.
+#[test]
+fn a_clone_that_only_the_order_of_the_drops_keeps_from_coming_too_late_is_told_as_such() {
+    let failure = fails(FailureKind::DataRace, || {
+        let value = ManuallyDrop::new(Arc::new(1));
+        let same = AtomicPtr::new(Arc::as_ptr(&value).cast_mut());
+        let other = thread::spawn(move || {
+            // SAFETY: there is none, since the only reference is the main thread's.
+            drop(unsafe { Arc::from_raw(same.into_inner()) });
+        });
+        drop(Arc::clone(&value));
+        other.join().unwrap();
+    });
+    let told = "main.1 frees the block, and no reference keeps it until main's clone arc value";
     tells(&failure, &[told]);
 }
 

@@ -224,6 +224,7 @@ impl Cell {
                     _ => None,
                 },
                 written: self.written_by(earlier.access.thread),
+                counted: false,
             })),
         }
     }

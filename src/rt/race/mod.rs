@@ -113,6 +113,7 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
                 weak: None,
                 block: Some(block),
                 written: None,
+                counted: false,
             }));
         }
     }
@@ -243,6 +244,7 @@ impl Detector {
             weak: None,
             block: None,
             written: None,
+            counted: true,
         })
     }
 

@@ -421,6 +421,7 @@ impl Knowledge {
                 weak: None,
                 block: None,
                 written: None,
+                counted: false,
             })),
         }
     }

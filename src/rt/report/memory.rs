@@ -38,10 +38,11 @@ pub(super) fn data_race(
             || format!("a {} by {one}", verb(first)),
             |event| format!("{one}'s {}", names.announced(&event.operation)),
         );
-        let _ = writeln!(
-            out,
-            "data race: {other} {gives_up}, and nothing orders {used} before that {when}"
-        );
+        let not_so = match race.counted {
+            true => format!("no reference keeps it until {used}"),
+            false => format!("nothing orders {used} before that"),
+        };
+        let _ = writeln!(out, "data race: {other} {gives_up}, and {not_so} {when}");
     } else if first.effect == Effect::Make {
         let what = Sources::default().receiver(second.site);
         let what = what.unwrap_or_else(|| "the memory".to_owned());

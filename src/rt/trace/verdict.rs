@@ -198,6 +198,9 @@ pub(crate) struct DataRace {
     pub(crate) block: Option<Block>,
     /// After how many of its events the first thread wrote plain memory there for the first time.
     pub(crate) written: Option<u32>,
+    /// Whether it was found by counting references. The execution may order the two then, by drops that can also come in
+    /// another order.
+    pub(crate) counted: bool,
 }
 
 /// Up to when an access to memory has lasted.
