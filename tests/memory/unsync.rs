@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use dpor::sync::Arc;
-use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
 use dpor::{FailureKind, thread};
 
 use super::{fails, passes, tells};
@@ -46,4 +46,42 @@ fn plain_accesses_to_an_atomic_must_be_ordered_with_its_operations() {
         other.join().unwrap();
     });
     tells(&failure, &["data race: main and main.1"]);
+}
+
+/// A value that is changed plainly makes another object of the atomic for the model. What used it before and after that must
+/// be ordered with the change all the same.
+#[test]
+fn so_must_be_what_changes_the_value() {
+    let changes = |after: bool| {
+        move || {
+            let atomic = Box::into_raw(Box::new(AtomicUsize::new(0)));
+            let (pointer, told) = (AtomicPtr::new(atomic), Arc::new(AtomicUsize::new(0)));
+            let tells = told.clone();
+            let other = thread::spawn(move || {
+                // SAFETY: it is freed only after the join.
+                unsafe { (*pointer.into_inner()).store(1, SeqCst) };
+                tells.store(1, Relaxed);
+            });
+            if !after || told.load(Relaxed) == 1 {
+                // SAFETY: that nobody else uses it now is what is checked.
+                *unsafe { (*atomic).get_mut() } = 5;
+            }
+            other.join().unwrap();
+            // SAFETY: nobody uses it any more.
+            drop(unsafe { Box::from_raw(atomic) });
+        }
+    };
+    for after in [false, true] {
+        fails(FailureKind::DataRace, changes(after));
+    }
+    // Here it is exclusive: the other thread begins after the change, or has been joined.
+    passes(|| {
+        let mut atomic = Arc::new(AtomicUsize::new(0));
+        for value in [3, 5] {
+            *Arc::get_mut(&mut atomic).unwrap().get_mut() = value;
+            let theirs = atomic.clone();
+            let other = thread::spawn(move || theirs.fetch_add(1, SeqCst));
+            assert_eq!(other.join().unwrap(), value);
+        }
+    });
 }

@@ -80,11 +80,21 @@ impl Runtime {
         });
         let object = match known {
             Some(object) => object,
-            None => inner.table.object(machine, target, || {
-                let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
-                note(&region);
-                Ok(region)
-            })?,
+            None => {
+                let before = match inner.races.has_mixed() {
+                    true => inner.table.known(target.address),
+                    false => None,
+                };
+                let object = inner.table.object(machine, target, || {
+                    let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
+                    note(&region);
+                    Ok(region)
+                })?;
+                if let Some(before) = before {
+                    inner.races.is_followed(before, object);
+                }
+                object
+            }
         };
         if target.kind == ObjectKind::Atomic(AtomicType::Ptr) {
             // What it was made with is published like what is stored to it.

@@ -248,6 +248,20 @@ impl Detector {
         })
     }
 
+    /// Whether the memory of some shim was accessed plainly.
+    #[inline]
+    pub(crate) fn has_mixed(&self) -> bool {
+        !self.mixed.is_empty()
+    }
+
+    /// There is another object now where this one was. If its memory was accessed plainly, which may be what has changed
+    /// it, the operations on the other one must be ordered with that, too.
+    pub(crate) fn is_followed(&mut self, object: ObjectId, by: ObjectId) {
+        if let Some(&memory) = self.mixed.get(&object) {
+            self.mixed.insert(by, memory);
+        }
+    }
+
     /// Whether this execution has met the cell at this address, of this size.
     pub(crate) fn knows(&self, memory: (usize, usize)) -> bool {
         self.cells.get(memory).is_some()
