@@ -97,9 +97,10 @@ impl Progress {
         }
         self.next = now + self.style.pause();
         let (begun, estimate) = (driver.stats.begun(), driver.estimate());
+        let given_up = begun - driver.stats.complete;
         let test = std::thread::current();
         let test = test.name().filter(|test| *test != "main");
-        let text = line(begun, estimate, now - self.start, test);
+        let text = line((begun, given_up), estimate, now - self.start, test);
         match &mut self.style {
             Style::Nothing => {}
             Style::Lines => {
@@ -179,11 +180,22 @@ fn one_at_a_time() -> bool {
 
 /// The text, at most 65 characters for any numbers below a billion, and the name of the test, since others may run at
 /// the same time.
-fn line(begun: u64, estimate: Option<f64>, elapsed: Duration, test: Option<&str>) -> String {
+///
+/// Where nothing is known of the total, it tells how many of the executions were given up, if any were: a search that does
+/// little else goes on for longer than an exploration without it.
+fn line(
+    (begun, given_up): (u64, u64),
+    estimate: Option<f64>,
+    elapsed: Duration,
+    test: Option<&str>,
+) -> String {
     let mut text = counted(begun, "execution");
     if let Some(total) = estimate {
         let share = 100.0 * begun as f64 / total.max(begun as f64);
         text.push_str(&format!(" ({share:.0} % of {})", estimated(round(total))));
+    } else if given_up > 0 {
+        // Not rounded up: some were not.
+        text.push_str(&format!(" ({} % given up)", 100 * given_up / begun));
     }
     text.push_str(&format!(", {:.0} s", elapsed.as_secs_f64()));
     if let Some(test) = test {
@@ -209,18 +221,26 @@ mod tests {
     #[test]
     fn the_line_tells_executions_estimate_time_and_test_and_fits_a_terminal() {
         let seconds = Duration::from_secs;
-        assert_eq!(line(1, None, seconds(5), None), "1 execution, 5 s");
-        assert_eq!(line(7, None, seconds(5), None), "7 executions, 5 s");
+        assert_eq!(line((1, 0), None, seconds(5), None), "1 execution, 5 s");
+        assert_eq!(line((7, 0), None, seconds(5), None), "7 executions, 5 s");
         assert_eq!(
-            line(12_345, Some(41_530.0), seconds(10), Some("queue_is_fifo")),
+            line(
+                (12_345, 0),
+                Some(41_530.0),
+                seconds(10),
+                Some("queue_is_fifo")
+            ),
             "12345 executions (30 % of about 42000), 10 s, queue_is_fifo"
         );
-        let longest = line(999_999_999, Some(1e30), seconds(99_999), None);
+        let longest = line((999_999_999, 0), Some(1e30), seconds(99_999), None);
         assert!(longest.len() <= 65, "{longest}");
-        let endless = line(20, Some(MOST), seconds(1), None);
+        let endless = line((20, 0), Some(MOST), seconds(1), None);
         assert_eq!(endless, "20 executions (0 % of more than 1e200), 1 s");
+        let of_a_bound = line((34_674, 34_669), None, seconds(5), Some("many_threads"));
+        let told = "34674 executions (99 % given up), 5 s, many_threads";
+        assert_eq!(of_a_bound, told);
         // More executions than estimated is no more than all of them.
-        assert!(line(20, Some(10.0), seconds(1), None).contains("100 %"));
+        assert!(line((20, 0), Some(10.0), seconds(1), None).contains("100 %"));
     }
 
     /// What is on a terminal of so many columns after a bar was drawn there, at 10 and then at 250
@@ -231,7 +251,7 @@ mod tests {
         let bars = MultiProgress::with_draw_target(target);
         let mut bar = Some(bars.add(ProgressBar::no_length()));
         for begun in [10, 250] {
-            let text = line(begun, Some(1000.0), Duration::from_secs(1), None);
+            let text = line((begun, 0), Some(1000.0), Duration::from_secs(1), None);
             let bar = bar.as_ref().expect("not gone yet");
             draw(bar, text, begun, Some(1000.0), columns);
         }
