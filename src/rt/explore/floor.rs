@@ -98,12 +98,7 @@ impl Explorer for Floor {
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        let recorded = self.recorded.0.borrow();
-        let now = &recorded[self.begun - 1];
-        match now.steps.get(at.trace.len() - now.kept) {
-            Some(&step) => Choice::Run(step),
-            None => Choice::NothingEnabled,
-        }
+        at.go_on()
     }
 
     fn lets_the_last_go_on(&self) -> bool {

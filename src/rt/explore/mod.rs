@@ -83,8 +83,8 @@ pub(crate) trait Explorer {
     fn begin(&mut self, plan: &mut Plan) -> bool;
     /// Picks one enabled step, or gives the execution up.
     fn choose(&mut self, at: &Point<'_>) -> Choice;
-    /// Whether `choose` only ever lets the thread that ran last go on with its ordinary outcome, where
-    /// it can. Then it need not be asked.
+    /// Whether `choose` only ever says [`Point::go_on`]: the thread that ran last goes on where it can, and otherwise the
+    /// default thread does. Then it is not asked.
     fn lets_the_last_go_on(&self) -> bool {
         false
     }
@@ -165,21 +165,10 @@ pub(crate) struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// The thread to run if nothing speaks for another, among those that `allowed` lets through: the one
-    /// that ran last, which needs no switch, or else the oldest that can. The main thread comes after the
-    /// others. It mostly has to join them, and where all have ended it does so without a switch between.
+    /// [`default_thread`] among those that `allowed` lets through.
     #[inline(always)]
     pub(crate) fn default_thread(&self, allowed: impl Fn(ThreadId) -> bool) -> Option<ThreadId> {
-        let able = |thread: ThreadId| allowed(thread) && self.machine.enabled(thread);
-        let last = self.last;
-        if able(last) {
-            return Some(last);
-        }
-        // That one has been asked.
-        let mut others = self.machine.live().iter().copied();
-        let elder =
-            others.find(|&thread| thread != ThreadId::MAIN && thread != last && able(thread));
-        elder.or_else(|| Some(ThreadId::MAIN).filter(|&main| main != last && able(main)))
+        default_thread(self.machine, self.last, allowed)
     }
 
     /// Lets the default thread go on with its ordinary outcome.
@@ -195,6 +184,25 @@ impl Point<'_> {
         let live = self.machine.live().iter().copied();
         live.filter(|&thread| self.machine.enabled(thread))
     }
+}
+
+/// The thread to run if nothing speaks for another, among those that `allowed` lets through: the one
+/// that ran last, which needs no switch, or else the oldest that can. The main thread comes after the
+/// others. It mostly has to join them, and where all have ended it does so without a switch between.
+#[inline(always)]
+pub(crate) fn default_thread(
+    machine: &Machine,
+    last: ThreadId,
+    allowed: impl Fn(ThreadId) -> bool,
+) -> Option<ThreadId> {
+    let able = |thread: ThreadId| allowed(thread) && machine.enabled(thread);
+    if able(last) {
+        return Some(last);
+    }
+    // That one has been asked.
+    let mut others = machine.live().iter().copied();
+    let elder = others.find(|&thread| thread != ThreadId::MAIN && thread != last && able(thread));
+    elder.or_else(|| Some(ThreadId::MAIN).filter(|&main| main != last && able(main)))
 }
 
 /// What an explorer wants.

@@ -8,7 +8,7 @@
 use std::mem::discriminant;
 
 use crate::rt::explore::able::leaves_the_others;
-use crate::rt::explore::{Choice, Point};
+use crate::rt::explore::{Choice, Point, default_thread};
 use crate::rt::object::machine::{Executed, Noted, Pending, outcome_of_life};
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::Label;
@@ -233,15 +233,27 @@ impl Driver {
             let (step, label) = self.plan.steps[planned];
             return self.follow(step, label);
         }
+        if self.last_goes_on
+            && let Some(thread) = default_thread(&self.machine, self.current, |_| true)
+        {
+            // This is what the explorer would say.
+            return self.run(Step::of(thread));
+        }
+        self.ask()
+    }
+
+    /// Makes the step that the explorer chooses, or lets the thread begin that it chooses.
+    #[inline(never)]
+    fn ask(&mut self) -> Next {
         self.ask_again();
         loop {
-            let choice = self.explorer.choose(&Point {
+            let point = Point {
                 trace: &self.trace,
                 machine: &self.machine,
                 last: self.current,
                 fixed: self.regions.off(),
-            });
-            match choice {
+            };
+            match self.explorer.choose(&point) {
                 Choice::Run(step) => return self.run(step),
                 Choice::RunOn(step, further) => {
                     let begins = self.machine.is_to_begin(step.thread);
@@ -409,19 +421,19 @@ impl Driver {
     /// Makes a step of a wakeup sequence.
     #[inline(never)]
     fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
-        if !self.machine.enabled(step.thread)
-            && let Some(thread) = self.machine.next_to_begin()
-        {
-            // Where the step was planned, this one had begun, and had to wait.
-            return self.begin_thread(thread);
-        }
-        // The step may be one of several waits that were let go at this point.
-        let live = self.machine.live();
-        if !self.machine.enabled(step.thread) && live.iter().all(|&t| !self.machine.enabled(t)) {
-            self.machine.let_go(self.position as u32);
-        }
         if !self.machine.enabled(step.thread) {
-            return self.misfit(step.thread, None);
+            if let Some(thread) = self.machine.next_to_begin() {
+                // Where the step was planned, this one had begun, and had to wait.
+                return self.begin_thread(thread);
+            }
+            // The step may be one of several waits that were let go at this point.
+            let mut live = self.machine.live().iter();
+            if live.all(|&thread| !self.machine.enabled(thread)) {
+                self.machine.let_go(self.position as u32);
+            }
+            if !self.machine.enabled(step.thread) {
+                return self.misfit(step.thread, None);
+            }
         }
         match self.run(step) {
             Next::Ran(thread, outcome) => {
