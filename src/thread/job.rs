@@ -37,16 +37,28 @@ struct Job<F, T> {
     packet: Packet<T>,
 }
 
-/// The handle's share of a [`Job`]. The other one is the thread's [`Body`].
-pub(super) struct Share<T>(Arc<dyn Holds<T>>);
+/// The handle's share of a [`Job`], until it is taken or dropped. The other one is the thread's [`Body`].
+pub(super) struct Share<T>(Option<Arc<dyn Holds<T>>>);
 
+/// A [`Job`] of which only the result is known. What is done with it is done here, where all of it is known, so that
+/// nobody has to ask how large it is and what there is to be dropped.
 trait Holds<T> {
-    fn packet(&self) -> &Packet<T>;
+    /// What the thread has left, which is at its end.
+    fn take(self: Arc<Self>) -> Option<Result<T>>;
+    /// Gives the handle's share up.
+    fn give_up(self: Arc<Self>);
 }
 
 impl<F, T> Holds<T> for Job<F, T> {
-    fn packet(&self) -> &Packet<T> {
-        &self.packet
+    fn take(self: Arc<Self>) -> Option<Result<T>> {
+        // The thread's share is gone, so this one is the last, and nobody needs to be told.
+        self.packet.shares.store(0, Relaxed);
+        // SAFETY: the other share is the thread's, which takes nothing unless this one has been given up.
+        unsafe { self.packet.take() }
+    }
+
+    fn give_up(self: Arc<Self>) {
+        self.packet.give_up();
     }
 }
 
@@ -89,7 +101,7 @@ where
             std::mem::transmute::<Arc<dyn Holds<T> + '_>, Arc<dyn Holds<T>>>(share),
         )
     };
-    (Body::new(work), Share(share))
+    (Body::new(work), Share(Some(share)))
 }
 
 /// The thread's share of a job, given up when it is dropped.
@@ -153,18 +165,18 @@ unsafe impl<F, T> Sync for Job<F, T> {}
 
 impl<T> Share<T> {
     /// What a thread has left that is at its end.
-    pub(super) fn take(self) -> Option<Result<T>> {
-        let packet = self.0.packet();
-        // The thread's share is gone, so this one is the last, and nobody needs to be told.
-        packet.shares.store(0, Relaxed);
-        // SAFETY: the other share is the thread's, which takes nothing unless this one has been given up.
-        unsafe { packet.take() }
+    #[inline]
+    pub(super) fn take(mut self) -> Option<Result<T>> {
+        self.0.take().and_then(Holds::take)
     }
 }
 
 impl<T> Drop for Share<T> {
+    #[inline]
     fn drop(&mut self) {
-        self.0.packet().give_up();
+        if let Some(share) = self.0.take() {
+            share.give_up();
+        }
     }
 }
 
