@@ -151,6 +151,11 @@ impl Inner {
     pub(super) fn take_body(&mut self, thread: ThreadId) -> Option<Body> {
         self.bodies.get_mut(thread.index())?.take()
     }
+
+    /// What some thread is to do that has not started, if there is one.
+    pub(super) fn take_some_body(&mut self) -> Option<Body> {
+        self.bodies.iter_mut().find_map(Option::take)
+    }
 }
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.

@@ -558,15 +558,13 @@ fn tear_down(
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) {
     runtime.stopping.set(true);
-    let mut index = 0;
+    // Mostly each thread has begun.
     loop {
-        let body = match runtime.inner.borrow_mut().bodies.get_mut(index) {
-            Some(body) => body.take(),
-            None => break,
+        let Some(body) = runtime.inner.borrow_mut().take_some_body() else {
+            break;
         };
         // What it owns may ask for the runtime.
         drop(body);
-        index += 1;
     }
     // A destructor may have to wait for what another thread holds, or only wait a while.
     let mut idle = 0;
