@@ -193,6 +193,7 @@ impl Header {
     }
 
     /// Adds a reference that somebody has the right to add.
+    #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn retain(&self) {
         bounded(self.strong.fetch_add(1, Relaxed));
     }
@@ -248,6 +249,7 @@ impl Header {
     }
 
     /// Drops a reference; true if it was the last one, whose owner then has the value.
+    #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn release(&self) -> bool {
         if self.strong.fetch_sub(1, Release) != 1 {
             return false;
@@ -332,8 +334,15 @@ fn expect_some(answer: Answer) {
 /// Ends the process when a program has leaked so many references that their number no longer fits:
 /// going on would free the value too early. In a model such a number is of references that were given up too
 /// often: the execution has failed and goes on to its end, where its blocks are kept.
+#[cfg_attr(not(debug_assertions), inline)]
 fn bounded(count: usize) {
-    if count > isize::MAX as usize && rt::current().is_none() {
-        std::process::abort();
+    #[cold]
+    fn too_many() {
+        if rt::current().is_none() {
+            std::process::abort();
+        }
+    }
+    if count > isize::MAX as usize {
+        too_many();
     }
 }
