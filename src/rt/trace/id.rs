@@ -24,9 +24,11 @@ pub(crate) const FEW: usize = 16;
 /// What a list that goes by the indices of names has at this one; the list is longer then if it is too short.
 #[inline]
 pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
-    if list.len() <= index {
-        lengthen(list, index + 1, || None);
+    // In two branches, so that each has one comparison.
+    if index < list.len() {
+        return &mut list[index];
     }
+    lengthen(list, index + 1, || None);
     &mut list[index]
 }
 
