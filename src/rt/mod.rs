@@ -479,6 +479,7 @@ pub(crate) fn on_token(thread: ThreadId, kind: OpKind) -> Answer {
 }
 
 /// The modelled thread that runs here, if any.
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn current() -> Option<ThreadId> {
     context::current()
 }

@@ -368,7 +368,7 @@ impl Machine {
     }
 
     /// Whether the thread that this object stands for has finished.
-    #[inline]
+    #[inline(always)]
     fn has_finished(&self, object: ObjectId) -> bool {
         match *self.state(object) {
             State::Thread { finished } => finished,
