@@ -22,7 +22,7 @@ use crate::rt::trace::verdict::{Effect, End, Panic, Pruned};
 use crate::rt::{Answer, Body, Memory, Target};
 
 use super::callers::Callers;
-use super::coroutine::{Stretch, leave_room, suspend};
+use super::coroutine::{Stretch, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
@@ -131,6 +131,14 @@ impl Inner {
         *entry(&mut self.bodies, thread.index()) = Some(body);
     }
 
+    /// How the execution ends, which has been noted.
+    #[cold]
+    pub(super) fn take_end(&mut self) -> End {
+        self.end
+            .take()
+            .expect("dpor bug: the execution has not ended")
+    }
+
     /// How many bytes of stack a thread has asked for, if it has.
     #[inline]
     pub(super) fn stack_asked_for(&self, thread: ThreadId) -> Option<usize> {
@@ -200,13 +208,9 @@ pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
 #[inline]
 fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
     let result = with_any(|runtime| {
-        if runtime.stopping.get() {
+        // Where there is room, nothing else is going on.
+        if !runtime.roomy.get().is_here() && !runtime.may_begin() {
             return None;
-        }
-        runtime.notice_a_catch();
-        // A stack that ended in the middle of `f` would leave the runtime borrowed for ever.
-        if !runtime.roomy.get().is_here() {
-            leave_room::<ROOM>();
         }
         runtime.heap.record(false);
         let result = f(runtime);
@@ -421,7 +425,9 @@ pub(crate) fn spawn(
         if let Some(name) = name {
             inner.names.push((child, name.to_owned()));
         }
-        inner.asked.extend(stack_bytes.map(|bytes| (child, bytes)));
+        if let Some(bytes) = stack_bytes {
+            inner.asked.push((child, bytes));
+        }
         let object = inner.driver.machine.thread_object(child);
         let kind = OpKind::Spawn { child };
         runtime.live(inner, &Operation { object, kind }, site)?;
@@ -468,10 +474,18 @@ pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
 pub(crate) fn exit(site: Site) {
     // A thread of an execution that is torn down has nobody to tell.
     let _ = with_step(|runtime| {
-        runtime.leave_stack()?;
-        runtime.hear_of_frees()?;
-        let mut inner = runtime.inner.borrow_mut();
         let me = runtime.current.get();
+        let mut inner = runtime.inner.borrow_mut();
+        // What was on its stack is gone, although some of the runtime's own is still there.
+        if !inner.forget_stack(me) {
+            drop(inner);
+            return runtime.given_up();
+        }
+        if runtime.heap.has_news() {
+            drop(inner);
+            runtime.hear_of_frees()?;
+            inner = runtime.inner.borrow_mut();
+        }
         let machine = &mut inner.driver.machine;
         if !machine.limits.ends_are_events {
             machine.end(me);
@@ -485,6 +499,7 @@ pub(crate) fn exit(site: Site) {
 }
 
 /// The modelled thread that runs here.
+#[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn current() -> Option<ThreadId> {
     with_any(|runtime| runtime.current.get())
 }

@@ -60,10 +60,12 @@ use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
 
+use super::context::ROOM;
 use super::faults::{self, Fault};
 use super::outsiders;
 use crate::rt::{Body, Work};
 use kept::{KEPT, Kept};
+pub(crate) use stretch::Stretch;
 
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -137,7 +139,6 @@ impl Pool {
 
     #[inline]
     fn put_on(&self, coroutine: Coroutine, body: Body) -> Coroutine {
-        coroutine.0.run.set(self.run);
         coroutine.0.body.set(Some(body));
         coroutine.0.state.set(State::Ready);
         coroutine
@@ -148,6 +149,7 @@ impl Pool {
     fn another(&mut self, bytes: usize) -> Coroutine {
         let kept = self.kept.take(bytes);
         let coroutine = kept.unwrap_or_else(|| Coroutine::new(bytes));
+        coroutine.0.run.set(self.run);
         // Up to now it may have been another exploration's, which outsiders may have used.
         self.got_after = outsiders::noted();
         coroutine
@@ -219,6 +221,7 @@ impl Coroutine {
             bytes: stack_bytes,
             bottom: Cell::new(0),
             top: Cell::new(0),
+            roomy: Cell::default(),
         });
         let served = Rc::clone(&control);
         // The size is counted in words. It is a multiple of the page size and thus even; an odd
@@ -246,8 +249,10 @@ impl Coroutine {
         let (words, _) = generator.stack_usage();
         let top = (record.addr() + 1).next_multiple_of(PAGE);
         control.generator.set(Some(ManuallyDrop::new(generator)));
-        control.bottom.set(top - words * size_of::<usize>());
+        let bottom = top - words * size_of::<usize>();
+        control.bottom.set(bottom);
         control.top.set(top);
+        control.roomy.set(Stretch::above((bottom, top), ROOM));
         Coroutine(control)
     }
 
@@ -255,6 +260,14 @@ impl Coroutine {
     /// overflowed; doing so panics.
     #[inline(always)]
     pub(crate) fn resume(&mut self) -> Resumed {
+        self.run_on();
+        self.came_back()
+    }
+
+    /// [`Coroutine::resume`], of which [`Coroutine::came_back`] says the rest. Whoever has something to do in between does
+    /// not need what came of it to be put together for that and taken apart again.
+    #[inline(always)]
+    pub(crate) fn run_on(&mut self) {
         let control = &*self.0;
         assert!(
             matches!(control.state.get(), State::Ready | State::Suspended),
@@ -265,6 +278,12 @@ impl Coroutine {
         let outer = CURRENT.replace(control);
         control.go_over();
         CURRENT.set(outer);
+    }
+
+    /// Why the body runs no more.
+    #[inline(always)]
+    pub(crate) fn came_back(&mut self) -> Resumed {
+        let control = &*self.0;
         match control.state.get() {
             State::Suspended => Resumed::Suspended,
             State::Idle => Resumed::Finished(match control.panic.take() {
@@ -283,6 +302,12 @@ impl Coroutine {
     /// a page boundary, and the first frame of each body is at the same distance from it.
     pub(crate) fn stack(&self) -> (usize, usize) {
         (self.0.bottom.get(), self.0.top.get())
+    }
+
+    /// The part of the stack in which there is [`ROOM`] below.
+    #[inline]
+    pub(crate) fn roomy(&self) -> Stretch {
+        self.0.roomy.get()
     }
 
     /// How many bytes the stack was made with. It may have more, where pages are large.
@@ -485,31 +510,6 @@ pub(crate) fn prepare_thread() {
     generator::is_generator();
 }
 
-/// Some of the addresses of a stack.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Stretch {
-    start: usize,
-    length: usize,
-}
-
-impl Stretch {
-    /// Those of a stack from `start` to `end` below which `room` bytes are left.
-    pub(crate) fn above(start: usize, end: usize, room: usize) -> Stretch {
-        let start = start + room;
-        Stretch {
-            start,
-            length: end.saturating_sub(start),
-        }
-    }
-
-    /// Whether this is called from a frame that lies there.
-    #[inline(always)]
-    pub(crate) fn is_here(self) -> bool {
-        let frame = MaybeUninit::<u8>::uninit();
-        (&raw const frame).addr().wrapping_sub(self.start) < self.length
-    }
-}
-
 /// Overflows now if fewer than `BYTES` bytes of this stack are left, give or take a few words. To be
 /// called before something that must not be cut off in the middle and is known to need less.
 ///
@@ -590,6 +590,8 @@ struct Control {
     /// The lowest address of the stack, and the one behind its highest byte.
     bottom: Cell<usize>,
     top: Cell<usize>,
+    /// What there is between them above [`ROOM`].
+    roomy: Cell<Stretch>,
 }
 
 impl Control {
@@ -626,5 +628,6 @@ impl Control {
 }
 
 mod kept;
+mod stretch;
 #[cfg(test)]
 mod tests;

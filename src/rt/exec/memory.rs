@@ -140,18 +140,6 @@ impl Runtime {
         (inner.race_of_end(memory, objects, (me, Effect::Free), name)).map(End::DataRace)
     }
 
-    /// The code of the current thread has returned, so what was on its stack is gone, although some of the
-    /// runtime's own is still there. `None` if the execution ends with it.
-    #[inline]
-    pub(super) fn leave_stack(&self) -> Option<()> {
-        let me = self.current.get();
-        let end = self.inner.borrow_mut().forget_stack(me);
-        match end {
-            None => Some(()),
-            Some(end) => self.fail(end),
-        }
-    }
-
     /// A pointer to a block has been published: the block is the model's.
     #[inline]
     pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind) {
@@ -299,25 +287,25 @@ impl Inner {
         }
     }
 
-    /// Forgets what was on the stack of a thread whose code has returned. Gives how the execution ends if another thread
-    /// is about to use something of it, or has used it and nothing orders that before.
+    /// Forgets what was on the stack of a thread whose code has returned. False if the execution ends with it, which is
+    /// noted: another thread is about to use something of it, or has used it and nothing orders that before.
     #[inline]
-    fn forget_stack(&mut self, thread: ThreadId) -> Option<End> {
-        let (bottom, top) = self.stacks.get_mut(thread.index())?.take()?;
-        let mut end = None;
-        if self.table.has_some_on_stacks() || self.races.is_active() {
-            end = self.forget_used_stack(thread, (bottom, top - bottom));
-        }
+    pub(super) fn forget_stack(&mut self, thread: ThreadId) -> bool {
+        let Some((bottom, top)) = self.stacks.get_mut(thread.index()).and_then(Option::take) else {
+            return true;
+        };
+        let may_be_used = self.table.has_some_on_stacks() || self.races.is_active();
+        let is_left = !may_be_used || self.forget_used_stack(thread, (bottom, top - bottom));
         if self.driver.machine.has_live_children(thread) {
             self.resting.push(thread);
         }
         self.ended.push((thread, (bottom, top)));
-        end
+        is_left
     }
 
     /// [`Inner::forget_stack`] where there may be something on it.
     #[inline(never)]
-    fn forget_used_stack(&mut self, thread: ThreadId, memory: (usize, usize)) -> Option<End> {
+    fn forget_used_stack(&mut self, thread: ThreadId, memory: (usize, usize)) -> bool {
         let (start, length) = memory;
         let mut objects = std::mem::take(&mut self.inside);
         self.table.find_inside(start, length, &mut objects);
@@ -339,7 +327,13 @@ impl Inner {
         self.inside = objects;
         self.table.forget(start, length);
         self.races.forget(start, length);
-        end
+        match end {
+            None => true,
+            end => {
+                self.end = end;
+                false
+            }
+        }
     }
 
     /// Whether the object lies in a block that our own shims count the references to.

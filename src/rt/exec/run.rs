@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rt::explore::driver::Driver;
+use crate::rt::explore::driver::{Driver, Next};
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ThreadId, entry};
@@ -436,18 +436,21 @@ fn go_on(
 #[inline]
 fn next(runtime: &Runtime) -> Result<ThreadId, End> {
     let mut inner = runtime.inner.borrow_mut();
-    if inner.end.is_none() && inner.next.is_none() {
-        // The last step was the end of a thread.
-        let next = inner.next();
-        runtime.take(&mut inner, next);
-    }
-    if inner.end.is_some()
-        && let Some(end) = inner.end.take()
-    {
-        return Err(end);
-    }
-    let Some(thread) = inner.next.take() else {
-        unreachable!("dpor bug: a step that is neither a thread's nor the end")
+    // Whoever notes an end notes nobody who goes on.
+    let thread = match inner.next.take() {
+        Some(thread) => thread,
+        None => match inner.end.take() {
+            Some(end) => return Err(end),
+            // The last step was the end of a thread.
+            None => match inner.next() {
+                Next::Begins(thread) => thread,
+                Next::Ran(thread, outcome) => {
+                    runtime.outcome.set(Some(outcome));
+                    thread
+                }
+                Next::Ended => return Err(inner.take_end()),
+            },
+        },
     };
     runtime.own(&inner, thread);
     Ok(thread)
@@ -521,14 +524,14 @@ impl Drop for Stacks<'_> {
 /// Runs the code of `thread` until it suspends or ends.
 #[inline(always)]
 fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Resumed {
-    runtime.open_short_way(coroutine.stack());
+    runtime.open_short_way(coroutine.roomy());
     runtime.current.set(thread);
     runtime.running.set(true);
     runtime.heap.record(true);
-    let resumed = coroutine.resume();
+    coroutine.run_on();
     runtime.heap.record(false);
     runtime.running.set(false);
-    resumed
+    coroutine.came_back()
 }
 
 /// Runs the code of a thread.

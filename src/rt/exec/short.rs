@@ -19,7 +19,7 @@ use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
 
-use super::context::{Inner, ROOM, Runtime};
+use super::context::{Inner, Runtime};
 use super::coroutine::Stretch;
 use super::memory::published;
 
@@ -137,14 +137,14 @@ impl Runtime {
         done.is_some()
     }
 
-    /// Opens the short way to the thread that runs on this stack, from its lowest address to behind the highest, unless each of
+    /// Opens the short way to the thread that runs where there is so much [`ROOM`], unless each of
     /// its steps is to ask what else is going on: who calls it, whether the execution is over, or who unwinds.
     #[inline]
-    pub(super) fn open_short_way(&self, (bottom, top): (usize, usize)) {
+    pub(super) fn open_short_way(&self, roomy: Stretch) {
         let asks = self.callers.are_asked_for() || self.stopping.get() || !self.unwinding.is_calm();
         self.roomy.set(match asks {
             true => Stretch::default(),
-            false => Stretch::above(bottom, top, ROOM),
+            false => roomy,
         });
     }
 

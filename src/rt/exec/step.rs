@@ -13,8 +13,8 @@ use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, Operation, Outcome};
 use crate::rt::trace::verdict::{End, Gone};
 
-use super::context::{Inner, Runtime, Stop};
-use super::coroutine::suspend;
+use super::context::{Inner, ROOM, Runtime, Stop};
+use super::coroutine::{Stretch, leave_room, suspend};
 
 impl Runtime {
     pub(super) fn is_unwinding(&self) -> bool {
@@ -47,9 +47,24 @@ impl Runtime {
             self.failing.set(None);
             let inner = self.inner.borrow();
             if let Some(&Some(stack)) = inner.stacks.get(self.current.get().index()) {
-                self.open_short_way(stack);
+                self.open_short_way(Stretch::above(stack, ROOM));
             }
         }
+    }
+
+    /// Whether something may be begun where there may be no room for it, or more is going on: not if the execution is torn
+    /// down.
+    #[cold]
+    pub(super) fn may_begin(&self) -> bool {
+        if self.stopping.get() {
+            return false;
+        }
+        self.notice_a_catch();
+        // A stack that ended in the middle of it would leave the runtime borrowed for ever.
+        if !self.roomy.get().is_here() {
+            leave_room::<ROOM>();
+        }
+        true
     }
 
     /// The object behind a shim, unless its memory is gone.
@@ -122,6 +137,12 @@ impl Runtime {
     #[cold]
     pub(super) fn fail<T>(&self, end: End) -> Option<T> {
         self.inner.borrow_mut().end = Some(end);
+        self.given_up()
+    }
+
+    /// [`Runtime::fail`] where it has been noted how the execution ends.
+    #[cold]
+    pub(super) fn given_up<T>(&self) -> Option<T> {
         suspend();
         self.stop()
     }
