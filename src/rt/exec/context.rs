@@ -142,6 +142,10 @@ impl Inner {
     /// How many bytes of stack a thread has asked for, if it has.
     #[inline]
     pub(super) fn stack_asked_for(&self, thread: ThreadId) -> Option<usize> {
+        // Mostly none has.
+        if self.asked.is_empty() {
+            return None;
+        }
         let mut asked = self.asked.iter();
         let (_, bytes) = asked.find(|(t, _)| *t == thread)?;
         Some(*bytes)
@@ -428,7 +432,7 @@ pub(crate) fn spawn(
         if let Some(bytes) = stack_bytes {
             inner.asked.push((child, bytes));
         }
-        let object = inner.driver.machine.thread_object(child);
+        let object = inner.driver.machine.new_thread_object(child);
         let kind = OpKind::Spawn { child };
         runtime.live(inner, &Operation { object, kind }, site)?;
         Some(child)

@@ -166,9 +166,9 @@ impl Pool {
         self.idle.len()
     }
 
-    /// Keeps a stack for the next body.
+    /// Keeps a stack for the next body, of which the last one has returned.
     #[inline]
-    fn put_back(&mut self, idle: Coroutine) {
+    pub(crate) fn put_back(&mut self, idle: Coroutine) {
         match idle.bytes() == self.stack_bytes {
             true => self.idle.push(idle),
             false => self.large.push(idle),

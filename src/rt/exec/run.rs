@@ -386,7 +386,8 @@ fn go_on(
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) -> End {
     loop {
-        let thread = match next(runtime) {
+        let mut inner = runtime.inner.borrow_mut();
+        let thread = match next(runtime, &mut inner) {
             Ok(thread) => thread,
             Err(end) => return end,
         };
@@ -394,15 +395,19 @@ fn go_on(
             Some(coroutine) => coroutine,
             None => {
                 runtime.pulse.turn_to(thread, None);
-                stacks.start(&mut runtime.inner.borrow_mut(), thread)
+                stacks.start(&mut inner, thread)
             }
         };
+        drop(inner);
         match resume(runtime, thread, coroutine) {
             Resumed::Suspended => {}
-            Resumed::Finished(Ok(())) => match runtime.inner.borrow().resting.contains(&thread) {
-                true => stacks.rest(thread),
-                false => stacks.end(thread),
-            },
+            Resumed::Finished(Ok(())) => {
+                let inner = runtime.inner.borrow();
+                match !inner.resting.is_empty() && inner.resting.contains(&thread) {
+                    true => stacks.rest(thread),
+                    false => stacks.put_back(thread),
+                }
+            }
             Resumed::Finished(Err(payload)) => {
                 stacks.end(thread);
                 if runtime
@@ -434,8 +439,7 @@ fn go_on(
 
 /// The thread that goes on, for which everything but its stack is ready; how the execution has ended if none does.
 #[inline]
-fn next(runtime: &Runtime) -> Result<ThreadId, End> {
-    let mut inner = runtime.inner.borrow_mut();
+fn next(runtime: &Runtime, inner: &mut Inner) -> Result<ThreadId, End> {
     // Whoever notes an end notes nobody who goes on.
     let thread = match inner.next.take() {
         Some(thread) => thread,
@@ -452,7 +456,7 @@ fn next(runtime: &Runtime) -> Result<ThreadId, End> {
             },
         },
     };
-    runtime.own(&inner, thread);
+    runtime.own(inner, thread);
     Ok(thread)
 }
 
@@ -502,6 +506,15 @@ impl Stacks<'_> {
     fn rested(&mut self) {
         for coroutine in self.resting.drain(..) {
             self.pool.recycle(coroutine);
+        }
+    }
+
+    /// Takes back the stack of a thread whose code has returned.
+    #[inline(always)]
+    fn put_back(&mut self, thread: ThreadId) {
+        if let Some(coroutine) = self.coroutines[thread.index()].take() {
+            self.in_use -= 1;
+            self.pool.put_back(coroutine);
         }
     }
 

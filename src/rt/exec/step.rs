@@ -157,10 +157,14 @@ impl Runtime {
     ) -> Option<Outcome> {
         let me = self.current.get();
         let is_watched = inner.races.is_active() || self.callers.are_asked_for();
-        if is_watched || inner.driver.live_on(me, operation, site).is_none() {
+        let events = match is_watched {
+            true => None,
+            false => inner.driver.live_on(me, operation, site),
+        };
+        let Some(events) = events else {
             return self.step(inner, operation, site);
-        }
-        self.own(&inner, me);
+        };
+        self.heap.set_thread(me.0, events);
         self.pulse.beat(site);
         Some(Outcome::Done)
     }

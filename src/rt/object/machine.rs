@@ -316,13 +316,18 @@ impl Machine {
     #[inline]
     fn make(&mut self, object: ObjectId, kind: ObjectKind, value: u64) {
         match kind {
-            ObjectKind::Thread => self.make_thread(object),
+            ObjectKind::Thread => self.make_late_thread(object),
             ObjectKind::Atomic(ty) => self.make_atomic(object, ty, value),
             _ => self.make_another(object, kind, value),
         }
     }
 
-    #[inline(never)]
+    #[cold]
+    fn make_late_thread(&mut self, object: ObjectId) {
+        self.make_thread(object);
+    }
+
+    #[inline(always)]
     fn make_thread(&mut self, object: ObjectId) {
         self.new_object(object).get_or_insert_with(|| Object {
             state: State::Thread { finished: false },
@@ -358,6 +363,14 @@ impl Machine {
     pub(crate) fn thread_object(&mut self, thread: ThreadId) -> ObjectId {
         let object = self.names.thread_object(thread);
         self.meet(object, ObjectKind::Thread, 0);
+        object
+    }
+
+    /// [`Machine::thread_object`] of a thread that is about to be spawned, which this execution has not met.
+    #[inline]
+    pub(crate) fn new_thread_object(&mut self, thread: ThreadId) -> ObjectId {
+        let object = self.names.thread_object(thread);
+        self.make_thread(object);
         object
     }
 

@@ -92,14 +92,14 @@ impl Driver {
     }
 
     /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which there is a short way,
-    /// too. `None` if it is too short, and nothing was done.
+    /// too. Gives how many events the thread has performed; `None` if the way is too short, and nothing was done.
     #[inline(always)]
     pub(crate) fn live_on(
         &mut self,
         thread: ThreadId,
         operation: &Operation,
         site: Site,
-    ) -> Option<()> {
+    ) -> Option<u32> {
         let position = self.position;
         let Operation { object, ref kind } = *operation;
         let spawns = matches!(kind, OpKind::Spawn { .. });
@@ -117,20 +117,17 @@ impl Driver {
         if !may_go_on || !self.machine.can_perform(thread, operation) {
             return None;
         }
-        self.machine.perform_life(thread, operation, site);
+        let index = self.machine.perform_life(thread, operation, site)?;
         if !repeats {
-            self.record(
-                &outcome_of_life(operation),
-                Step::of(thread),
-                (operation, site),
-            );
+            let executed = outcome_of_life(operation);
+            (self.trace).append(executed.event(Step::of(thread), index, operation, site));
             if !self.last_goes_on && !leaves_the_others(kind) {
                 self.free_for = 0;
             }
         }
         self.position = position + 1;
         self.current = thread;
-        Some(())
+        Some(index + 1)
     }
 
     /// Whether nothing speaks against that the thread that made the last step makes the one at this
@@ -194,7 +191,7 @@ impl Driver {
                 return Ok(None);
             }
             let (expected, step) = (event.label, event.step());
-            if self.machine.perform_life(thread, operation, site) {
+            if self.machine.perform_life(thread, operation, site).is_some() {
                 // It is the same event in all, so there is nothing to compare or to replace.
                 self.after(step, &operation.kind)?;
                 return Ok(Some(Outcome::Done));

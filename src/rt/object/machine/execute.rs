@@ -225,9 +225,7 @@ impl Machine {
     pub(crate) fn step_through_life(&mut self, thread: ThreadId) -> Option<OpKind> {
         let entry = &mut self.threads[thread.index()];
         let Pending { operation, site } = entry.last;
-        if !self.perform_life(thread, &operation, site) {
-            return None;
-        }
+        self.perform_life(thread, &operation, site)?;
         self.threads[thread.index()].announced = false;
         Some(operation.kind)
     }
@@ -252,7 +250,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn perform(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
         let Operation { object, ref kind } = *operation;
-        if self.perform_life(step.thread, operation, site) {
+        if self.perform_life(step.thread, operation, site).is_some() {
             return outcome_of_life(operation);
         }
         let entry = &mut self.threads[step.thread.index()];
@@ -332,17 +330,17 @@ impl Machine {
     }
 
     /// Executes a step that its thread has not announced before, if it is one in the life of a thread
-    /// ([`OpKind::is_of_a_life`]), of which always the same comes ([`outcome_of_life`]). False if it is another one, and
-    /// nothing was done.
+    /// ([`OpKind::is_of_a_life`]), of which always the same comes ([`outcome_of_life`]). Gives how many events the thread had
+    /// performed before; `None` if it is another one, and nothing was done.
     #[inline(always)]
     pub(crate) fn perform_life(
         &mut self,
         thread: ThreadId,
         operation: &Operation,
         site: Site,
-    ) -> bool {
+    ) -> Option<u32> {
         if !operation.kind.is_of_a_life() {
-            return false;
+            return None;
         }
         let entry = &mut self.threads[thread.index()];
         let before = entry.events;
@@ -364,7 +362,7 @@ impl Machine {
             }
             _ => {}
         }
-        true
+        Some(before)
     }
 
     /// Whether the thread that this object stands for has finished.
