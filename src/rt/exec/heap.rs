@@ -343,7 +343,7 @@ impl Heap {
     }
 
     /// A block that the execution before has freed, if user code asks for such a one.
-    #[inline(never)]
+    #[inline]
     fn hand_out(&self, layout: Layout, allocator: *const ()) -> Option<*mut u8> {
         if !self.recording.get() {
             return None;
@@ -375,7 +375,7 @@ impl Heap {
     }
 
     /// Says what is to be done with a block that is being freed.
-    #[inline(never)]
+    #[inline]
     fn note_freed(&self, start: usize, layout: Layout) -> Free {
         let by = self.thread.get();
         let freed = self.with(|state| {
