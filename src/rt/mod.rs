@@ -448,9 +448,9 @@ pub(crate) fn spawn(
     context::spawn(name, body, stack_bytes, context::here())
 }
 
-/// Announces that another thread's end is waited for.
+/// Announces that another thread's end is waited for. False where no model runs, or the execution has ended.
 #[track_caller]
-pub(crate) fn join(thread: ThreadId) -> Answer {
+pub(crate) fn join(thread: ThreadId) -> bool {
     context::join(thread, context::here())
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Result;
 use super::handle::{JoinHandle, Thread};
 use super::spawn::{Builder, expect};
-use crate::rt::{self, Answer, ThreadId as Modelled};
+use crate::rt::{self, ThreadId as Modelled};
 
 /// The threads of a scope.
 pub(super) struct Members {
@@ -72,7 +72,7 @@ impl Wait<'_> {
         drop(modelled);
         for thread in threads {
             // In an execution that has ended nobody can be waited for like this.
-            if let Answer::Inert = rt::join(thread) {
+            if !rt::join(thread) {
                 break;
             }
         }

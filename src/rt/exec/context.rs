@@ -440,8 +440,8 @@ pub(crate) fn spawn(
     spawned.ok()
 }
 
-/// Announces that the end of a thread is waited for.
-pub(crate) fn join(thread: ThreadId, site: Site) -> Answer {
+/// Announces that the end of a thread is waited for. False where no model runs, or the execution has ended.
+pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
     let joined = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let mut inner = runtime.inner.borrow_mut();
@@ -449,7 +449,7 @@ pub(crate) fn join(thread: ThreadId, site: Site) -> Answer {
         let kind = OpKind::Join { child: thread };
         runtime.live(inner, &Operation { object, kind }, site)
     });
-    joined.map_or_else(|answer| answer, Answer::Done)
+    joined.is_ok()
 }
 
 /// Announces a look whether `thread` has finished.
@@ -494,7 +494,7 @@ pub(crate) fn exit(site: Site) {
         if !machine.limits.ends_are_events {
             machine.end(me);
             // Who goes on is found out when this one's stack is left.
-            return Some(Outcome::Done);
+            return Some(());
         }
         let object = machine.thread_object(me);
         let kind = OpKind::Exit;

@@ -147,14 +147,14 @@ impl Runtime {
         self.stop()
     }
 
-    /// [`Runtime::step`] for a step in the life of a thread.
+    /// [`Runtime::step`] for a step in the life of a thread, of which always the same comes.
     #[inline(always)]
     pub(super) fn live<'a>(
         &'a self,
         mut inner: RefMut<'a, Inner>,
         operation: &Operation,
         site: Site,
-    ) -> Option<Outcome> {
+    ) -> Option<()> {
         let me = self.current.get();
         let is_watched = inner.races.is_active() || self.callers.are_asked_for();
         let events = match is_watched {
@@ -162,11 +162,11 @@ impl Runtime {
             false => inner.driver.live_on(me, operation, site),
         };
         let Some(events) = events else {
-            return self.step(inner, operation, site);
+            return self.step(inner, operation, site).map(|_| ());
         };
         self.heap.set_thread(me.0, events);
         self.pulse.beat(site);
-        Some(Outcome::Done)
+        Some(())
     }
 
     /// [`Runtime::step`], after a wait for a change if the thread only repeats itself.

@@ -64,7 +64,8 @@ impl Stock {
         let shelf = self.shelves.get_mut((number as usize).wrapping_sub(1))?;
         let at = shelf.out;
         let stocked = shelf.blocks.get_mut(at)?;
-        if shelf.layout != layout || stocked.block.allocator != allocator {
+        // Of each size there is one.
+        if shelf.layout.align() != layout.align() || stocked.block.allocator != allocator {
             return None;
         }
         shelf.out += 1;
