@@ -295,22 +295,23 @@ impl<'a> Watch<'a> {
     fn hintless(&mut self, driver: &Driver) -> Option<String> {
         let machine = &driver.machine;
         let known = std::mem::replace(&mut self.hintless, machine.hintless().len());
+        if known == self.hintless {
+            return None;
+        }
         let place = |&site: &Site| {
             let object = named_at(site);
             object.map_or_else(|| site.to_string(), |object| format!("{object} at {site}"))
         };
         let new = machine.hintless().iter().skip(known);
         let places: Vec<String> = new.map(place).collect();
-        (!places.is_empty()).then(|| {
-            format!(
-                "dpor: in the model at {} a loop without a hint went round {} times before it was taken for waiting: it reads \
-                 {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
-                 shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
-                self.site,
-                machine.limits.unhinted_spin_bound,
-                places.join(", and another one ")
-            )
-        })
+        Some(format!(
+            "dpor: in the model at {} a loop without a hint went round {} times before it was taken for waiting: it reads \
+             {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
+             shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
+            self.site,
+            machine.limits.unhinted_spin_bound,
+            places.join(", and another one ")
+        ))
     }
 
     /// Which execution was to be shown and has not been run, if there is one.

@@ -271,6 +271,9 @@ impl Driver {
     /// Nothing can run: lets waiting threads go, or says how the execution has ended.
     #[cold]
     fn quiescent(&mut self) -> Option<End> {
+        if self.machine.live().is_empty() {
+            return Some(End::Complete);
+        }
         let stuck = self.blocked();
         // Whatever a waiting thread would do from here on comes after everything else, so nothing is lost by not
         // looking at it.
