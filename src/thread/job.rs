@@ -231,13 +231,22 @@ impl<T> Packet<T> {
     }
 }
 
+impl<T> Packet<T> {
+    /// Tells the scope if nobody has asked for the payload of a panic.
+    #[inline(never)]
+    fn tell(&mut self, scope: &Members) {
+        if let Some(Err(_)) = self.result.get_mut() {
+            scope.note_panic();
+        }
+    }
+}
+
 impl<T> Drop for Packet<T> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(scope) = &self.scope
-            && let Some(Err(_)) = self.result.get_mut()
-        {
-            scope.note_panic();
+        // Mostly there is none.
+        if let Some(scope) = self.scope.take() {
+            self.tell(&scope);
         }
     }
 }
