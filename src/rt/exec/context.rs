@@ -82,8 +82,8 @@ pub(crate) struct Runtime {
     pub(crate) pulse: Arc<Pulse>,
     /// Who has used memory that is not there.
     pub(crate) faulted: Cell<Option<Backtrace>>,
-    /// What the panic hook kept of the last panic.
-    pub(crate) message: Cell<Option<Panic>>,
+    /// What the panic hook kept of the last panic. In a box, because each execution hands on that there was none.
+    pub(crate) message: Cell<Option<Box<Panic>>>,
     /// The command that plays a schedule.
     pub(crate) replay: fn(&str) -> String,
     /// All panics of this execution, the first one first, in case that one ends the process.

@@ -142,7 +142,7 @@ impl Runtime {
     #[cold]
     pub(super) fn caught(&self) {
         if let Some(panic) = self.message.take() {
-            self.earlier.borrow_mut().push(panic);
+            self.earlier.borrow_mut().push(*panic);
         }
     }
 
@@ -160,8 +160,10 @@ impl Runtime {
             // It fails because of the first one.
             Some((first, _)) if first != me => {}
             _ => {
-                let before = self.message.replace(Some(message));
-                self.earlier.borrow_mut().extend(before);
+                let before = self.message.replace(Some(Box::new(message)));
+                self.earlier
+                    .borrow_mut()
+                    .extend(before.map(|before| *before));
                 if fails && let Ok(inner) = self.inner.try_borrow() {
                     let events = inner.driver.executed().len();
                     self.failing.set(Some((me, events)));

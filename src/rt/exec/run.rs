@@ -248,8 +248,11 @@ pub(crate) fn explore(
             }
             let message = runtime.message.take();
             let mut earlier = runtime.earlier.take();
-            if !end.has_panicked() && runtime.failing.get().is_none() {
-                earlier.extend(message.clone());
+            if let Some(message) = &message
+                && !end.has_panicked()
+                && runtime.failing.get().is_none()
+            {
+                earlier.push((**message).clone());
             }
             // Mostly the others have ended, and there is nothing left to keep from being unwound.
             if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
@@ -307,7 +310,7 @@ pub(crate) fn explore(
                     driver: inner.driver,
                     names: inner.names,
                     log: Vec::new(),
-                    message,
+                    message: message.map(|message| *message),
                     earlier,
                     payload,
                     watched: runtime.heap.take_watched(),
