@@ -91,6 +91,11 @@ pub(crate) enum MustFree {
     Found,
 }
 
+thread_local! {
+    /// The tables of an exploration that is over, which the next one uses. There is nothing in them.
+    static TABLES: Cell<Option<Box<State>>> = const { Cell::new(None) };
+}
+
 /// The heap blocks of one exploration. One per OS thread can be attached at a time.
 pub(crate) struct Heap {
     recording: Cell<bool>,
@@ -131,7 +136,10 @@ impl Heap {
             some_freed: Cell::new(false),
             watching: Cell::new(false),
             owing: Cell::new(false),
-            state: Cell::new(Some(Box::default())),
+            // An OS thread that ends has no tables any more.
+            state: Cell::new(Some(
+                (TABLES.try_with(Cell::take).ok().flatten()).unwrap_or_default(),
+            )),
         }
     }
 
@@ -460,13 +468,41 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         self.give_back();
-        while let Some(kept) = self.with(|state| state.stock.pop()).flatten() {
+        let Some(mut state) = self.state.take() else {
+            return;
+        };
+        for kept in state.stock.drain() {
             kept.release();
+        }
+        if state.blocks.are_few() {
+            state.empty();
+            // As above.
+            let _ = TABLES.try_with(|tables| tables.set(Some(state)));
         }
     }
 }
 
 impl State {
+    /// Forgets all that is left of an exploration but the memory of the tables. The stock has been given back.
+    fn empty(&mut self) {
+        let State {
+            blocks,
+            kept: _,
+            stock: _,
+            fault,
+            watched,
+            counters,
+            outsiders,
+            later,
+            freed,
+        } = self;
+        blocks.empty();
+        counters.clear();
+        (*fault, *watched, *outsiders) = (None, Watched::default(), 0);
+        later.clear();
+        freed.clear();
+    }
+
     /// Hands out a block that is in stock to a thread that has performed so many events.
     #[inline]
     fn hand_out(

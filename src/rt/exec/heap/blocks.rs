@@ -170,6 +170,9 @@ fn near(address: usize) -> usize {
 /// To look through more blocks than this takes as long as to search for one.
 const FEW: usize = 8;
 
+/// So many slots are few: 16 KiB.
+const SMALL_TABLE: usize = 256;
+
 const EMPTY: Slot = Slot {
     block: Block {
         start: 0,
@@ -236,15 +239,31 @@ impl Blocks {
         self.latest = None;
         self.fresh.clear();
         if self.live > 0 || self.unstocked > 0 {
-            self.emptied = self.serial;
-            self.len = 0;
-            self.live = 0;
-            self.unstocked = 0;
-            self.population = [0; CLASSES];
-            self.classes = 0;
-            self.grains.fill(0);
-            self.wide = 0;
+            self.unlist();
         }
+    }
+
+    /// Forgets all blocks, and none keeps its slot.
+    pub(super) fn empty(&mut self) {
+        self.clear();
+        self.unlist();
+    }
+
+    /// Empties all slots.
+    fn unlist(&mut self) {
+        self.emptied = self.serial;
+        self.len = 0;
+        self.live = 0;
+        self.unstocked = 0;
+        self.population = [0; CLASSES];
+        self.classes = 0;
+        self.grains.fill(0);
+        self.wide = 0;
+    }
+
+    /// Whether there has never been more than a small exploration has, so that the tables are small, too.
+    pub(super) fn are_few(&self) -> bool {
+        self.slots.len() <= SMALL_TABLE
     }
 
     /// The live blocks.

@@ -30,13 +30,13 @@ impl Counters {
 
     /// The number of the next block of this layout that a thread allocates which has performed so many events,
     /// counted from 0.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self, (thread, events): (u32, u32), layout: Layout) -> u32 {
         let execution = self.execution;
-        let Some(counter) = self.threads.get_mut(thread as usize) else {
+        if self.threads.len() <= thread as usize {
             self.grow(thread as usize);
-            return self.next((thread, events), layout);
-        };
+        }
+        let counter = &mut self.threads[thread as usize];
         if (counter.execution, counter.events) == (execution, events) {
             return counter.next(layout);
         }

@@ -161,16 +161,11 @@ impl Stock {
         }
     }
 
-    /// Takes a block out of stock for good, between two executions.
-    pub(super) fn pop(&mut self) -> Option<Kept> {
-        let shelf = self.shelves.last_mut()?;
-        match shelf.blocks.pop() {
-            Some(stocked) => Some(stocked.block),
-            None => {
-                self.numbers[shelf.layout.size()] = 0;
-                self.shelves.pop();
-                self.pop()
-            }
-        }
+    /// Takes all blocks out of stock for good, between two executions.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Kept> {
+        self.bytes = 0;
+        let shelves = self.shelves.iter_mut();
+        let stocked = shelves.flat_map(|shelf| shelf.blocks.drain(..));
+        stocked.map(|stocked| stocked.block)
     }
 }

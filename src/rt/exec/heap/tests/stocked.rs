@@ -166,3 +166,53 @@ fn a_size_whose_blocks_have_not_come_back_is_stocked_for_another_alignment() {
     heap.reset();
     assert_eq!(get(&heap, 0x3000, small, 1), 0x2000);
 }
+
+#[test]
+fn the_next_heap_has_the_tables_of_this_one_and_nothing_that_was_in_them() {
+    let (small, large) = (layout(16, 8), layout(2000, 8));
+    let tables = |heap: &Heap| heap.with(|state| ptr::from_mut(state).addr());
+    let heap = Heap::new();
+    let before = tables(&heap);
+    heap.set_thread(1, 3);
+    for (new, layout) in [
+        (0x1000, small),
+        (0x2000, small),
+        (0x3000, large),
+        (0x4000, large),
+    ] {
+        get(&heap, new, layout, 1);
+    }
+    heap.find(0x2000);
+    put_back(&heap, 0x2000, small);
+    put_back(&heap, 0x3000, large);
+    heap.record(true);
+    put_back(&heap, 0x2000, small);
+    assert!(heap.has_news(), "it was freed twice");
+    drop(heap);
+    let mut released = RELEASED.take();
+    released.sort_unstable();
+    assert_eq!(released, [0x2000, 0x3000]);
+
+    let next = Heap::new();
+    assert_eq!(tables(&next), before);
+    assert_eq!((next.live_count(), next.take_fault()), (0, None));
+    for address in [0x1000, 0x2000, 0x3000, 0x4000] {
+        assert_eq!(next.find(address), None);
+        assert_eq!(next.find_gone(address), None);
+    }
+    next.drain_some_freed(|start, _| panic!("{start:x} was freed before"));
+    next.set_thread(1, 3);
+    assert_eq!(get(&next, 0x5000, small, 1), 0x5000, "nothing is in stock");
+    assert_eq!(name(&next, 0x5000), (1, 3, 0));
+    put_back(&next, 0x5000, small);
+    next.reset();
+    assert_eq!(get(&next, 0x6000, small, 1), 0x5000);
+    // Many blocks need large tables, which are not left to anybody.
+    for new in (0x10_0000..).step_by(16).take(1000) {
+        get(&next, new, small, 1);
+    }
+    drop(next);
+    RELEASED.take();
+    let are_few = Heap::new().with(|state| state.blocks.are_few());
+    assert_eq!(are_few, Some(true));
+}
