@@ -34,16 +34,19 @@ use crate::rt::trace::said::Said;
 const LINES_MAX: usize = 1000;
 
 /// The log of the execution that runs.
-#[derive(Clone, Default)]
-pub(crate) struct Log {
-    kept: Arc<Mutex<Kept>>,
+#[derive(Clone)]
+pub(crate) struct Log(Arc<Shared>);
+
+/// What the log and its collector share.
+struct Shared {
+    kept: Mutex<Kept>,
     /// What is shown of every execution, and then of a failed one nothing else.
     filter: Option<Targets>,
     /// Whether to show it.
     loud: bool,
     /// Whether what is said is kept, or only noted that something was.
     keeps: bool,
-    spoken: Arc<AtomicBool>,
+    spoken: AtomicBool,
 }
 
 #[derive(Default)]
@@ -64,31 +67,33 @@ impl Log {
     /// A log of which everything that this filter lets through is shown at once, and kept; without a filter
     /// nothing is shown, and everything is kept if `keeps` says so.
     pub(crate) fn new(filter: Option<Targets>, keeps: bool) -> Log {
-        Log {
-            kept: Arc::default(),
-            loud: filter.is_some(),
-            keeps: keeps || filter.is_some(),
+        let loud = filter.is_some();
+        Log::of(filter, loud, keeps || loud)
+    }
+
+    fn of(filter: Option<Targets>, loud: bool, keeps: bool) -> Log {
+        Log(Arc::new(Shared {
+            kept: Mutex::default(),
             filter,
-            spoken: Arc::default(),
-        }
+            loud,
+            keeps,
+            spoken: AtomicBool::new(false),
+        }))
     }
 
     /// Another log of the same lines, which keeps them and shows nothing.
     pub(crate) fn quiet(&self) -> Log {
-        Log {
-            loud: false,
-            ..Log::new(self.filter.clone(), true)
-        }
+        Log::of(self.0.filter.clone(), false, true)
     }
 
     /// Whether what is said is kept.
     pub(crate) fn keeps(&self) -> bool {
-        self.keeps
+        self.0.keeps
     }
 
     /// Whether anything was said in the execution that was not kept.
     pub(crate) fn was_missed(&self) -> bool {
-        self.spoken.load(Relaxed)
+        self.0.spoken.load(Relaxed)
     }
 
     /// The lines of the execution.
@@ -98,15 +103,17 @@ impl Log {
 
     /// Another execution begins.
     pub(crate) fn clear(&self) {
-        let mut kept = self.kept();
-        kept.lines.clear();
-        kept.spans.clear();
-        kept.stacks.clear();
-        self.spoken.store(false, Relaxed);
+        if self.keeps() {
+            let mut kept = self.kept();
+            kept.lines.clear();
+            kept.spans.clear();
+            kept.stacks.clear();
+        }
+        self.0.spoken.store(false, Relaxed);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps what is said while `f` runs, unless the user has a subscriber who is to hear it.
@@ -138,7 +145,7 @@ impl Collector {
 
     /// [`aside`], if anything is kept.
     fn aside<R>(&self, f: impl FnOnce(&Runtime) -> R) -> Option<R> {
-        if !self.log.keeps {
+        if !self.log.keeps() {
             return None;
         }
         aside(f)
@@ -147,7 +154,7 @@ impl Collector {
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let filter = self.log.filter.as_ref();
+        let filter = self.log.0.filter.as_ref();
         filter.is_none_or(|filter| filter.would_enable(metadata.target(), metadata.level()))
     }
 
@@ -179,7 +186,7 @@ impl Subscriber for Collector {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        self.log.spoken.store(true, Relaxed);
+        self.log.0.spoken.store(true, Relaxed);
         let metadata = event.metadata();
         self.aside(|runtime| {
             let mut fields = Fields::default();
@@ -196,7 +203,7 @@ impl Subscriber for Collector {
                 file: metadata.file(),
                 line: metadata.line(),
             };
-            if self.log.loud {
+            if self.log.0.loud {
                 let given = inner.names.iter().find(|(t, _)| *t == thread);
                 let name = match given {
                     Some((_, name)) => name.clone(),
