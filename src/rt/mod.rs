@@ -8,6 +8,7 @@
 pub(crate) mod exec;
 pub(crate) mod explore;
 pub(crate) mod object;
+pub(crate) mod pooled;
 pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod trace;

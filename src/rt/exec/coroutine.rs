@@ -63,6 +63,7 @@ use generator::{Gn, LocalGenerator, Scope};
 use super::context::ROOM;
 use super::faults::{self, Fault};
 use super::outsiders;
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::{Body, Work};
 use kept::{KEPT, Kept};
 pub(crate) use stretch::Stretch;
@@ -89,7 +90,7 @@ pub(crate) enum Resumed {
 pub(crate) struct Pool {
     stack_bytes: usize,
     run: fn(Body),
-    idle: Vec<Coroutine>,
+    idle: Pooled<Coroutine>,
     /// Larger ones.
     large: Vec<Coroutine>,
     kept: &'static Kept,
@@ -105,7 +106,7 @@ impl Pool {
         Pool {
             stack_bytes: stack_bytes.next_multiple_of(PAGE),
             run,
-            idle: Vec::new(),
+            idle: Pooled::default(),
             large: Vec::new(),
             kept: &KEPT,
             got_after: 0,
@@ -198,8 +199,11 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.kept.keep(std::mem::take(&mut self.large));
-        self.kept.keep(std::mem::take(&mut self.idle));
+        // Mostly none has asked for more.
+        if !self.large.is_empty() {
+            self.kept.keep(&mut self.large);
+        }
+        self.kept.keep(&mut self.idle);
     }
 }
 
@@ -207,6 +211,8 @@ impl Drop for Pool {
 ///
 /// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise.
 pub(crate) struct Coroutine(Rc<Control>);
+
+pooled!(Coroutine);
 
 impl Coroutine {
     fn new(stack_bytes: usize) -> Coroutine {

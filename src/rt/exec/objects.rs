@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::verdict::Gone;
@@ -31,7 +32,7 @@ use super::statics;
 
 /// The objects of an execution, by address.
 pub(crate) struct Table {
-    entries: Vec<Entry>,
+    entries: Pooled<Entry>,
     /// By address.
     numbers: FxHashMap<usize, u32>,
     /// Valid entries that were met last.
@@ -41,11 +42,11 @@ pub(crate) struct Table {
     /// The number of this execution, from 1.
     execution: u64,
     /// The entries that were valid in this execution. Those that are are linked by their [`line`]s.
-    met: Vec<Met>,
+    met: Pooled<Met>,
     /// For each line of memory whether there are valid entries in those with the same remainder, and if so, which of the
     /// entries that were met is the last of them.
     lines: [u64; LINES / 64],
-    heads: Vec<u32>,
+    heads: Pooled<u32>,
     /// The scratch of [`Table::find_inside`].
     inside: Vec<u32>,
     /// Whether an object on a stack was met.
@@ -58,6 +59,8 @@ pub(crate) struct Table {
     /// The right to use the statics of the process, which is kept from the first one on.
     turn: statics::Turn,
 }
+
+pooled!(Entry, Met);
 
 struct Entry {
     address: usize,
@@ -87,16 +90,21 @@ const LINES: usize = 512;
 const MOST: usize = 10_000;
 
 impl Default for Table {
+    #[inline(always)]
     fn default() -> Table {
+        // What may panic comes first, so that the rest is made where it stays.
+        let entries = Pooled::default();
+        let met = Pooled::default();
+        let heads = Pooled::default();
         Table {
-            entries: Vec::new(),
+            entries,
             numbers: FxHashMap::default(),
             front: Front::default(),
             latest: [0; PLACES],
             execution: 1,
-            met: Vec::new(),
+            met,
             lines: [0; LINES / 64],
-            heads: Vec::new(),
+            heads,
             inside: Vec::new(),
             on_stacks: false,
             older: Older::default(),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::rt::explore::driver::{Driver, Next};
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ThreadId, entry};
@@ -147,12 +148,12 @@ pub(crate) fn explore(
             table: Table::default(),
             races: Detector::default(),
             in_order,
-            stacks: Vec::new(),
-            ended: Vec::new(),
+            stacks: Pooled::default(),
+            ended: Pooled::default(),
             resting: Vec::new(),
             next: None,
             end: None,
-            bodies: Vec::new(),
+            bodies: Pooled::default(),
             asked: Vec::new(),
             names: Vec::new(),
             inside: Vec::new(),
@@ -194,7 +195,7 @@ pub(crate) fn explore(
     let main: Arc<dyn Work> = Arc::new(Main(body));
     let mut stacks = Stacks {
         pool,
-        coroutines: Vec::new(),
+        coroutines: Pooled::default(),
         resting: Vec::new(),
         in_use: 0,
     };
@@ -467,12 +468,14 @@ fn next(runtime: &Runtime, inner: &mut Inner) -> Result<ThreadId, End> {
 struct Stacks<'a> {
     pool: &'a mut Pool,
     /// By thread.
-    coroutines: Vec<Option<Coroutine>>,
+    coroutines: Pooled<Option<Coroutine>>,
     /// Stacks that are not to be used again in this execution.
     resting: Vec<Coroutine>,
     /// How many threads have one.
     in_use: usize,
 }
+
+pooled!(Option<Coroutine>);
 
 impl Stacks<'_> {
     #[inline]

@@ -21,6 +21,7 @@
 //!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
 //!    leads to, and the rest of the sequence is among what is explored from there.
 
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
@@ -39,9 +40,9 @@ pub(crate) struct Optimal {
     free: Free,
     /// One for each point of the current execution up to the last one at which somebody sleeps or
     /// something is planned.
-    levels: Vec<Level>,
+    levels: Pooled<Level>,
     /// The sleep sets of all levels, one after the other.
-    sleepers: Vec<Sleeper>,
+    sleepers: Pooled<Sleeper>,
     arena: Arena,
     reversal: Reversal,
     /// The scratch of [`Walk`].
@@ -49,7 +50,7 @@ pub(crate) struct Optimal {
     behind: Behind,
     needed: Needed,
     /// For each race of the execution whether its reversal is covered whatever comes behind the race.
-    settled: Vec<bool>,
+    settled: Pooled<bool>,
     choices: Choices,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
@@ -62,10 +63,12 @@ pub(crate) struct Optimal {
 #[derive(Default)]
 struct Behind {
     /// The nodes by which it has come.
-    path: Vec<NodeId>,
+    path: Pooled<NodeId>,
     /// Who will be asleep behind them, unless the sequence wakes them.
-    asleep: Vec<Sleeper>,
+    asleep: Pooled<Sleeper>,
 }
+
+pooled!(Level, Sleeper, bool);
 
 /// A point of the current execution.
 #[derive(Clone, Copy, Debug)]
@@ -98,14 +101,14 @@ impl Optimal {
     pub(crate) fn new(free: Free) -> Optimal {
         Optimal {
             free,
-            levels: Vec::new(),
-            sleepers: Vec::new(),
+            levels: Pooled::default(),
+            sleepers: Pooled::default(),
             arena: Arena::new(),
             reversal: Reversal::default(),
             passed: Passed::default(),
             behind: Behind::default(),
             needed: Needed::default(),
-            settled: Vec::new(),
+            settled: Pooled::default(),
             choices: Choices::default(),
             next: None,
             started: false,

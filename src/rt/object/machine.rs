@@ -5,6 +5,7 @@
 //! next operation of each thread, the machine says who can go on, executes one step and hands the
 //! outcome back. It knows nothing of schedules.
 
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
@@ -81,11 +82,11 @@ pub(crate) struct Machine {
     pub(crate) names: Names,
     pub(crate) sets: ReadSets,
     pub(crate) limits: Limits,
-    objects: Vec<Option<Object>>,
-    touched: Vec<ObjectId>,
-    threads: Vec<Thread>,
+    objects: Pooled<Option<Object>>,
+    touched: Pooled<ObjectId>,
+    threads: Pooled<Thread>,
     /// The threads that exist and have not exited, in the order of their spawns.
-    live: Vec<ThreadId>,
+    live: Pooled<ThreadId>,
     /// How many threads have been spawned and not joined.
     unjoined: u32,
     /// Of how many threads the code has not begun.
@@ -106,6 +107,8 @@ pub(crate) struct Machine {
     /// The values that the waits of this execution have seen, one stretch after the other.
     seen: Vec<u64>,
 }
+
+pooled!(Option<Object>, ObjectId, Thread, ThreadId);
 
 #[derive(Clone, Debug)]
 struct Object {
@@ -258,10 +261,10 @@ impl Machine {
             names: Names::new(),
             sets: ReadSets::default(),
             limits,
-            objects: Vec::new(),
-            touched: Vec::with_capacity(FEW),
-            threads: Vec::new(),
-            live: Vec::with_capacity(FEW),
+            objects: Pooled::default(),
+            touched: Pooled::with_capacity(FEW),
+            threads: Pooled::default(),
+            live: Pooled::with_capacity(FEW),
             unjoined: 0,
             unbegun: 0,
             leaves_rounds_out: false,
@@ -276,7 +279,7 @@ impl Machine {
 
     /// Back to the state before the first event: no objects, and the main thread about to start.
     pub(crate) fn reset(&mut self, site: Site) {
-        for object in &self.touched {
+        for object in self.touched.iter() {
             let slot = &mut self.objects[object.index()];
             match slot {
                 Some(object) if object.state.owns_memory() => *slot = None,
@@ -416,7 +419,7 @@ impl Machine {
     /// Takes the objects back to their states behind these events of the execution. What threads have announced
     /// stays what it is.
     pub(crate) fn rewind(&mut self, events: &[Event]) {
-        for object in &self.touched {
+        for object in self.touched.iter() {
             if let Some(object) = &mut self.objects[object.index()] {
                 let (kind, value) = object.made;
                 object.state = State::new(kind, value);

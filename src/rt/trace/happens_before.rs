@@ -26,6 +26,7 @@ use super::dependency::{CHANGING_SLOTS, COUNTED, Class, Classes, ReadSets, WAIT_
 use super::id::{ObjectId, ThreadId};
 use super::operation::{OpKind, Outcome};
 use super::{Event, NOWHERE, Trace};
+use crate::rt::pooled::{Pooled, pooled};
 use clock::{Clocks, NOTHING};
 use contention::{Contention, Order};
 use record::Record;
@@ -43,7 +44,7 @@ pub(crate) struct Race {
 pub(crate) struct HappensBefore {
     past: Past,
     /// What has been done to each object. Of those that no two threads contend for nothing is noted.
-    objects: Vec<Record>,
+    objects: Pooled<Record>,
     contention: Contention,
 }
 
@@ -51,16 +52,18 @@ pub(crate) struct HappensBefore {
 #[derive(Default, Clone, Debug)]
 struct Past {
     /// One for each event.
-    rows: Vec<Row>,
+    rows: Pooled<Row>,
     clocks: Clocks,
     /// What waits have read, in order.
     reads: Vec<Read>,
-    races: Vec<Race>,
-    candidates: Vec<u32>,
+    races: Pooled<Race>,
+    candidates: Pooled<u32>,
     /// The candidates as they would be if none was left out.
     #[cfg(test)]
     all: Vec<u32>,
 }
+
+pooled!(Record, Row, Race);
 
 /// What there is to know of one event.
 #[derive(Clone, Copy, Debug)]
@@ -269,7 +272,8 @@ impl HappensBefore {
     /// Gives a clock to every event that has none yet, up to the first one that may be ordered with others which no order
     /// was possible with before.
     fn add_all(&mut self, trace: &Trace, sets: &ReadSets) -> Result<(), usize> {
-        self.past.rows.reserve(trace.len() - self.past.rows.len());
+        let new = trace.len() - self.past.rows.len();
+        self.past.rows.reserve(new);
         while let Some(event) = trace.events().get(self.past.rows.len()) {
             let position = self.past.rows.len();
             match self.contention.note(event.thread, event.label) {
@@ -461,7 +465,7 @@ impl Past {
     fn widen(&mut self, threads: usize) {
         let before = self.clocks.width() as u32;
         self.clocks.widen(threads);
-        for row in &mut self.rows {
+        for row in self.rows.iter_mut() {
             row.clock = row.clock / before * self.clocks.width() as u32;
         }
     }

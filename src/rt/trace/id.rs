@@ -16,6 +16,7 @@ use std::fmt;
 use rustc_hash::FxHashMap as HashMap;
 
 use super::mix::STEP;
+use crate::rt::pooled::{Pooled, pooled};
 
 /// Most tests have no more threads, and not many more objects. A list of either gets so much room at once: what grows from
 /// nothing is moved several times, which is a good part of a short exploration.
@@ -154,18 +155,20 @@ impl Region {
 /// The names of one exploration.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Names {
-    threads: Vec<ThreadName>,
+    threads: Pooled<ThreadName>,
     children: HashMap<(ThreadId, u32), ThreadId>,
     /// The child that was asked for last.
     latest: usize,
-    places: Vec<Place>,
+    places: Pooled<Place>,
     objects: HashMap<Place, ObjectId>,
     /// For each thread the object that stands for its end and the one for its park token, or
     /// [`ObjectId::NONE`] if they have not been named.
-    of_threads: Vec<[ObjectId; 2]>,
+    of_threads: Pooled<[ObjectId; 2]>,
     /// The names that the program gave to places, of so many bytes.
     labels: Vec<(Region, usize, String)>,
 }
+
+pooled!(ThreadName, Place, [ObjectId; 2]);
 
 #[derive(Clone, Copy, Debug)]
 struct ThreadName {

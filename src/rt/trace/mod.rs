@@ -22,6 +22,7 @@ pub(crate) mod verdict;
 
 use std::panic::Location;
 
+use crate::rt::pooled::{Pooled, pooled};
 use dependency::Label;
 use id::{FEW, ThreadId, lengthen};
 use operation::{Operation, Outcome, Step};
@@ -79,27 +80,29 @@ impl Event {
 /// The events of one execution, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
-    events: Vec<Event>,
+    events: Pooled<Event>,
     /// Whose they are.
     turns: Turns,
     /// For each thread the positions of its events, as far as they have places.
-    positions: Vec<Vec<u32>>,
+    positions: Pooled<Pooled<u32>>,
     /// How many events have their places.
     placed: usize,
     /// The positions of the events that have something to be reversed besides their races.
-    notable: Vec<u32>,
+    notable: Pooled<u32>,
     /// For each thread the position of the event that spawned it, or [`NOWHERE`].
-    spawned: Vec<u32>,
+    spawned: Pooled<u32>,
     /// The threads in the order in which their code began, and before which event that was.
-    begun: Vec<(u32, ThreadId)>,
+    begun: Pooled<(u32, ThreadId)>,
 }
+
+pooled!(Event, (u32, ThreadId));
 
 /// For how many events there is room at first, in all and of each thread: most executions of a test are as short,
 /// and what grows from nothing is moved several times.
 const ROOM: (usize, usize) = (64, 16);
 
 /// An execution of so many events is a long one.
-const SOME: usize = 1024;
+const SOME: usize = 256;
 
 /// A long execution gets room for so many.
 const MANY: usize = 65_536;
@@ -108,13 +111,13 @@ impl Trace {
     /// An empty trace.
     pub(crate) fn new() -> Trace {
         Trace {
-            events: Vec::with_capacity(ROOM.0),
+            events: Pooled::with_capacity(ROOM.0),
             turns: Turns::new(),
-            positions: Vec::new(),
+            positions: Pooled::default(),
             placed: 0,
-            notable: Vec::new(),
-            spawned: Vec::new(),
-            begun: Vec::with_capacity(FEW),
+            notable: Pooled::default(),
+            spawned: Pooled::default(),
+            begun: Pooled::with_capacity(FEW),
         }
     }
 
@@ -148,7 +151,7 @@ impl Trace {
         debug_assert_eq!(self.placed, self.events.len());
         self.positions
             .get(thread.index())
-            .map_or(&[], Vec::as_slice)
+            .map_or(&[], |positions| positions)
     }
 
     /// The position of the thread's last event.
@@ -368,10 +371,10 @@ impl Trace {
         self.place();
         let (kept, before) = (length as u32, self.events.len() as u32);
         self.turns.cut(kept, before, |thread, count| {
-            let positions = &mut self.positions[thread.index()];
+            let positions: &mut Vec<u32> = &mut self.positions[thread.index()];
             positions.truncate(positions.len() - count);
         });
-        for spawned in &mut self.spawned {
+        for spawned in self.spawned.iter_mut() {
             if *spawned >= kept {
                 *spawned = NOWHERE;
             }
@@ -385,8 +388,8 @@ impl Trace {
 
 /// Makes room for the events of this thread.
 #[cold]
-fn make_room(positions: &mut Vec<Vec<u32>>, spawned: &mut Vec<u32>, thread: usize) {
-    let room = || Vec::with_capacity(ROOM.1);
+fn make_room(positions: &mut Vec<Pooled<u32>>, spawned: &mut Vec<u32>, thread: usize) {
+    let room = || Pooled::with_capacity(ROOM.1);
     lengthen(positions, thread + 1, room);
     lengthen(spawned, thread + 1, || NOWHERE);
 }
@@ -536,7 +539,7 @@ mod tests {
             let expected: Vec<_> = expected.map(|turn| (turn[0].thread, turn.len())).collect();
             assert_eq!(turns, expected);
             assert_eq!(trace.notable(), self.those(is_notable));
-            assert_eq!(trace.begun, self.begun);
+            assert_eq!(trace.begun[..], self.begun);
         }
     }
 

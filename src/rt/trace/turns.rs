@@ -6,15 +6,18 @@
 use std::ops::Range;
 
 use super::id::{FEW, ThreadId};
+use crate::rt::pooled::{Pooled, pooled};
 
 /// The turns of an execution, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     /// Whose each is, and where it begins. Each ends where the next one begins.
-    turns: Vec<(ThreadId, u32)>,
+    turns: Pooled<(ThreadId, u32)>,
     /// Whose the last one is, or [`NOBODY`], because that is asked with each event.
     last: ThreadId,
 }
+
+pooled!((ThreadId, u32));
 
 /// Nobody has had a turn.
 const NOBODY: ThreadId = ThreadId(u32::MAX);
@@ -22,7 +25,7 @@ const NOBODY: ThreadId = ThreadId(u32::MAX);
 impl Turns {
     pub(super) fn new() -> Turns {
         Turns {
-            turns: Vec::with_capacity(FEW),
+            turns: Pooled::with_capacity(FEW),
             last: NOBODY,
         }
     }

@@ -40,9 +40,9 @@ impl Kept {
     }
 
     /// Keeps these idle stacks, and gives back the oldest ones for which there is no room.
-    pub(super) fn keep(&self, stacks: Vec<Coroutine>) {
+    pub(super) fn keep(&self, stacks: &mut Vec<Coroutine>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(stacks.into_iter().map(Idle));
+        kept.extend(stacks.drain(..).map(Idle));
         // Mostly there is room for all.
         if kept.iter().map(Idle::bytes).sum::<usize>() <= MOST {
             return;
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_body_that_comes_later_runs_on_a_stack_that_was_kept() {
         let kept = Kept::new();
-        kept.keep(vec![Coroutine::new(STACK)]);
+        kept.keep(&mut vec![Coroutine::new(STACK)]);
         let pool = |stack| {
             let mut pool = Pool::new(STACK, Body::run);
             pool.idle.push(stack);
@@ -137,11 +137,11 @@ mod tests {
     fn the_oldest_stacks_make_room_for_the_latest() {
         let kept = Kept::new();
         let sizes = || -> Vec<usize> { kept.0.lock().unwrap().iter().map(Idle::bytes).collect() };
-        kept.keep(vec![Coroutine::new(STACK), Coroutine::new(MOST / 2)]);
+        kept.keep(&mut vec![Coroutine::new(STACK), Coroutine::new(MOST / 2)]);
         assert_eq!(sizes(), [STACK, MOST / 2]);
-        kept.keep(vec![Coroutine::new(MOST / 2)]);
+        kept.keep(&mut vec![Coroutine::new(MOST / 2)]);
         assert_eq!(sizes(), [MOST / 2, MOST / 2]);
-        kept.keep(vec![Coroutine::new(MOST + STACK)]);
+        kept.keep(&mut vec![Coroutine::new(MOST + STACK)]);
         assert_eq!(
             sizes(),
             [MOST / 2, MOST / 2],

@@ -96,7 +96,7 @@ impl Machine {
     /// Whether `thread` is the only one left, and all that the others have done happens before what it
     /// does next: each was joined, by it or by one that was joined later.
     pub(crate) fn is_alone(&self, thread: ThreadId) -> bool {
-        self.unjoined == 0 && self.live == [thread]
+        self.unjoined == 0 && self.live[..] == [thread]
     }
 
     /// Whether a thread that this one has spawned has not exited.

@@ -253,7 +253,7 @@ impl Machine {
     /// there is none.
     pub(crate) fn let_go(&mut self, events: u32) -> bool {
         let mut any = false;
-        for &thread in &self.live {
+        for &thread in self.live.iter() {
             let entry = &mut self.threads[thread.index()];
             if let Some(pending) = entry.pending()
                 && matches!(pending.operation.kind, OpKind::Wait { .. })

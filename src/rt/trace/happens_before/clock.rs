@@ -5,6 +5,7 @@
 //! earlier event's, and whoever learns of the event puts the right one there.
 
 use super::ThreadId;
+use crate::rt::pooled::Pooled;
 
 /// So many words are compared at once. They are signed, because of unsigned words not every processor can tell
 /// which is greater.
@@ -12,7 +13,7 @@ const LANE: usize = 4;
 type Lane = [i32; LANE];
 
 /// For how many clocks room is made at once.
-const CHUNK: usize = 64;
+const CHUNK: usize = 32;
 
 /// The clock of what knows of no other thread.
 pub(super) const NOTHING: u32 = 0;
@@ -20,7 +21,7 @@ pub(super) const NOTHING: u32 = 0;
 /// The words of many clocks.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Clocks {
-    words: Vec<i32>,
+    words: Pooled<i32>,
     /// How many words a clock has, which is a multiple of [`LANE`].
     width: usize,
     /// Where the next clock begins. The words from here on are left over from clocks that are gone.
@@ -62,7 +63,8 @@ impl Clocks {
         let (before, width) = (self.width, threads.next_multiple_of(LANE));
         // At first there is only the clock of nothing.
         let clocks = self.end.checked_div(before).unwrap_or(1);
-        let mut words = vec![0; (clocks + CHUNK) * width];
+        let mut words = Pooled::default();
+        words.resize((clocks + CHUNK) * width, 0);
         if before > 0 {
             let old = self.words.chunks_exact(before);
             for (new, old) in words.chunks_exact_mut(width).zip(old).take(clocks) {

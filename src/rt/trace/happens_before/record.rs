@@ -4,6 +4,7 @@ use super::super::NOWHERE;
 use super::super::dependency::{Class, Classes, Label, SLOTS, changes_value};
 use super::ThreadId;
 use super::messages::Messages;
+use crate::rt::pooled::Pooled;
 
 /// What has been done to one object.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Record {
     /// The thread that has made all accesses, or [`NOBODY`].
     owner: ThreadId,
     /// The positions of all events on the object.
-    pub(super) events: Vec<u32>,
+    pub(super) events: Pooled<u32>,
     pub(super) messages: Messages,
 }
 
@@ -35,7 +36,7 @@ impl Record {
             classes: Classes::NONE,
             changing: 0,
             owner: NOBODY,
-            events: Vec::new(),
+            events: Pooled::default(),
             messages: Messages::default(),
         }
     }
