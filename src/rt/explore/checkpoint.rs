@@ -165,6 +165,9 @@ pub(crate) fn decode(
     }
     for object in 0..from.length()? {
         let place = from.place(statics)?;
+        if let Region::Thread(thread) | Region::Token(thread) = place.region {
+            (thread.index() < names.thread_count()).then_some(())?;
+        }
         (names.object(place).index() == object).then_some(())?;
     }
     let (threads, objects) = (names.thread_count(), names.object_count());

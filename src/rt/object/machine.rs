@@ -288,6 +288,7 @@ impl Machine {
             }
         }
         self.touched.clear();
+        self.names.begin();
         self.seen.clear();
         self.live.clear();
         self.unbegun = 0;

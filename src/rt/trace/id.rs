@@ -36,11 +36,14 @@ pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T
 /// Makes a list that goes by the indices of names so long.
 #[cold]
 #[inline(never)]
-pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, new: impl FnMut() -> T) {
+pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, mut new: impl FnMut() -> T) {
     if list.capacity() == 0 {
         list.reserve(len.max(FEW));
     }
-    list.resize_with(len, new);
+    // Mostly it is one item more.
+    while list.len() < len {
+        list.push(new());
+    }
 }
 
 /// A thread of the explored program, as an index into [`Names`].
@@ -156,24 +159,38 @@ impl Region {
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Names {
     threads: Pooled<ThreadName>,
-    children: HashMap<(ThreadId, u32), ThreadId>,
     /// The child that was asked for last.
     latest: usize,
     places: Pooled<Place>,
+    /// But for those that stand for something of a thread.
     objects: HashMap<Place, ObjectId>,
-    /// For each thread the object that stands for its end and the one for its park token, or
-    /// [`ObjectId::NONE`] if they have not been named.
-    of_threads: Pooled<[ObjectId; 2]>,
     /// The names that the program gave to places, of so many bytes.
     labels: Vec<(Region, usize, String)>,
 }
 
-pooled!(ThreadName, Place, [ObjectId; 2]);
+pooled!(ThreadName, Place);
 
 #[derive(Clone, Copy, Debug)]
 struct ThreadName {
     /// `None` for the main thread.
     creator: Option<(ThreadId, u32)>,
+    /// The child that was named last, and the child of the creator that was named before this one.
+    youngest: Option<ThreadId>,
+    older: Option<ThreadId>,
+    /// The object that stands for its end and the one for its park token, or [`ObjectId::NONE`] if they have not been
+    /// named.
+    objects: [ObjectId; 2],
+}
+
+impl ThreadName {
+    fn new(creator: Option<(ThreadId, u32)>, older: Option<ThreadId>) -> ThreadName {
+        ThreadName {
+            creator,
+            youngest: None,
+            older,
+            objects: [ObjectId::NONE; 2],
+        }
+    }
 }
 
 impl Names {
@@ -181,10 +198,8 @@ impl Names {
     pub(crate) fn new() -> Names {
         let mut names = Names::default();
         names.threads.reserve(FEW);
-        names.children.reserve(FEW);
         names.places.reserve(FEW);
-        names.objects.reserve(FEW);
-        names.threads.push(ThreadName { creator: None });
+        names.threads.push(ThreadName::new(None, None));
         names
     }
 
@@ -208,6 +223,12 @@ impl Names {
         smallest.map(|(_, _, name)| name.as_str())
     }
 
+    /// Another execution begins, in which the first thread is spawned first.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.latest = ThreadId::MAIN.index();
+    }
+
     /// The thread that `creator` spawned as its `nth` child, counted from 1.
     #[inline]
     pub(crate) fn child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
@@ -224,19 +245,42 @@ impl Names {
 
     #[inline(never)]
     fn look_up_child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
-        let next = ThreadId(self.threads.len() as u32);
-        let child = *self.children.entry((creator, nth)).or_insert_with(|| {
-            self.threads.push(ThreadName {
-                creator: Some((creator, nth)),
-            });
-            next
-        });
+        let child = match self.known_child(creator, nth) {
+            Some(child) => child,
+            None => {
+                let child = ThreadId(self.threads.len() as u32);
+                let older = self.threads[creator.index()].youngest.replace(child);
+                let name = ThreadName::new(Some((creator, nth)), older);
+                self.threads.push(name);
+                child
+            }
+        };
         self.latest = child.index();
         child
     }
 
+    /// The child if it has a name.
+    fn known_child(&self, creator: ThreadId, nth: u32) -> Option<ThreadId> {
+        let mut child = self.threads[creator.index()].youngest;
+        while let Some(thread) = child {
+            let name = &self.threads[thread.index()];
+            // Children are named in the order of their births.
+            match name.creator {
+                Some((_, born)) if born > nth => child = name.older,
+                Some((_, born)) if born == nth => return child,
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// The object at `place`.
     pub(crate) fn object(&mut self, place: Place) -> ObjectId {
+        match place.region {
+            Region::Thread(thread) => return self.thread_object(thread),
+            Region::Token(thread) => return self.token_object(thread),
+            _ => {}
+        }
         let next = ObjectId(self.places.len() as u32);
         *self.objects.entry(place).or_insert_with(|| {
             self.places.push(place);
@@ -259,7 +303,7 @@ impl Names {
     /// [`Names::token_object`] if it has a name.
     #[inline]
     pub(crate) fn known_token(&self, thread: ThreadId) -> Option<ObjectId> {
-        let [_, token] = *self.of_threads.get(thread.index())?;
+        let [_, token] = self.threads.get(thread.index())?.objects;
         (token != ObjectId::NONE).then_some(token)
     }
 
@@ -270,23 +314,20 @@ impl Names {
         which: usize,
         region: fn(ThreadId) -> Region,
     ) -> ObjectId {
-        match self.of_threads.get(thread.index()) {
-            Some(objects) if objects[which] != ObjectId::NONE => objects[which],
-            _ => self.name_of_thread(thread, which, region(thread)),
+        match self.threads[thread.index()].objects[which] {
+            ObjectId::NONE => self.name_of_thread(thread, which, region(thread)),
+            object => object,
         }
     }
 
     #[cold]
     fn name_of_thread(&mut self, thread: ThreadId, which: usize, region: Region) -> ObjectId {
-        if self.of_threads.len() <= thread.index() {
-            let none = || [ObjectId::NONE; 2];
-            lengthen(&mut self.of_threads, thread.index() + 1, none);
-        }
-        let object = self.object(Place {
+        let object = ObjectId(self.places.len() as u32);
+        self.places.push(Place {
             region,
             generation: 0,
         });
-        self.of_threads[thread.index()][which] = object;
+        self.threads[thread.index()].objects[which] = object;
         object
     }
 
@@ -337,7 +378,7 @@ impl Names {
         }
         let mut thread = ThreadId::MAIN;
         for part in parts {
-            thread = *self.children.get(&(thread, part.parse().ok()?))?;
+            thread = self.known_child(thread, part.parse().ok()?)?;
         }
         Some(thread)
     }
@@ -359,6 +400,7 @@ mod tests {
         assert_eq!(one.child(b, 1), under_b);
         assert_eq!(one.find("main.2.1"), Some(under_b));
         assert_eq!(one.find("main.3"), None);
+        assert_eq!(one.find("main.1.2"), None);
         assert_eq!(one.find("rain.1"), None);
     }
 }
