@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::config::Builder;
-use crate::rt::exec::run::{Explored, explore, stacks};
+use crate::rt::Work;
+use crate::rt::exec::run::{Explored, Main, explore, stacks};
 use crate::rt::explore::driver::{Driver, Stats};
 use crate::rt::explore::floor::{Floor, Recorded, Recorder};
 use crate::rt::explore::optimal::Optimal;
@@ -35,7 +36,7 @@ const TURNS: usize = 7;
 /// If it fails.
 #[track_caller]
 pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
-    let body: Arc<dyn Fn() + Send + Sync> = Arc::new(body);
+    let main: Arc<dyn Work> = Arc::new(Main(body));
     let builder = Builder {
         max_branches: 1_000_000,
         patience: None,
@@ -46,7 +47,7 @@ pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     measure(|explorer| {
         let driver = builder.driver(explorer, false);
         let settings = builder.running(site, &[]);
-        match explore(body.clone(), driver, &mut pool, settings, |_| true) {
+        match explore(main.clone(), driver, &mut pool, settings, |_| true) {
             Explored::Passed(driver) => driver.stats,
             Explored::Failed(found) => panic!("the program fails: {:?}", found.end),
         }

@@ -13,6 +13,7 @@ use crate::failure::{Failure, FailureKind, failure, kind_of, place};
 use crate::progress::{above, above_captured};
 use crate::report_dir::ReportDir;
 use crate::rerun;
+use crate::rt::Work;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::log::Log;
@@ -35,7 +36,7 @@ struct Exploration<'a> {
     seed: u64,
     /// The schedule that is followed, if one is.
     given: Option<Schedule>,
-    closure: Arc<dyn Fn() + Send + Sync>,
+    main: Arc<dyn Work>,
     stacks: Pool,
     watch: Watch<'a>,
     failures: Vec<Failure>,
@@ -47,7 +48,7 @@ struct Exploration<'a> {
 #[track_caller]
 pub(crate) fn explored(
     settings: &Builder,
-    closure: Arc<dyn Fn() + Send + Sync>,
+    main: Arc<dyn Work>,
     given: Option<Schedule>,
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
@@ -63,7 +64,7 @@ pub(crate) fn explored(
         site,
         seed,
         given,
-        closure,
+        main,
         stacks: stacks(settings.stack_size),
         watch,
         failures: Vec::new(),
@@ -79,13 +80,13 @@ pub(crate) fn explored(
 
 impl Exploration<'_> {
     /// Explores until there is no more to be explored. What is known in the end is in the driver.
-    fn search(&mut self, mut driver: Driver) -> Box<Driver> {
+    fn search(&mut self, mut driver: Box<Driver>) -> Box<Driver> {
         loop {
             let running = self.settings.running(self.site, &self.unseen);
             let log = self.watch.log.clone();
             let explored = log.listen(|| {
-                let closure = self.closure.clone();
-                explore(closure, driver, &mut self.stacks, running, |between| {
+                let main = self.main.clone();
+                explore(main, driver, &mut self.stacks, running, |between| {
                     self.watch.go_on(between)
                 })
             });
@@ -101,7 +102,7 @@ impl Exploration<'_> {
     }
 
     /// A thread has looked whether another one has ended: from now on such ends are events.
-    fn begin_anew(&mut self) -> Driver {
+    fn begin_anew(&mut self) -> Box<Driver> {
         self.watch.begin_anew();
         (self.failures, self.unseen) = (Vec::new(), Vec::new());
         let explorer = self.settings.following(self.given.as_ref(), self.seed);
@@ -109,7 +110,7 @@ impl Exploration<'_> {
     }
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
-    fn look_at(&mut self, mut found: Found) -> Result<Driver, Box<Driver>> {
+    fn look_at(&mut self, mut found: Found) -> Result<Box<Driver>, Box<Driver>> {
         let (kind, at) = (
             kind_of(&found.end),
             place(&found.end, found.message.as_ref()),
@@ -149,7 +150,7 @@ impl Exploration<'_> {
         self.watch.failed();
         driver.finish(&end);
         match last || self.failures.len() >= self.settings.max_failures {
-            true => Err(Box::new(driver)),
+            true => Err(driver),
             false => Ok(driver),
         }
     }
@@ -158,7 +159,7 @@ impl Exploration<'_> {
     fn body<'b>(&'b mut self, log: &'b Log, driver: &Driver) -> Body<'b> {
         Body {
             settings: self.settings,
-            body: self.closure.clone(),
+            main: self.main.clone(),
             stacks: &mut self.stacks,
             log,
             site: self.site,

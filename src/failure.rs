@@ -181,7 +181,7 @@ pub(crate) fn failure(
     found: Found,
     shown: Shown,
     given: Option<&Schedule>,
-) -> (Failure, End, Driver) {
+) -> (Failure, End, Box<Driver>) {
     let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
     let mut failure = told(
         shown.simpler.as_deref().unwrap_or(&found),

@@ -114,7 +114,7 @@ impl Body<'_> {
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
         let explored =
-            log.listen(|| explore(self.body.clone(), driver, self.stacks, settings, |_| true));
+            log.listen(|| explore(self.main.clone(), driver, self.stacks, settings, |_| true));
         let more = match explored {
             Explored::Passed(_) => rounds.get()?,
             // What has failed is not the loop.

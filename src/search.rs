@@ -32,7 +32,7 @@ use crate::unknown;
 
 impl Builder {
     /// A driver for this explorer. Whether the ends of threads are events is known once a thread has looked for one.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, ends_are_events: bool) -> Driver {
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, ends_are_events: bool) -> Box<Driver> {
         let limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
@@ -49,7 +49,7 @@ impl Builder {
             threads_max: self.max_threads,
             explicit: self.expect_explicit_explore,
         };
-        Driver::new(explorer, limits, bounds)
+        Box::new(Driver::new(explorer, limits, bounds))
     }
 
     /// The bound that is set.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::again::may_come_again;
 use crate::config::Builder;
 use crate::failure::place;
+use crate::rt::Work;
 use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
@@ -78,7 +79,7 @@ impl Looks {
 /// A test's closure, to be run again.
 pub(crate) struct Body<'a> {
     pub(crate) settings: &'a Builder,
-    pub(crate) body: Arc<dyn Fn() + Send + Sync>,
+    pub(crate) main: Arc<dyn Work>,
     pub(crate) stacks: &'a mut Pool,
     pub(crate) log: &'a Log,
     pub(crate) site: Site,
@@ -158,7 +159,7 @@ impl Body<'_> {
         let schedule = leads_to(found);
         let (again, log) = self.explored(Box::new(Replay::new(schedule)), 1, Looks::default());
         let again = match again {
-            Explored::Failed(found) => Box::new(found.driver),
+            Explored::Failed(found) => found.driver,
             Explored::Passed(driver) => driver,
         };
         // The same threads may be met in another order, and have other numbers.
@@ -178,7 +179,7 @@ impl Body<'_> {
     }
 
     /// A driver for this explorer.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Driver {
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Box<Driver> {
         self.settings.driver(explorer, self.ends_are_events)
     }
 
@@ -217,7 +218,7 @@ impl Body<'_> {
         let log = self.log.quiet();
         let explored = log.listen(|| {
             explore(
-                self.body.clone(),
+                self.main.clone(),
                 driver,
                 self.stacks,
                 settings,
@@ -319,7 +320,7 @@ impl Body<'_> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.driver(explorer);
-        match explore(self.body.clone(), driver, self.stacks, settings, |_| true) {
+        match explore(self.main.clone(), driver, self.stacks, settings, |_| true) {
             Explored::Failed(_) => None,
             Explored::Passed(driver) => (driver.stats.complete == 1).then_some(driver),
         }

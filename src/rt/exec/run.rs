@@ -35,7 +35,7 @@ use super::watchdog::{Pulse, Watchdog};
 /// An execution that failed, with everything that is needed to tell about it.
 pub(crate) struct Found {
     pub(crate) end: End,
-    pub(crate) driver: Driver,
+    pub(crate) driver: Box<Driver>,
     /// Names given to threads.
     pub(crate) names: Vec<(ThreadId, String)>,
     /// What the program said, to be filled in by who has listened.
@@ -104,9 +104,9 @@ pub(crate) struct Between<'a> {
 }
 
 /// The main thread of every execution.
-struct Main(Arc<dyn Fn() + Send + Sync>);
+pub(crate) struct Main<F>(pub(crate) F);
 
-impl Work for Main {
+impl<F: Fn() + Send + Sync> Work for Main<F> {
     fn run(self: Arc<Self>) {
         (self.0)();
     }
@@ -119,11 +119,11 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
     Pool::new(bytes, run)
 }
 
-/// Explores the executions of `body` that the driver's explorer asks for, until one fails or `go_on`
+/// Explores the executions of `main` that the driver's explorer asks for, until one fails or `go_on`
 /// says no.
 pub(crate) fn explore(
-    body: Arc<dyn Fn() + Send + Sync>,
-    driver: Driver,
+    main: Arc<dyn Work>,
+    mut driver: Box<Driver>,
     pool: &mut Pool,
     settings: Settings,
     mut go_on: impl FnMut(&Between<'_>) -> bool,
@@ -143,21 +143,6 @@ pub(crate) fn explore(
     let _outsiders = outsiders::Watch::begin();
     let catches_panics = driver.machine.limits.catches_panics;
     let runtime = Runtime {
-        inner: RefCell::new(Inner {
-            driver,
-            table: Table::default(),
-            races: Detector::default(),
-            in_order,
-            stacks: Pooled::default(),
-            ended: Pooled::default(),
-            resting: Vec::new(),
-            next: None,
-            end: None,
-            bodies: Pooled::default(),
-            asked: Vec::new(),
-            names: Vec::new(),
-            inside: Vec::new(),
-        }),
         heap: Heap::new(),
         current: Cell::new(ThreadId::MAIN),
         running: Cell::new(false),
@@ -181,6 +166,22 @@ pub(crate) fn explore(
         failed: Cell::new(None),
         earlier: RefCell::default(),
         failing: Cell::new(None),
+        // The large one is last, and its large parts, so that they are made where they stay: what comes before may panic.
+        inner: RefCell::new(Inner {
+            stacks: Pooled::default(),
+            ended: Pooled::default(),
+            bodies: Pooled::default(),
+            races: Detector::default(),
+            in_order,
+            resting: Vec::new(),
+            next: None,
+            end: None,
+            asked: Vec::new(),
+            names: Vec::new(),
+            inside: Vec::new(),
+            table: Table::default(),
+            driver: *driver,
+        }),
     };
     let _watchdog = patience.map(|patience| {
         // Not `eprintln`: what a test prints like that is kept until the test has ended, and this one may not.
@@ -192,7 +193,6 @@ pub(crate) fn explore(
     if let Some(block) = watch {
         runtime.heap.watch(block);
     }
-    let main: Arc<dyn Work> = Arc::new(Main(body));
     let mut stacks = Stacks {
         pool,
         coroutines: Pooled::default(),
@@ -214,7 +214,8 @@ pub(crate) fn explore(
         inner.names.clear();
         if !more || !inner.driver.begin(site) {
             drop(inner);
-            return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
+            *driver = runtime.inner.into_inner().driver;
+            return Explored::Passed(driver);
         }
         drop(inner);
         let was_panicking = std::thread::panicking();
@@ -296,7 +297,8 @@ pub(crate) fn explore(
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds) => last = Some(end),
             End::Pruned(Pruned::EndsAreSeen) => {
                 drop(inner);
-                return Explored::Passed(Box::new(runtime.inner.into_inner().driver));
+                *driver = runtime.inner.into_inner().driver;
+                return Explored::Passed(driver);
             }
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
                 inner.driver.finish(&end);
@@ -306,9 +308,10 @@ pub(crate) fn explore(
                 drop(inner);
                 let mut inner = runtime.inner.into_inner();
                 inner.driver.cut(events);
+                *driver = inner.driver;
                 return Explored::Failed(Box::new(Found {
                     end,
-                    driver: inner.driver,
+                    driver,
                     names: inner.names,
                     log: Vec::new(),
                     message: message.map(|message| *message),

@@ -14,7 +14,7 @@ use super::*;
 /// Explores `body` on stacks of this pool; gives the number of executions.
 fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
     let explorer = Box::new(Optimal::new(Free::Last));
-    let driver = Driver::new(explorer, Limits::default(), Bounds::default());
+    let driver = Box::new(Driver::new(explorer, Limits::default(), Bounds::default()));
     let settings = Settings {
         patience: None,
         site: Location::caller(),
@@ -24,7 +24,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         replay: str::to_owned,
         in_order: InOrder::These(Vec::new()),
     };
-    match explore(Arc::new(body), driver, pool, settings, |_| true) {
+    match explore(Arc::new(Main(body)), driver, pool, settings, |_| true) {
         Explored::Passed(driver) => driver.stats.complete,
         Explored::Failed(found) => panic!("it fails: {:?}", found.end),
     }
