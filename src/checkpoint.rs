@@ -66,7 +66,7 @@ impl Checkpoint {
                 SETTINGS,
                 format!(
                     "order {}, spin_bound {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
-                     max_rounds {}, catch_panics {}, expect_explicit_explore {}, check_leaks {}",
+                     max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}",
                     settings.order.name(),
                     settings.spin_bound,
                     settings.spurious_failures,
@@ -76,6 +76,7 @@ impl Checkpoint {
                         .max_rounds
                         .map_or("none".to_owned(), |most| most.to_string()),
                     settings.catch_panics,
+                    settings.detached_may_block,
                     settings.expect_explicit_explore,
                     settings.check_leaks
                 ),

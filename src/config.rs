@@ -325,6 +325,15 @@ pub struct Builder {
     ///
     /// Environment: none. Default: `false`.
     pub catch_panics: bool,
+    /// Whether threads may still be blocked at the end of an execution, once the closure has returned.
+    ///
+    /// If not, an execution that ends like that is a deadlock, or a livelock if a thread waits in a loop. If so, it is
+    /// complete, and the threads that are left are unwound. Set this for a test whose threads serve in the
+    /// background until the process ends. It also allows that such threads wait for each other. While the closure has
+    /// not returned, nothing is different.
+    ///
+    /// Environment: none. Default: `false`.
+    pub detached_may_block: bool,
     /// Whether heap blocks of the model that are still allocated at the end of an execution are a failure.
     ///
     /// These are blocks in which a shim or a cell was used, and blocks that an `AtomicPtr` has pointed to or that a
@@ -464,6 +473,7 @@ impl Builder {
                 .parse("DPOR_TIMEOUT_BOUND", "a number of timeouts below 2^32")?
                 .unwrap_or(2),
             catch_panics: false,
+            detached_may_block: false,
             simplify: env.number("DPOR_SIMPLIFY", "executions")?.unwrap_or(200),
             check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(!LOOM),
             stack_size: env.size("DPOR_STACK_SIZE", "bytes")?.unwrap_or(256 * 1024),

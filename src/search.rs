@@ -39,6 +39,7 @@ impl Builder {
             spurious_wakeups: self.spurious_wakeups,
             timeout_bound: self.timeout_bound,
             catches_panics: self.catch_panics,
+            detached_may_block: self.detached_may_block,
             ends_are_events,
             max_rounds: self.max_rounds,
             stack_size: self.stack_size,

@@ -1,5 +1,6 @@
 //! Do ends of threads, scopes, thread-locals, statics and caught panics behave as in std?
 
+mod detached;
 mod drops;
 mod ends;
 mod held;

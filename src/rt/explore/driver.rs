@@ -561,8 +561,9 @@ impl Driver {
     /// The operations that threads have announced and not performed when an execution ended.
     fn pending(&self, end: &End) -> Vec<Blocked> {
         match end {
-            End::Complete => Vec::new(),
-            End::Deadlock(_)
+            // Also a complete one may have threads that are blocked (`Limits::detached_may_block`).
+            End::Complete
+            | End::Deadlock(_)
             | End::Livelock { .. }
             | End::Pruned(Pruned::Assumed | Pruned::Rounds) => self.blocked(),
             // An execution that ended in the middle also has enabled operations pending.

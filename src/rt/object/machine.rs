@@ -48,6 +48,8 @@ pub(crate) struct Limits {
     pub(crate) spurious_wakeups: u32,
     /// Whether a thread's panic is only its own end, and not a failure.
     pub(crate) catches_panics: bool,
+    /// Whether it is no failure if threads are blocked when the main one has ended.
+    pub(crate) detached_may_block: bool,
     /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
     /// the end of a thread from its last event, and a thread that is joined has ended.
     pub(crate) ends_are_events: bool,
@@ -69,6 +71,7 @@ impl Default for Limits {
             spurious_failures: false,
             spurious_wakeups: 0,
             catches_panics: false,
+            detached_may_block: false,
             ends_are_events: false,
             max_rounds: None,
             stack_size: 0,

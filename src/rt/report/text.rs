@@ -147,6 +147,7 @@ fn settings(limits: &Limits) -> Vec<String> {
         spurious_failures,
         spurious_wakeups,
         catches_panics,
+        detached_may_block,
         max_rounds,
         ..
     } = *limits;
@@ -158,6 +159,11 @@ fn settings(limits: &Limits) -> Vec<String> {
         }
     };
     line(catches_panics, "catch_panics", &catches_panics);
+    line(
+        detached_may_block,
+        "detached_may_block",
+        &detached_may_block,
+    );
     line(max_rounds != default.max_rounds, "max_rounds", &max_rounds);
     line(spin_bound != default.spin_bound, "spin_bound", &spin_bound);
     line(spurious_failures, "spurious_failures", &spurious_failures);

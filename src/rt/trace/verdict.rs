@@ -29,7 +29,7 @@ pub(crate) enum Pruned {
 /// How an execution ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// Every thread finished.
+    /// Every thread finished, or those that did not may be blocked.
     Complete,
     /// No thread can go on, and these are not finished.
     Deadlock(Vec<Blocked>),

@@ -283,16 +283,20 @@ impl Driver {
                 return Some(End::Pruned(pruned));
             }
         }
+        let may_block = self.machine.limits.detached_may_block
+            && !self.machine.live().contains(&ThreadId::MAIN);
         if let Some(rounds) = self.machine.livelock() {
-            return Some(End::Livelock { stuck, rounds });
+            return Some(match may_block {
+                true => End::Complete,
+                false => End::Livelock { stuck, rounds },
+            });
         }
         if self.machine.let_go(self.position as u32) {
             return None;
         }
-        Some(if stuck.is_empty() {
-            End::Complete
-        } else {
-            End::Deadlock(stuck)
+        Some(match may_block || stuck.is_empty() {
+            true => End::Complete,
+            false => End::Deadlock(stuck),
         })
     }
 

@@ -145,7 +145,8 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
     outcome.waiting = waiting(data);
     let thread = |thread| data.names.thread(thread);
     outcome.sentence = match end {
-        End::Complete => "every thread finished".to_owned(),
+        End::Complete if data.view.machine.live().is_empty() => "every thread finished".to_owned(),
+        End::Complete => "the main thread finished, and the others finished or wait".to_owned(),
         End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen) => {
             "given up: the rest is covered elsewhere".to_owned()
         }
