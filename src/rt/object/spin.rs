@@ -96,8 +96,7 @@ impl Round {
         self.lasting = false;
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline]
     fn touch(&mut self, object: ObjectId, found: u64, left: u64) {
         if let Some(known) = self.left.iter_mut().find(|(o, _)| *o == object) {
             known.1 = left;
@@ -180,13 +179,13 @@ impl SpinLog {
             }
             self.write_down();
         }
-        // Most often there are no more than two locations since the last change. What has to ask for memory is left for later.
+        // Most often there are no more than two locations since the last change, and the third is read once. What has to ask
+        // for memory is left for later.
         let has_room = self.reads.len() < self.reads.capacity();
         match self.reads.as_mut_slice() {
-            [] if has_room => self.reads.push((object, found)),
             [(first, seen), ..] if *first == object => *seen = found,
             [_, (second, seen), ..] if *second == object => *seen = found,
-            [_] if has_room => self.reads.push((object, found)),
+            few if has_room && few.len() <= 2 => self.reads.push((object, found)),
             _ => return false,
         }
         !self.follows
@@ -201,6 +200,11 @@ impl SpinLog {
             self.open |= found != left;
         }
         if found != left {
+            return;
+        }
+        // It may have been noted already, as the only one.
+        let is = |(_, only, value)| (only, value) == (object, found);
+        if self.lone && self.unhinted.is_some_and(is) {
             return;
         }
         self.write_down();
@@ -289,6 +293,7 @@ impl SpinLog {
 
     /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait; that is nothing if it has made hints
     /// only, and too many.
+    #[inline]
     pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
         self.alike = None;
         self.write_down();
@@ -301,11 +306,11 @@ impl SpinLog {
             return Some(&[]);
         }
         self.bare = 0;
-        let same_place = self.site == Some(site);
+        let same_place = self.site.is_some_and(|before| ptr::eq(before, site));
         let looks = !self.changed && self.reads == self.before;
         let undoes = self.follows && self.round.turn();
-        self.follows = same_place && self.changed;
-        if !self.follows {
+        let followed = std::mem::replace(&mut self.follows, same_place && self.changed);
+        if followed && !self.follows {
             self.round.reset();
         }
         self.alike = Some(looks || undoes);
@@ -316,7 +321,7 @@ impl SpinLog {
         if self.changed {
             self.cycle.reset();
         }
-        self.cycle.push(site, &self.reads, times);
+        self.cycle.push(site, &self.reads, looks, times);
         self.turn(site);
         if self.idle <= spin_bound {
             return self.cycle.repeated(times);

@@ -14,7 +14,7 @@ pub(super) const LONGEST: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cycle {
     rounds: Vec<Past>,
-    /// What they have read, one after the other.
+    /// What they have read, one after the other; what a round has read like the one before it is there once.
     reads: Vec<(ObjectId, u64)>,
     /// What the rounds of a cycle have read, without duplicates.
     all: Vec<(ObjectId, u64)>,
@@ -39,22 +39,38 @@ impl Cycle {
         self.spare = 0;
     }
 
-    /// A round that has changed nothing since what it has read has come to its hint.
-    pub(super) fn push(&mut self, hint: Site, reads: &[(ObjectId, u64)], times: usize) {
+    /// A round that has changed nothing since what it has read has come to its hint. `again` says that the round before,
+    /// whatever that was, has read the same.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        hint: Site,
+        reads: &[(ObjectId, u64)],
+        again: bool,
+        times: usize,
+    ) {
         if self.rounds.len() > 2 * LONGEST * times {
             self.drop_half();
         }
-        let start = self.reads.len();
-        self.reads.extend_from_slice(reads);
-        let reads = (start, self.reads.len());
+        let reads = match self.rounds.last() {
+            Some(before) if again => before.reads,
+            _ => {
+                let start = self.reads.len();
+                self.reads.extend_from_slice(reads);
+                (start, self.reads.len())
+            }
+        };
         self.rounds.push(Past { hint, reads });
         self.spare = self.spare.saturating_sub(1);
     }
 
+    #[cold]
+    #[inline(never)]
     fn drop_half(&mut self) {
         let half = self.rounds.len() / 2;
-        let (_, gone) = self.rounds[half - 1].reads;
         self.rounds.drain(..half);
+        // The first one that is left may have read what stands with one that is gone.
+        let (gone, _) = self.rounds[0].reads;
         self.reads.drain(..gone);
         for round in &mut self.rounds {
             round.reads = (round.reads.0 - gone, round.reads.1 - gone);
