@@ -68,7 +68,7 @@ impl Runtime {
     }
 
     /// The object behind a shim, unless its memory is gone.
-    #[inline]
+    #[inline(always)]
     pub(super) fn resolve(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
         if let Some(object) = inner.table.at_hand(target.address) {
             let state = inner.driver.machine.state(object);

@@ -359,10 +359,14 @@ impl SpinLog {
         object: ObjectId,
         bound: u32,
     ) -> Option<&[(ObjectId, u64)]> {
+        // Mostly it has not.
+        if !self.may_wait(bound) {
+            return None;
+        }
         self.write_down();
         let (known, before, _) = self.unhinted?;
         let again = ptr::eq(known, site) && before == object;
-        if !again || !self.may_wait(bound) || self.reads.is_empty() {
+        if !again || self.reads.is_empty() {
             return None;
         }
         self.repeats = 0;
