@@ -191,13 +191,7 @@ impl Driver {
                 return Ok(None);
             }
             let (expected, step) = (event.label, event.step());
-            if self.machine.perform_life(thread, operation, site).is_some() {
-                // It is the same event in all, so there is nothing to compare or to replace.
-                self.after(step, &operation.kind)?;
-                return Ok(Some(Outcome::Done));
-            }
-            let executed = self.machine.perform(step, operation, site);
-            let outcome = self.repeated(step, expected, (operation, site), &executed)?;
+            let outcome = self.repeat(step, expected, operation, site)?;
             return Ok(Some(outcome));
         }
         if !self.is_free(position) || !self.machine.can_perform(thread, operation) {
@@ -382,40 +376,38 @@ impl Driver {
         {
             self.machine.let_go(quiet_at as u32);
         }
-        let fits = (self.machine.pending(step.thread)).is_some_and(|found| {
-            alike(
-                &event.operation,
-                found.operation.object,
-                &found.operation.kind,
-            )
+        let pending = self.machine.pending(step.thread).filter(|found| {
+            let Operation { object, ref kind } = found.operation;
+            alike(&event.operation, object, kind)
+                && self.machine.can_perform(step.thread, &found.operation)
         });
-        if !fits || !self.machine.enabled(step.thread) {
+        let Some(&Pending { operation, site }) = pending else {
             let expected = (event.operation, event.site);
             return self.misfit(step.thread, Some(expected));
-        }
-        if let Some(kind) = self.machine.step_through_life(step.thread) {
-            let made = self.after(step, &kind);
-            return self.made(step.thread, made.map(|()| Outcome::Done));
-        }
-        let executed = self.machine.step(step);
-        let Pending { operation, site } = *self.machine.last(step.thread);
-        let made = self.repeated(step, label, (&operation, site), &executed);
+        };
+        self.machine.take_announced(step.thread);
+        let made = self.repeat(step, label, &operation, site);
         self.made(step.thread, made)
     }
 
-    /// Compares a step of the kept prefix with the event that it was before.
+    /// Makes a step of the kept prefix, and compares it with the event that it was before.
     #[inline(always)]
-    fn repeated(
+    fn repeat(
         &mut self,
         step: Step,
         expected: Label,
-        announced: (&Operation, Site),
-        executed: &Executed,
+        operation: &Operation,
+        site: Site,
     ) -> Made<Outcome> {
-        if !same(executed.label, expected) {
-            return Err(self.diverged(step.thread, announced));
+        if (self.machine.perform_life(step.thread, operation, site)).is_some() {
+            // It is the same event in all, so there is nothing to compare or to replace.
+            self.after(step, &operation.kind)?;
+            return Ok(Outcome::Done);
         }
-        let (operation, _) = announced;
+        let executed = self.machine.perform(step, operation, site);
+        if !same(executed.label, expected) {
+            return Err(self.diverged(step.thread, (operation, site)));
+        }
         let (outcome, before) = (executed.outcome, executed.before);
         (self.trace).refresh(self.position, operation, outcome, before);
         self.after(step, &operation.kind)?;

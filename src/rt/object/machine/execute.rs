@@ -219,15 +219,10 @@ impl Machine {
         &self.threads[thread.index()].last
     }
 
-    /// [`Machine::step`] for what a thread has announced that is a step of a life, and [`Machine::perform_life`]
-    /// for it. Gives the kind of the operation, if it was one.
+    /// What `thread` has announced is about to happen.
     #[inline(always)]
-    pub(crate) fn step_through_life(&mut self, thread: ThreadId) -> Option<OpKind> {
-        let entry = &mut self.threads[thread.index()];
-        let Pending { operation, site } = entry.last;
-        self.perform_life(thread, &operation, site)?;
+    pub(crate) fn take_announced(&mut self, thread: ThreadId) {
         self.threads[thread.index()].announced = false;
-        Some(operation.kind)
     }
 
     /// Whether a thread that has announced this, or is about to, can do it now.
