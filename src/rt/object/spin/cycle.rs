@@ -121,3 +121,34 @@ impl Cycle {
         &self.reads[start..end]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::rt::trace::mix::mix;
+
+    #[test]
+    fn each_round_that_is_kept_has_what_it_has_read() {
+        const TIMES: usize = 3;
+        let hint = Location::caller();
+        let mut cycle = Cycle::default();
+        let mut all: Vec<Vec<(ObjectId, u64)>> = Vec::new();
+        let mut again = 0;
+        for step in 0..2000 {
+            let drawn = mix(step);
+            let reads = vec![(ObjectId(0), drawn & 1), (ObjectId(1), drawn >> 1 & 1)];
+            let is_alike = all.last() == Some(&reads);
+            again += usize::from(is_alike);
+            cycle.push(hint, &reads, is_alike, TIMES);
+            all.push(reads);
+            let kept = &all[all.len() - cycle.rounds.len()..];
+            for (round, reads) in cycle.rounds.iter().zip(kept) {
+                assert_eq!(cycle.read_in(round), reads);
+            }
+        }
+        assert!(again > 200 && cycle.rounds.len() <= 2 * LONGEST * TIMES + 1);
+        assert!(cycle.reads.len() < 2 * cycle.rounds.len());
+    }
+}
