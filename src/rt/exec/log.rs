@@ -14,6 +14,7 @@
 //! event of that, the test would be explored otherwise when somebody listens. It could not even switch to
 //! another thread: `tracing` lets nobody speak on an OS thread while it is in the midst of a line.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -36,6 +37,12 @@ const LINES_MAX: usize = 1000;
 /// The log of the execution that runs.
 #[derive(Clone)]
 pub(crate) struct Log(Arc<Shared>);
+
+thread_local! {
+    /// A log that keeps nothing and shows nothing, and its collector. The explorations of an OS thread use them one after the
+    /// other: `tracing` looks through all that it knows whenever there is a new subscriber.
+    static FLEETING: OnceCell<(Log, Dispatch)> = const { OnceCell::new() };
+}
 
 /// What the log and its collector share.
 struct Shared {
@@ -68,7 +75,23 @@ impl Log {
     /// nothing is shown, and everything is kept if `keeps` says so.
     pub(crate) fn new(filter: Option<Targets>, keeps: bool) -> Log {
         let loud = filter.is_some();
-        Log::of(filter, loud, keeps || loud)
+        let fleeting = match loud || keeps {
+            true => None,
+            // An OS thread that ends has none any more.
+            false => FLEETING.try_with(Log::idle).ok().flatten(),
+        };
+        fleeting.unwrap_or_else(|| Log::of(filter, loud, keeps || loud))
+    }
+
+    /// The log that keeps nothing, unless an exploration uses it within which this one runs.
+    fn idle(fleeting: &OnceCell<(Log, Dispatch)>) -> Option<Log> {
+        let (log, _) = fleeting.get_or_init(|| {
+            let log = Log::of(None, false, false);
+            let collector = log.new_collector();
+            (log, collector)
+        });
+        // This one, and that of its collector.
+        (Arc::strong_count(&log.0) == 2).then(|| log.clone())
     }
 
     fn of(filter: Option<Targets>, loud: bool, keeps: bool) -> Log {
@@ -121,11 +144,23 @@ impl Log {
         if !dispatcher::get_default(|default| default.is::<NoSubscriber>()) {
             return f();
         }
-        let collector = Dispatch::new(Collector {
+        dispatcher::with_default(&self.collector(), f)
+    }
+
+    /// Who hears for this log.
+    fn collector(&self) -> Dispatch {
+        let known = FLEETING.try_with(|fleeting| {
+            let (log, collector) = fleeting.get()?;
+            Arc::ptr_eq(&log.0, &self.0).then(|| collector.clone())
+        });
+        known.ok().flatten().unwrap_or_else(|| self.new_collector())
+    }
+
+    fn new_collector(&self) -> Dispatch {
+        Dispatch::new(Collector {
             log: self.clone(),
             next: AtomicU64::new(1),
-        });
-        dispatcher::with_default(&collector, f)
+        })
     }
 }
 
@@ -299,5 +334,28 @@ impl Visit for Fields {
 impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.message, self.others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn explorations_share_a_log_only_one_after_the_other() {
+        let fleeting = || Log::new(None, false);
+        let is_same = |one: &Log, other: &Log| Arc::ptr_eq(&one.0, &other.0);
+        let outer = fleeting();
+        let heard = outer.listen(|| {
+            let inner = fleeting();
+            assert!(!is_same(&outer, &inner));
+            inner.listen(|| tracing::info!("something"));
+            inner.was_missed()
+        });
+        assert!(heard && !outer.was_missed());
+        let address = Arc::as_ptr(&outer.0);
+        drop(outer);
+        assert_eq!(Arc::as_ptr(&fleeting().0), address);
+        assert!(!is_same(&fleeting(), &Log::new(None, true)));
     }
 }
