@@ -144,21 +144,31 @@ const BARE_MAX: u32 = 10_000_000;
 impl SpinLog {
     pub(crate) fn reset(&mut self) {
         self.reads.clear();
-        self.before.clear();
         self.changed = false;
+        self.bare = 0;
+        self.unhinted = None;
+        self.repeats = 0;
+        self.others = 0;
+        self.lone = false;
+        // Most threads come to no hint, and wait nowhere.
+        if self.site.is_some() || !self.rounds.is_empty() {
+            self.reset_iterations();
+        }
+    }
+
+    /// Forgets what is known of iterations. That begins with the first [`SpinLog::turn`], or before it where even one
+    /// iteration is too many.
+    #[cold]
+    fn reset_iterations(&mut self) {
+        self.before.clear();
         self.site = None;
         self.idle = 0;
-        self.bare = 0;
         self.alike = None;
         self.rounds.clear();
         self.cycle.reset();
         self.round.reset();
         self.follows = false;
         self.open = false;
-        self.unhinted = None;
-        self.repeats = 0;
-        self.others = 0;
-        self.lone = false;
     }
 
     /// Notes that the thread has found one value in `object` and left another, or seen it without changing it, in which case it
@@ -489,5 +499,63 @@ fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
         OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
         OpKind::Awake { .. } => !outcome.succeeded(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_reset_is_like_a_new_one() {
+        let site = Location::caller();
+        let (one, other) = (ObjectId(1), ObjectId(2));
+        let used: [&dyn Fn(&mut SpinLog); 5] = [
+            &|log| {
+                log.note_more(one, 1, 1);
+                log.note(other, 1, 2, false);
+            },
+            &|log| {
+                log.come_back(site, one, 1, 1);
+                log.note(one, 1, 1, true);
+                log.come_back(site, one, 1, 1);
+                log.note_more(other, 1, 1);
+                assert!(log.repeats_itself(site, one, 1).is_some());
+            },
+            // It only looks.
+            &|log| {
+                for _ in 0..5 {
+                    log.note_more(one, 1, 1);
+                    log.hint(site, 1);
+                }
+                assert!(log.is_idle(1));
+            },
+            // It changes something, and puts it back or not.
+            &|log| {
+                for left in [1, 1, 1, 2] {
+                    log.count_round(site);
+                    log.note_more(one, 1, 2);
+                    log.note_more(one, 2, left);
+                    log.hint(site, 1);
+                }
+                log.touch_memory(1);
+                log.note_more(one, 1, 2);
+                assert!(log.follows());
+            },
+            // What would be its first iteration is left out.
+            &|log| {
+                log.hint(site, 1);
+                log.change();
+                log.count_round(site);
+            },
+        ];
+        for uses in used {
+            let mut log = SpinLog::default();
+            uses(&mut log);
+            log.reset();
+            assert_eq!(format!("{log:?}"), format!("{:?}", SpinLog::default()));
+        }
     }
 }
