@@ -56,22 +56,22 @@ impl Style {
 }
 
 impl Progress {
-    /// `wanted` is what the user has asked for; without a wish there is something to see, unless
-    /// the test harness captures what tests print.
-    pub(crate) fn new(wanted: Option<bool>) -> Progress {
+    /// Of an exploration that begins now. `wanted` is what the user has asked for; without a wish there is something to see,
+    /// unless the test harness captures what tests print.
+    pub(crate) fn new(start: Instant, wanted: Option<bool>) -> Progress {
         let style = match wanted.unwrap_or_else(|| !captured()) {
             false => Style::Nothing,
             true if BARS.is_hidden() => Style::Lines,
             true => Style::Bar(None),
         };
-        let start = Instant::now();
         Progress {
             next: start + style.pause(),
             style,
             start,
             looked: start,
             every: 1,
-            left: 1,
+            // Before the first execution there is nothing to tell.
+            left: 2,
         }
     }
 

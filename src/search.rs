@@ -196,7 +196,7 @@ impl<'a> Watch<'a> {
             settings,
             start,
             before: driver.stats.begun(),
-            progress: Progress::new(settings.progress),
+            progress: Progress::new(start, settings.progress),
             checkpoint,
             // Who looks at each execution, or at a single one, wants to read what it says.
             log: Log::new(settings.targets()?, settings.trace.is_some() || follows),
