@@ -1,6 +1,6 @@
 //! What did an exploration do, and was that all?
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::time::Duration;
 
 use crate::gives_up::GivesUp;
@@ -130,7 +130,7 @@ impl Passed {
         };
         let verdict = self.verdict();
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
-            place: foreign(site.file()).map_or_else(|| site.to_string(), str::to_owned),
+            place: foreign(site.file()).map_or_else(|| shown(site), str::to_owned),
             site,
             executions,
             percent: (100 * executions / driver.hotspots.total()) as u32,
@@ -275,6 +275,14 @@ impl Hotspot {
     pub fn object(&self) -> Option<String> {
         named_at(self.site)
     }
+}
+
+/// The place as text. Every exploration with races has such, so the text is not moved while it gets longer.
+fn shown(site: Site) -> String {
+    let mut text = String::with_capacity(site.file().len() + ":line:column".len());
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{site}");
+    text
 }
 
 /// What the program calls the object of the operation at this place, if its source is where it was compiled.

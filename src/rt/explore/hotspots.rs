@@ -44,11 +44,14 @@ impl Hotspots {
 
     /// The places with most executions, the most first.
     pub(crate) fn most(&self, places: usize) -> Vec<(Site, u64)> {
-        let mut counts = self.counts.clone();
+        let mut all = Vec::with_capacity(self.counts.len() + 1);
+        all.extend(self.counts.iter().map(|(&site, &times)| (site, times)));
         if let Some((last, times)) = self.last {
-            *counts.entry(last).or_default() += times;
+            match all.iter_mut().find(|(site, _)| *site == last) {
+                Some((_, known)) => *known += times,
+                None => all.push((last, times)),
+            }
         }
-        let mut all: Vec<(Site, u64)> = counts.into_iter().collect();
         let order = |site: Site| (site.file(), site.line(), site.column());
         all.sort_by_key(|&(site, count)| (std::cmp::Reverse(count), order(site)));
         all.truncate(places);
