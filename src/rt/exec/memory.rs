@@ -73,6 +73,9 @@ impl Runtime {
     /// Whether an atomic that is older than the execution leads to a block of it. Such a block is not
     /// leaked where the atomic keeps its value.
     pub(super) fn leads_somewhere(&self) -> bool {
+        if self.heap.is_empty() {
+            return false;
+        }
         let inner = self.inner.borrow();
         let mut values = inner.table.values_elsewhere(&inner.driver.machine);
         values.any(|value| self.heap.contains(value as usize))

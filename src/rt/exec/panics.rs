@@ -138,6 +138,27 @@ impl Fatal {
 }
 
 impl Runtime {
+    /// The execution has ended, and so has what it knew of panics.
+    #[inline]
+    pub(super) fn forget_panics(&self) {
+        self.failed.set(None);
+        // One that no hook is called for is known here only.
+        if !self.unwinding.is_calm() {
+            self.unwinding.reset();
+        }
+        if !self.panics.borrow().is_empty() {
+            self.forget_some_panics();
+        }
+    }
+
+    #[cold]
+    fn forget_some_panics(&self) {
+        self.panics.borrow_mut().clear();
+        self.message.set(None);
+        self.earlier.borrow_mut().clear();
+        self.failing.set(None);
+    }
+
     /// The last panic has been caught, and is not the end of the execution.
     #[cold]
     pub(super) fn caught(&self) {

@@ -264,7 +264,12 @@ pub(crate) fn explore(
                 run_out(&runtime, &mut stacks, &mut late);
                 panicked = panicked.or(late.filter(|_| failed.is_some()));
             }
-            tear_down(&runtime, &mut stacks, failed, &mut panicked);
+            // Where every thread has finished there is nothing to unwind.
+            if stacks.in_use > 0 || !matches!(end, End::Complete) {
+                tear_down(&runtime, &mut stacks, failed, &mut panicked);
+            }
+            runtime.forget_panics();
+            runtime.locals.borrow_mut().reset();
             // Those that were spawned only now are unwound, too, so it is not put back before.
             if let Some(machine) = ended_with {
                 let driver = &mut runtime.inner.borrow_mut().driver;
@@ -627,13 +632,6 @@ fn tear_down(
         }
         runtime.inner.borrow_mut().stacks.clear();
     }
-    runtime.message.set(None);
-    runtime.panics.borrow_mut().clear();
-    runtime.failed.set(None);
-    runtime.earlier.borrow_mut().clear();
-    runtime.failing.set(None);
-    runtime.unwinding.reset();
-    runtime.locals.borrow_mut().reset();
     runtime.stopping.set(false);
 }
 
