@@ -6,8 +6,11 @@
 //! one came to need. Its items are dropped like those of any list: nothing but room goes from one exploration to another.
 
 use std::cell::RefCell;
+use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 use std::thread::LocalKey;
+
+use rustc_hash::FxHashMap;
 
 /// A list that leaves its memory to another one.
 #[derive(Debug)]
@@ -15,30 +18,40 @@ pub(crate) struct Pooled<T: Item>(Vec<T>);
 
 /// What may be in such a list. [`pooled!`] says so of a type.
 pub(crate) trait Item: Sized + 'static {
-    fn pool() -> &'static LocalKey<Pool<Self>>;
+    fn pool() -> &'static LocalKey<Pool<Vec<Self>>>;
 }
 
-/// The memory of lists that are gone: they are all empty.
-pub(crate) struct Pool<T>(RefCell<Vec<Vec<T>>>);
+/// A map that leaves its memory to another one.
+#[derive(Debug)]
+pub(crate) struct PooledMap<K: Key>(FxHashMap<K, K::Value>);
+
+/// What may be a key of such a map, and what it leads to. [`pooled_map!`] says so of a type.
+pub(crate) trait Key: Sized + 'static {
+    type Value: 'static;
+
+    fn pool() -> &'static LocalKey<Pool<FxHashMap<Self, Self::Value>>>;
+}
+
+/// The memory of lists or maps that are gone: they are all empty.
+pub(crate) struct Pool<L>(RefCell<Vec<L>>);
 
 /// So many lists of one kind of item leave their memory at most, and each of them so many bytes: as much as small explorations
 /// need, so that a large one does not keep the process large.
 const LISTS: usize = 32;
 const BYTES: usize = 16 << 10;
 
-impl<T> Pool<T> {
-    pub(crate) const fn new() -> Pool<T> {
+impl<L> Pool<L> {
+    pub(crate) const fn new() -> Pool<L> {
         Pool(RefCell::new(Vec::new()))
     }
 
     #[inline]
-    fn take(&self) -> Option<Vec<T>> {
+    fn take(&self) -> Option<L> {
         self.0.borrow_mut().pop()
     }
 
     #[inline]
-    fn put(&self, list: Vec<T>) {
-        debug_assert!(list.is_empty());
+    fn put(&self, list: L) {
         let mut lists = self.0.borrow_mut();
         if lists.len() < LISTS {
             lists.push(list);
@@ -104,19 +117,86 @@ impl<T: Item> DerefMut for Pooled<T> {
     }
 }
 
+impl<K: Key> Default for PooledMap<K> {
+    /// An empty map.
+    fn default() -> PooledMap<K> {
+        // As above.
+        let map = K::pool().try_with(Pool::take);
+        PooledMap(map.ok().flatten().unwrap_or_default())
+    }
+}
+
+impl<K: Key> Drop for PooledMap<K> {
+    fn drop(&mut self) {
+        let bytes = self.0.capacity() * size_of::<(K, K::Value)>();
+        if (1..=BYTES).contains(&bytes) {
+            let mut map = std::mem::take(&mut self.0);
+            map.clear();
+            // As above.
+            let _ = K::pool().try_with(|pool| pool.put(map));
+        }
+    }
+}
+
+impl<K: Key + Eq + Hash + Clone> Clone for PooledMap<K>
+where
+    K::Value: Clone,
+{
+    fn clone(&self) -> PooledMap<K> {
+        let mut map = PooledMap::default();
+        map.extend(self.iter().map(|(key, value)| (key.clone(), value.clone())));
+        map
+    }
+}
+
+impl<K: Key> Deref for PooledMap<K> {
+    type Target = FxHashMap<K, K::Value>;
+
+    #[inline(always)]
+    fn deref(&self) -> &FxHashMap<K, K::Value> {
+        &self.0
+    }
+}
+
+impl<K: Key> DerefMut for PooledMap<K> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut FxHashMap<K, K::Value> {
+        &mut self.0
+    }
+}
+
 /// Lets lists of these types be [`Pooled`].
 macro_rules! pooled {
     ($($item:ty),*) => {$(
         impl $crate::rt::pooled::Item for $item {
-            fn pool() -> &'static std::thread::LocalKey<$crate::rt::pooled::Pool<$item>> {
+            fn pool() -> &'static std::thread::LocalKey<$crate::rt::pooled::Pool<Vec<$item>>> {
                 use $crate::rt::pooled::Pool;
-                thread_local!(static POOL: Pool<$item> = const { Pool::new() });
+                thread_local!(static POOL: Pool<Vec<$item>> = const { Pool::new() });
                 &POOL
             }
         }
     )*};
 }
 pub(crate) use pooled;
+
+/// Lets maps from this type to that one be [`PooledMap`]s.
+macro_rules! pooled_map {
+    ($key:ty => $value:ty) => {
+        impl $crate::rt::pooled::Key for $key {
+            type Value = $value;
+
+            fn pool() -> &'static std::thread::LocalKey<
+                $crate::rt::pooled::Pool<rustc_hash::FxHashMap<$key, $value>>,
+            > {
+                use $crate::rt::pooled::Pool;
+                use rustc_hash::FxHashMap;
+                thread_local!(static POOL: Pool<FxHashMap<$key, $value>> = const { Pool::new() });
+                &POOL
+            }
+        }
+    };
+}
+pub(crate) use pooled_map;
 
 pooled!(u32, Pooled<u32>, i32);
 
@@ -128,7 +208,7 @@ mod tests {
     use std::thread;
 
     /// Something of which there is a pool for these tests only.
-    struct Counted(#[allow(dead_code)] Rc<()>);
+    pub(crate) struct Counted(#[allow(dead_code)] Rc<()>);
     pooled!(Counted, [u8; 1024]);
 
     #[test]
@@ -160,6 +240,21 @@ mod tests {
         let again = lists().collect::<Vec<_>>();
         let roomy = again.iter().filter(|list| list.capacity() == MOST);
         assert_eq!(roomy.count(), LISTS);
+    }
+
+    #[test]
+    fn the_next_map_has_the_memory_of_this_one_and_nothing_else_of_it() {
+        pooled_map!(u8 => Counted);
+        let count = Rc::new(());
+        let mut map = PooledMap::default();
+        assert_eq!(map.capacity(), 0);
+        map.extend((0..5_u8).map(|key| (key, Counted(count.clone()))));
+        let room = map.capacity();
+        drop(map);
+        assert_eq!(Rc::strong_count(&count), 1);
+        let (one, another) = (PooledMap::<u8>::default(), PooledMap::<u8>::default());
+        assert_eq!((one.capacity(), one.len()), (room, 0));
+        assert_eq!(another.capacity(), 0);
     }
 
     #[test]

@@ -16,11 +16,9 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::{Pooled, PooledMap, pooled, pooled_map};
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::verdict::Gone;
@@ -34,7 +32,7 @@ use super::statics;
 pub(crate) struct Table {
     entries: Pooled<Entry>,
     /// By address.
-    numbers: FxHashMap<usize, u32>,
+    numbers: PooledMap<usize>,
     /// Valid entries that were met last.
     front: Front,
     /// The number of the entry that was looked up last for each place of an address, in this execution or before.
@@ -61,6 +59,7 @@ pub(crate) struct Table {
 }
 
 pooled!(Entry, Met);
+pooled_map!(usize => u32);
 
 struct Entry {
     address: usize,
@@ -98,7 +97,7 @@ impl Default for Table {
         let heads = Pooled::default();
         Table {
             entries,
-            numbers: FxHashMap::default(),
+            numbers: PooledMap::default(),
             front: Front::default(),
             latest: [0; PLACES],
             execution: 1,

@@ -13,10 +13,8 @@
 
 use std::fmt;
 
-use rustc_hash::FxHashMap as HashMap;
-
 use super::mix::STEP;
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::{Pooled, PooledMap, pooled, pooled_map};
 
 /// Most tests have no more threads, and not many more objects. A list of either gets so much room at once: what grows from
 /// nothing is moved several times, which is a good part of a short exploration.
@@ -163,12 +161,13 @@ pub(crate) struct Names {
     latest: usize,
     places: Pooled<Place>,
     /// But for those that stand for something of a thread.
-    objects: HashMap<Place, ObjectId>,
+    objects: PooledMap<Place>,
     /// The names that the program gave to places, of so many bytes.
     labels: Vec<(Region, usize, String)>,
 }
 
 pooled!(ThreadName, Place);
+pooled_map!(Place => ObjectId);
 
 #[derive(Clone, Copy, Debug)]
 struct ThreadName {
