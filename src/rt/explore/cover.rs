@@ -23,6 +23,7 @@ mod needed;
 
 pub(super) use needed::Needed;
 
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
@@ -38,12 +39,14 @@ use super::wakeup_tree::{Arena, List, NodeId};
 pub(super) struct Passed {
     /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
     /// there is none, and [`UNKNOWN`] until it is asked for.
-    heads: Vec<u32>,
+    heads: Pooled<u32>,
     /// The labels of the steps that are not in the sequence and change a count.
-    others: Vec<Label>,
+    others: Pooled<Label>,
     /// Whether the reversed event is among it.
     second: bool,
 }
+
+pooled!(Label);
 
 impl Passed {
     /// Whether it is nothing.

@@ -25,6 +25,7 @@
 //! one array read, one comparison and the operation per step.
 
 use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -53,7 +54,7 @@ pub(crate) struct Plan {
     pub(crate) kept: usize,
     /// The steps that follow them, before the explorer is asked again. Where the label is known,
     /// the step must come out with it.
-    pub(crate) steps: Vec<(Step, Option<Label>)>,
+    pub(crate) steps: Pooled<(Step, Option<Label>)>,
     /// How many of the steps only repeat what was executed before, by another process or in an earlier
     /// execution than the last.
     pub(crate) repeated: usize,
@@ -61,6 +62,8 @@ pub(crate) struct Plan {
     /// not an event of the last execution.
     pub(crate) instead: Option<Site>,
 }
+
+pooled!((Step, Option<Label>));
 
 /// What [`Driver::next`] did.
 #[derive(Debug)]

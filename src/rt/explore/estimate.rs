@@ -14,6 +14,8 @@
 //! Both take the planned branches for all there will be. Races found later add to them, so early
 //! estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs.
 
+use crate::rt::pooled::{Pooled, pooled};
+
 /// No estimate is larger. It has to stay a number that can be multiplied: a loop that may come round for ever has as many
 /// executions as there is time for.
 pub(crate) const MOST: f64 = 1e200;
@@ -22,7 +24,7 @@ pub(crate) const MOST: f64 = 1e200;
 #[derive(Default, Debug)]
 pub(crate) struct Estimator {
     /// The nodes above the current leaf that have a branch done, from the root on.
-    nodes: Vec<Node>,
+    nodes: Pooled<Node>,
     leaves: u64,
 }
 
@@ -35,6 +37,8 @@ struct Node {
     before: u64,
     before_branch: u64,
 }
+
+pooled!(Node);
 
 impl Estimator {
     /// The next execution branches off at this depth.
@@ -49,10 +53,11 @@ impl Estimator {
             node.before_branch = self.leaves;
             return;
         }
+        let before = self.nodes.last().map_or(0, |above| above.before_branch);
         self.nodes.push(Node {
             depth,
             done: 1,
-            before: self.nodes.last().map_or(0, |above| above.before_branch),
+            before,
             before_branch: self.leaves,
         });
     }
@@ -65,7 +70,7 @@ impl Estimator {
     /// What has been counted, as numbers.
     pub(super) fn save(&self) -> Vec<u64> {
         let mut numbers = vec![self.leaves];
-        for node in &self.nodes {
+        for node in self.nodes.iter() {
             let depth = node.depth as u64;
             numbers.extend([depth, node.done, node.before, node.before_branch]);
         }
@@ -85,7 +90,8 @@ impl Estimator {
             before,
             before_branch,
         };
-        self.nodes = nodes.iter().map(node).collect();
+        self.nodes.clear();
+        self.nodes.extend(nodes.iter().map(node));
         let ordered =
             |node: &Node| node.before <= node.before_branch && node.before_branch <= leaves;
         rest.is_empty() && self.nodes.iter().all(ordered)

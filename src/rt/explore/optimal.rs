@@ -215,7 +215,7 @@ impl Optimal {
                 assert!(made.build(run, first, second, label));
                 made.leave_behind(run, first, second, &self.passed);
                 made.trim(run, &self.behind.asleep);
-                assert_eq!(made.items, self.needed.items);
+                assert_eq!(made.items, **self.needed.items);
             }
             &self.needed.items
         } else {
