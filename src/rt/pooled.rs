@@ -210,6 +210,7 @@ mod tests {
     /// Something of which there is a pool for these tests only.
     pub(crate) struct Counted(#[allow(dead_code)] Rc<()>);
     pooled!(Counted, [u8; 1024]);
+    pooled_map!(u8 => Counted);
 
     #[test]
     fn the_next_list_has_the_memory_of_this_one_and_none_of_its_items() {
@@ -244,7 +245,6 @@ mod tests {
 
     #[test]
     fn the_next_map_has_the_memory_of_this_one_and_nothing_else_of_it() {
-        pooled_map!(u8 => Counted);
         let count = Rc::new(());
         let mut map = PooledMap::default();
         assert_eq!(map.capacity(), 0);
