@@ -536,8 +536,11 @@ mod tests {
             &|log| {
                 for left in [1, 1, 1, 2] {
                     log.count_round(site);
-                    log.note_more(one, 1, 2);
-                    log.note_more(one, 2, left);
+                    for (found, left) in [(1, 2), (2, left)] {
+                        if !log.note(one, found, left, false) {
+                            log.note_more(one, found, left);
+                        }
+                    }
                     log.hint(site, 1);
                 }
                 log.touch_memory(1);
