@@ -24,7 +24,7 @@ use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
-use crate::search::{Watch, fresh_seed};
+use crate::search::Watch;
 use crate::shown::Body;
 use crate::summary::{Passed, Verdict};
 
@@ -52,7 +52,7 @@ pub(crate) fn explored(
     given: Option<Schedule>,
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
-    let seed = settings.seed.unwrap_or_else(fresh_seed);
+    let seed = settings.seed_to_draw_with();
     let has_ends = given.as_ref().is_some_and(Schedule::has_ends);
     let mut driver = settings.driver(settings.following(given.as_ref(), seed), has_ends);
     let watch = match Watch::new(settings, &mut driver, site, given.is_some()) {

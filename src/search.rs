@@ -74,10 +74,7 @@ impl Builder {
     /// The explorer that the settings ask for.
     #[track_caller]
     pub(crate) fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
-        let sampling = matches!(
-            self.algorithm,
-            Algorithm::Random | Algorithm::Pct | Algorithm::Pos
-        );
+        let sampling = self.is_sampling();
         let bound = self.bound();
         let other = match (&bound, self.algorithm) {
             (Some(bound), _) => Some(bound.to_string()),
@@ -127,6 +124,22 @@ impl Builder {
             Algorithm::Random => self.sampler(Walk, seed),
             Algorithm::Pct => self.sampler(Pct::new(self.pct_depth), seed),
             Algorithm::Pos => self.sampler(Pos::default(), seed),
+        }
+    }
+
+    /// Whether the executions are drawn by chance.
+    fn is_sampling(&self) -> bool {
+        matches!(
+            self.algorithm,
+            Algorithm::Random | Algorithm::Pct | Algorithm::Pos
+        )
+    }
+
+    /// The seed that executions are drawn with. Where none are it means nothing, and nobody looks for one.
+    pub(crate) fn seed_to_draw_with(&self) -> u64 {
+        match self.is_sampling() {
+            true => self.seed.unwrap_or_else(fresh_seed),
+            false => 0,
         }
     }
 
@@ -424,6 +437,6 @@ fn first_waits(earlier: &[FirstWait], waits: &[Option<FirstWait>]) -> Vec<FirstW
 }
 
 /// A seed that nobody has chosen.
-pub(crate) fn fresh_seed() -> u64 {
+fn fresh_seed() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }
