@@ -20,7 +20,7 @@ use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::unwinding;
-use exec::{aside, contents, context, put_back, statics};
+use exec::{accesses, aside, contents, context, put_back, statics};
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -354,13 +354,13 @@ impl Accessing {
 
     /// The memory is used now, too.
     pub(crate) fn go_on(&self) {
-        context::continue_access((self.address, self.size), self.site);
+        accesses::continue_access((self.address, self.size), self.site);
     }
 }
 
 impl Drop for Accessing {
     fn drop(&mut self) {
-        context::end_access((self.address, self.size), self.site, self.lasts);
+        accesses::end_access((self.address, self.size), self.site, self.lasts);
     }
 }
 
@@ -387,7 +387,7 @@ pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
     let site = context::here();
     let (address, size) = (memory.start.addr(), memory.size);
     // What has no bytes cannot be written.
-    let begun = size > 0 && context::begin_access(memory, write, site);
+    let begun = size > 0 && accesses::begin_access(memory, write, site);
     begun.then_some(Accessing {
         address,
         size,
@@ -400,7 +400,7 @@ pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
 #[track_caller]
 pub(crate) fn access_shim(target: Target, size: usize, write: bool) -> Option<Accessing> {
     let site = context::here();
-    let begun = context::begin_access_of_shim(target, size, write, site);
+    let begun = accesses::begin_access_of_shim(target, size, write, site);
     begun.then_some(Accessing {
         address: target.address,
         size,

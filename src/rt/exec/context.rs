@@ -10,7 +10,6 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::Machine;
@@ -19,8 +18,8 @@ use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{Effect, End, Panic, Pruned};
-use crate::rt::{Answer, Body, Memory, Target};
+use crate::rt::trace::verdict::{End, Panic, Pruned};
+use crate::rt::{Answer, Body, Target};
 
 use super::callers::Callers;
 use super::coroutine::{Stretch, suspend};
@@ -29,7 +28,6 @@ use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::outsiders;
 use super::put_back::with_older;
-use super::statics;
 use super::unseen::InOrder;
 use super::unwinding::Unwinding;
 use super::watchdog::Pulse;
@@ -221,7 +219,7 @@ pub(super) fn with<R>(f: impl FnOnce(&Runtime) -> R) -> Result<R, Answer> {
 
 /// [`with`] for what may end with the execution: `None` if it does.
 #[inline]
-fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
+pub(super) fn with_step<R>(f: impl FnOnce(&Runtime) -> Option<R>) -> Result<R, Answer> {
     let result = with_any(|runtime| {
         // Where there is room, nothing else is going on.
         if !runtime.roomy.get().is_here() && !runtime.may_begin() {
@@ -313,86 +311,6 @@ pub(crate) fn untrack(number: u64) {
             runtime.tracked.borrow_mut().retain(|&(n, _)| n != number);
         });
     }
-}
-
-/// Begins an access to plain memory; to be ended by [`end_access`] with the same place.
-pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
-    let begun = with_step(|runtime| {
-        runtime.hear_of_frees()?;
-        runtime.begin_access(memory, plainly(write), site)
-    });
-    let is_done = begun.is_ok();
-    match begun {
-        Err(Answer::Outside) => {
-            outsiders::note(memory.start.addr(), site);
-            if write && memory.drop.is_some() {
-                statics::note_written(memory.start, memory.size);
-            }
-        }
-        Err(Answer::Inert) => {
-            with_older(|runtime, inner| runtime.keep_at_end(inner, memory));
-        }
-        _ => {}
-    }
-    is_done
-}
-
-/// Begins a plain access to the memory of a shim, of this size.
-pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, site: Site) -> bool {
-    let kind = OpKind::Load {
-        order: Ordering::Relaxed,
-    };
-    with_step(|runtime| {
-        runtime.hear_of_frees()?;
-        // If it is no more, that is told as of a load.
-        let resolved = runtime.resolve(&mut runtime.inner.borrow_mut(), &target);
-        let object = match resolved {
-            Ok(object) => object,
-            Err(gone) => return runtime.used_after_its_end(&target, kind, gone, site),
-        };
-        let cell = (target.address, size);
-        let region = runtime
-            .inner
-            .borrow()
-            .driver
-            .machine
-            .names
-            .place(object)
-            .region;
-        let known = (Some(object), Some(region));
-        runtime.begin_access_to(cell, known, plainly(write), site)
-    })
-    .is_ok()
-}
-
-fn plainly(write: bool) -> Effect {
-    match write {
-        true => Effect::Write,
-        false => Effect::Read,
-    }
-}
-
-/// An access to the plain memory at this address, of this size, goes on.
-pub(crate) fn continue_access(memory: (usize, usize), site: Site) {
-    // Where no model runs, nothing was begun.
-    let _ = with(|runtime| {
-        let me = runtime.current.get();
-        runtime.inner.borrow_mut().races.go_on(memory, me, site);
-    });
-}
-
-/// Ends an access to the plain memory at this address, of this size, which has lasted up to now, or up to the last event of
-/// its thread.
-pub(crate) fn end_access(memory: (usize, usize), site: Site, up_to_now: bool) {
-    // As above.
-    let _ = with(|runtime| {
-        let me = runtime.current.get();
-        runtime
-            .inner
-            .borrow_mut()
-            .races
-            .end(memory, me, site, up_to_now);
-    });
 }
 
 /// What is at this address, in so many bytes, has a name.

@@ -3,6 +3,7 @@
 //! [`run`] plays one closure through all executions that an explorer asks for: every modelled thread
 //! is a [`coroutine`], and a shim's operation is announced through [`context`].
 
+pub(crate) mod accesses;
 pub(crate) mod aside;
 pub(crate) mod callers;
 pub(crate) mod contents;

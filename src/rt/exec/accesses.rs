@@ -1,0 +1,96 @@
+//! How do accesses to plain memory come to the runtime?
+//!
+//! They are no events, but the detector of data races is told where each of them begins and ends
+//! ([`memory`](super::memory)). A shim's memory may be used plainly, too, as through `get_mut`.
+
+use std::sync::atomic::Ordering;
+
+use crate::rt::trace::Site;
+use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::verdict::Effect;
+use crate::rt::{Answer, Memory, Target};
+
+use super::context::{with, with_step};
+use super::outsiders;
+use super::put_back::with_older;
+use super::statics;
+
+/// Begins an access to plain memory; to be ended by [`end_access`] with the same place.
+pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
+    let begun = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        runtime.begin_access(memory, plainly(write), site)
+    });
+    let is_done = begun.is_ok();
+    match begun {
+        Err(Answer::Outside) => {
+            outsiders::note(memory.start.addr(), site);
+            if write && memory.drop.is_some() {
+                statics::note_written(memory.start, memory.size);
+            }
+        }
+        Err(Answer::Inert) => {
+            with_older(|runtime, inner| runtime.keep_at_end(inner, memory));
+        }
+        _ => {}
+    }
+    is_done
+}
+
+/// Begins a plain access to the memory of a shim, of this size.
+pub(crate) fn begin_access_of_shim(target: Target, size: usize, write: bool, site: Site) -> bool {
+    let kind = OpKind::Load {
+        order: Ordering::Relaxed,
+    };
+    with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        // If it is no more, that is told as of a load.
+        let resolved = runtime.resolve(&mut runtime.inner.borrow_mut(), &target);
+        let object = match resolved {
+            Ok(object) => object,
+            Err(gone) => return runtime.used_after_its_end(&target, kind, gone, site),
+        };
+        let cell = (target.address, size);
+        let region = runtime
+            .inner
+            .borrow()
+            .driver
+            .machine
+            .names
+            .place(object)
+            .region;
+        let known = (Some(object), Some(region));
+        runtime.begin_access_to(cell, known, plainly(write), site)
+    })
+    .is_ok()
+}
+
+fn plainly(write: bool) -> Effect {
+    match write {
+        true => Effect::Write,
+        false => Effect::Read,
+    }
+}
+
+/// An access to the plain memory at this address, of this size, goes on.
+pub(crate) fn continue_access(memory: (usize, usize), site: Site) {
+    // Where no model runs, nothing was begun.
+    let _ = with(|runtime| {
+        let me = runtime.current.get();
+        runtime.inner.borrow_mut().races.go_on(memory, me, site);
+    });
+}
+
+/// Ends an access to the plain memory at this address, of this size, which has lasted up to now, or up to the last event of
+/// its thread.
+pub(crate) fn end_access(memory: (usize, usize), site: Site, up_to_now: bool) {
+    // As above.
+    let _ = with(|runtime| {
+        let me = runtime.current.get();
+        runtime
+            .inner
+            .borrow_mut()
+            .races
+            .end(memory, me, site, up_to_now);
+    });
+}
