@@ -13,7 +13,10 @@ fn both(model: impl Fn() + Clone + Send + Sync + 'static) -> (FailureKind, Repor
     let mut builder = Builder::new();
     builder.detached_may_block = true;
     let report = builder.check(model);
-    (failure.expect_err("a thread is left").kind(), report)
+    let failure = failure.expect_err("a thread is left");
+    let text = failure.to_string();
+    assert!(text.contains("`Builder::detached_may_block`"), "{text}");
+    (failure.kind(), report)
 }
 
 #[test]
@@ -94,6 +97,7 @@ fn the_closure_itself_may_not_block() {
         text.contains("builder.detached_may_block = true;"),
         "{text}"
     );
+    assert!(!text.contains("`Builder::detached_may_block`"), "{text}");
 }
 
 #[test]

@@ -386,6 +386,11 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     waiting(out, view, names);
     if let Some(cycle) = cycle::sentence(view.end.stuck(), view, names) {
         let _ = writeln!(out, "  in a circle: {cycle}");
+    } else if !view.end.stuck().is_empty() && !view.machine.live().contains(&ThreadId::MAIN) {
+        let _ = writeln!(
+            out,
+            "  the closure has returned; threads that serve in the background for ever: `Builder::detached_may_block`"
+        );
     }
 }
 
