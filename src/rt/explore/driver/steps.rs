@@ -277,20 +277,16 @@ impl Driver {
                 return Some(End::Pruned(pruned));
             }
         }
-        let may_block = self.machine.limits.detached_may_block
-            && !self.machine.live().contains(&ThreadId::MAIN);
-        if let Some(rounds) = self.machine.livelock() {
-            return Some(match may_block {
-                true => End::Complete,
-                false => End::Livelock { stuck, rounds },
-            });
-        }
-        if self.machine.let_go(self.position as u32) {
+        let livelock = self.machine.livelock();
+        if livelock.is_none() && self.machine.let_go(self.position as u32) {
             return None;
         }
-        Some(match may_block || stuck.is_empty() {
-            true => End::Complete,
-            false => End::Deadlock(stuck),
+        let may_block = self.machine.limits.detached_may_block
+            && !self.machine.live().contains(&ThreadId::MAIN);
+        Some(match livelock {
+            _ if may_block => End::Complete,
+            Some(rounds) => End::Livelock { stuck, rounds },
+            None => End::Deadlock(stuck),
         })
     }
 
