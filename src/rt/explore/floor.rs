@@ -1,8 +1,7 @@
 //! What would the same executions cost without exploration?
 //!
-//! A [`Recorder`] explores and notes what it runs. A [`Floor`] runs the same again, keeps as much of one execution for
-//! the next, and is asked as often; but it only reads what comes next from a list, and nobody asks for clocks and
-//! races.
+//! A [`Recorder`] explores and notes what was planned for each execution. A [`Floor`] has the same planned and keeps as much
+//! of one execution for the next, so the same executions run; but it finds no plans, and nobody asks for clocks and races.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,10 +16,8 @@ use super::{Choice, Coverage, Explorer, Finished, Point};
 struct Execution {
     /// How many events of the one before it has kept.
     kept: usize,
-    /// How many steps behind these were planned before it began.
-    planned: usize,
-    /// All behind what was kept.
-    steps: Vec<Step>,
+    /// The steps behind these that were planned before it began.
+    planned: Vec<Step>,
 }
 
 /// Executions in the order in which they were run.
@@ -47,8 +44,7 @@ impl<E: Explorer> Explorer for Recorder<E> {
         if more {
             self.recorded.0.borrow_mut().push(Execution {
                 kept: plan.kept,
-                planned: plan.steps.len(),
-                steps: Vec::new(),
+                planned: plan.steps.iter().map(|&(step, _)| step).collect(),
             });
         }
         more
@@ -64,10 +60,6 @@ impl<E: Explorer> Explorer for Recorder<E> {
 
     fn finish(&mut self, execution: &Finished<'_>) {
         self.explorer.finish(execution);
-        if let Some(last) = self.recorded.0.borrow_mut().last_mut() {
-            let new = execution.trace.events().iter().skip(last.kept);
-            last.steps = new.map(|event| event.step()).collect();
-        }
     }
 }
 
@@ -92,8 +84,8 @@ impl Explorer for Floor {
         };
         self.begun += 1;
         plan.kept = next.kept;
-        let planned = next.steps.iter().take(next.planned);
-        plan.steps.extend(planned.map(|&step| (step, None)));
+        plan.steps
+            .extend(next.planned.iter().map(|&step| (step, None)));
         true
     }
 
