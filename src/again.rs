@@ -8,8 +8,10 @@
 use std::mem::discriminant;
 
 use crate::rt::exec::run::{Explored, Found};
+use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::trace::Event;
+use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::{Again, End, Pair};
 use crate::shown::{Body, Looks, decided, leads_to, same};
@@ -25,8 +27,11 @@ impl Body<'_> {
     /// What comes of running this failure again from its schedule; the first that is not the same.
     pub(crate) fn again(&mut self, found: &Found) -> Again {
         let mut all = (0..TIMES).map(|_| self.once_more(found));
-        all.find(|again| *again != Again::Same)
-            .unwrap_or(Again::Same)
+        let same = match had_passed(found) {
+            true => Again::HadPassed,
+            false => Again::Same,
+        };
+        all.find(|again| *again != Again::Same).unwrap_or(same)
     }
 
     /// Whether the test still passes with the pair the other way round, each time.
@@ -44,6 +49,19 @@ impl Body<'_> {
             }
         }
     }
+}
+
+/// Whether a thread panics between events that are all repeated from an earlier execution. What it does after its last
+/// one it did there as well, and had it panicked there, that execution would have failed. Something has kept a value
+/// from then, and keeps it still, so that the failure comes again in this process, but not in the next one.
+fn had_passed(found: &Found) -> bool {
+    let End::Panicked { thread } = found.end else {
+        return false;
+    };
+    let Driver { trace, stats, .. } = &*found.driver;
+    // One that has made no event may have begun at another time there.
+    let has_begun = thread == ThreadId::MAIN || !trace.positions_of(thread).is_empty();
+    stats.begun() > 0 && has_begun && trace.len() <= found.driver.repeated()
 }
 
 /// Whether running this end's execution again can tell anything.

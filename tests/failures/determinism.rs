@@ -133,6 +133,49 @@ fn a_failure_that_does_not_come_again_from_its_schedule_is_not_put_down_to_it() 
 }
 
 #[test]
+fn a_panic_where_an_earlier_execution_went_on_is_not_put_down_to_its_schedule() {
+    // From the second execution on it fails each time in this process, but not in the one that replays it.
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let (lines, json) = told(move || {
+        let shared = Arc::default();
+        two_orders(&shared);
+        let mine = shared.clone();
+        assert!(runs.fetch_add(1, SeqCst) == 0, "not the first time");
+        let other = thread::spawn(move || mine.store(1, SeqCst));
+        shared.store(2, SeqCst);
+        other.join().unwrap();
+    });
+    let expected =
+        "an earlier execution had the same events and went on here, and so may the replay below";
+    assert!(lines.contains(expected), "{lines}");
+    assert!(lines.contains("that keeps its value"), "{lines}");
+    assert_eq!(
+        (&json["again"], &json["pair"]),
+        (&"had_passed".into(), &().into())
+    );
+
+    // Behind events that both have, and in another thread.
+    let runs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let (lines, _) = told(move || {
+        let runs = runs.clone();
+        let x = Arc::new(AtomicUsize::new(0));
+        let mine = x.clone();
+        let other = thread::spawn(move || {
+            mine.load(SeqCst);
+            assert!(runs.fetch_add(1, SeqCst) == 0, "not the first time");
+        });
+        other.join().unwrap();
+        two_orders(&x);
+    });
+    assert!(lines.contains(expected), "{lines}");
+
+    // What comes behind the events that are new may hang on these.
+    let (lines, json) = told(|| assert_eq!(two_orders(&Arc::default()), 0, "too late"));
+    assert!(lines.contains("it fails because"), "{lines}");
+    assert!(json["again"].is_null());
+}
+
+#[test]
 fn a_failure_is_put_down_to_a_pair_only_if_it_passes_the_other_way_round_each_time() {
     let mut put_down = 0;
     for passes in 2..40 {

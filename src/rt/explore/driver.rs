@@ -316,6 +316,11 @@ impl Driver {
         self.plan.kept + self.plan.steps.len()
     }
 
+    /// How many events of the current execution were planned because an earlier one had made them.
+    pub(crate) fn repeated(&self) -> usize {
+        self.plan.kept + self.plan.repeated
+    }
+
     /// Asks the explorer for the next execution; false if nothing is left to explore.
     fn plan_next(&mut self) -> bool {
         self.plan.kept = 0;

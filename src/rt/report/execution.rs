@@ -332,6 +332,7 @@ impl<'a> Gathering<'a> {
                 Again::Same => None,
                 Again::Differs { .. } => Some("differs"),
                 Again::Passes => Some("passes"),
+                Again::HadPassed => Some("had_passed"),
                 Again::Fails(_) => Some("ends_otherwise"),
             },
             simplified: view.simplified,

@@ -13,6 +13,8 @@ const SCRIPT: &str = include_str!("page/script.js");
 /// What is said of a schedule that does not decide alone, by what the same schedule came to when it was run again.
 const AGAIN_PASSES: &str = "<p id=\"again\">The schedule does not decide alone: run again from the same one, the \
      test passes.</p>\n  ";
+const AGAIN_HAD_PASSED: &str = "<p id=\"again\">The schedule does not decide alone: an earlier execution had the same \
+     events and went on where this one panics.</p>\n  ";
 const AGAIN_ENDS_OTHERWISE: &str = "<p id=\"again\">The schedule does not decide alone: run again from the same \
      one, the test ends otherwise.</p>\n  ";
 const AGAIN_DIFFERS: &str = "<p id=\"again\">The schedule does not decide alone: run again from the same one, the \
@@ -49,6 +51,7 @@ pub(crate) fn render(execution: &Execution) -> String {
 fn again(execution: &Execution) -> &'static str {
     match execution.again {
         Some("passes") => AGAIN_PASSES,
+        Some("had_passed") => AGAIN_HAD_PASSED,
         Some("ends_otherwise") => AGAIN_ENDS_OTHERWISE,
         Some(_) => AGAIN_DIFFERS,
         None => "",

@@ -559,6 +559,11 @@ fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
             "  the schedule does not decide alone: run again from the same one, the test passes, and so may the \
              replay below"
         ),
+        Again::HadPassed => writeln!(
+            out,
+            "  the schedule does not decide alone: an earlier execution had the same events and went on here, and so may the \
+             replay below"
+        ),
         Again::Fails(otherwise) => writeln!(
             out,
             "  the schedule does not decide alone: run again from the same one, the test ends otherwise \

@@ -353,6 +353,8 @@ pub(crate) enum Again {
     Differs { position: u32 },
     /// Nothing failed.
     Passes,
+    /// The same, but an earlier execution made the same events, and the thread that panics went on there.
+    HadPassed,
     /// Something else failed, of which this is the word.
     Fails(&'static str),
 }
