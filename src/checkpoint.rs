@@ -22,6 +22,9 @@ use crate::rt::explore::driver::Driver;
 /// The first line of every file. The number changes with the format.
 const MAGIC: &str = "dpor checkpoint 7";
 
+/// How it begins, whatever the number.
+const BEGINS: &str = "dpor checkpoint ";
+
 /// What the lines are called that say which test the file belongs to, which of its models, and which settings.
 const TEST: &str = "test";
 const MODEL: &str = "model";
@@ -103,19 +106,34 @@ impl Checkpoint {
     /// Takes up what the file holds, if there is one, and gives the first waits at hints that it knows of. `None` if it
     /// belongs to another model of the test, which has been told then: this one has no file.
     pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Vec<FirstWait>>, String> {
+        // What is no file may never end, or never come to anything.
+        if let Ok(known) = fs::metadata(&self.file)
+            && !known.is_file()
+        {
+            let file = self.file.display();
+            let what = match known.is_dir() {
+                true => "a directory",
+                false => "a device or a pipe",
+            };
+            return Err(format!(
+                "the checkpoint {file} (DPOR_CHECKPOINT_FILE) is {what}, and not a file"
+            ));
+        }
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return self.try_to_write().map(|()| Some(Vec::new()));
             }
-            Err(_) if self.file.is_dir() => {
-                return Err(format!(
-                    "the checkpoint {} (DPOR_CHECKPOINT_FILE) is a directory, and not a file",
-                    self.file.display()
-                ));
-            }
             Err(error) => return Err(self.refusal(&format!("cannot be read: {error}"))),
         };
+        // What somebody has named by mistake is not to be removed. One that is torn is as long as it is.
+        let begins = BEGINS.as_bytes();
+        if !bytes.starts_with(begins) && !begins.starts_with(&bytes) {
+            let file = self.file.display();
+            return Err(format!(
+                "the file {file} (DPOR_CHECKPOINT_FILE) is no checkpoint of dpor's, and stays as it is; name another one"
+            ));
+        }
         let damaged = || self.refusal("is damaged");
         let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(damaged)?;
         if fnv(content) != u64::from_le_bytes(*checksum) {
@@ -219,10 +237,16 @@ impl Checkpoint {
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(&fnv(&bytes).to_le_bytes());
         let beside = self.beside();
-        let mut file = File::create(&beside)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, &self.file)
+        let written = File::create(&beside).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.file)
+        });
+        if written.is_err() {
+            // Where the disk is full, what there is of it takes room. It may not be there at all.
+            let _ = fs::remove_file(&beside);
+        }
+        written
     }
 
     /// Whether somebody else has written what is there.

@@ -158,20 +158,28 @@ fn every_damage_is_noticed() {
     let seen = Arc::new(Mutex::new(Seen::new()));
     part(&file.0, 5, &seen);
     let bytes = std::fs::read(&file.0).unwrap();
+    let file = file.0.as_path();
+    let name = file.display();
     let expected = format!(
-        "the checkpoint {} (DPOR_CHECKPOINT_FILE) is damaged; remove the file to start anew",
-        file.0.display()
+        "the checkpoint {name} (DPOR_CHECKPOINT_FILE) is damaged; remove the file to start anew"
     );
-    let check = |damaged: &[u8]| {
-        std::fs::write(&file.0, damaged).unwrap();
-        assert_eq!(refusal(|| part(&file.0, 5, &seen)), expected);
+    let check = |damaged: &[u8], expected: &str| {
+        std::fs::write(file, damaged).unwrap();
+        assert_eq!(refusal(|| part(file, 5, &seen)), expected);
     };
+    // It may be a file of the user's, which is not to be removed.
+    let none = format!(
+        "the file {name} (DPOR_CHECKPOINT_FILE) is no checkpoint of dpor's, and stays as it is; name another one"
+    );
     for at in (0..bytes.len()).step_by(7) {
-        check(&bytes[..at]);
+        check(&bytes[..at], &expected);
         let mut flipped = bytes.clone();
         flipped[at] ^= 1 << (at % 8);
-        check(&flipped);
+        let begins = at < "dpor checkpoint ".len();
+        check(&flipped, if begins { &none } else { &expected });
     }
+    check(b"[package]\nname = \"queue\"\n", &none);
+    assert!(file.exists());
 }
 
 #[test]
@@ -415,6 +423,41 @@ fn a_directory_is_no_file_and_is_not_to_be_removed() {
             directory.display()
         )
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_has_no_end_is_not_read() {
+    let told = refusal(|| part(Path::new("/dev/zero"), 5, &Arc::default()));
+    let expected =
+        "the checkpoint /dev/zero (DPOR_CHECKPOINT_FILE) is a device or a pipe, and not a file";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn what_could_not_be_written_to_its_end_does_not_stay() {
+    let file = Scratch::new("unfinished");
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.0.clone());
+    builder.checkpoint_interval = 1;
+    builder.max_permutations = Some(5);
+    for again in [false, true] {
+        let path = file.0.clone();
+        builder.check(move || {
+            // The file has been taken up, and cannot be put in its place any more.
+            if again && path.is_file() {
+                std::fs::remove_file(&path).unwrap();
+                std::fs::create_dir(&path).unwrap();
+            }
+            adders(drop);
+        });
+    }
+    let name = file.0.file_name().unwrap().to_str().unwrap().to_owned();
+    let there = std::fs::read_dir(file.0.parent().unwrap()).unwrap();
+    let there = there.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let there: Vec<String> = there.filter(|it| it.starts_with(&name)).collect();
+    std::fs::remove_dir(&file.0).unwrap();
+    assert_eq!(there, [name]);
 }
 
 #[test]
