@@ -73,9 +73,11 @@ fn warnings(names: Vec<String>, settings: impl FnOnce() -> BTreeSet<String>) -> 
         if settings.contains(&name) || OF_OUR_TESTS.into_iter().any(is) {
             continue;
         }
-        let typos = |known: &&String| typos(&name, known);
+        let typos = |known: &&String| typos(&name.to_ascii_uppercase(), known);
         let near = settings.iter().min_by_key(typos);
-        let near = near.filter(|near| typos(near) <= TYPOS_MAX);
+        // A name of three letters is not like any other of three letters.
+        let most = TYPOS_MAX.min(name.len().saturating_sub(PREFIX.len()) / 2);
+        let near = near.filter(|near| typos(near) <= most);
         let field = LIKE_FIELDS.into_iter().find(|(field, _)| *field == name);
         let meant = match field.map(|(_, ours)| ours).or(near.map(String::as_str)) {
             Some(ours) => format!("; is `{ours}` meant?"),
@@ -121,6 +123,14 @@ mod tests {
             "dpor: the variable `DPOR_MAX_BRANCH` of the environment is unknown, and does nothing; is \
              `DPOR_MAX_BRANCHES` meant?\n"
         );
+        let spelt = told("DPOR_max_branches");
+        assert!(
+            spelt.ends_with("; is `DPOR_MAX_BRANCHES` meant?\n"),
+            "{spelt}"
+        );
+        for far in ["DPOR_FOO", "DPOR_"] {
+            assert!(told(far).ends_with("does nothing\n"), "{far}");
+        }
         assert_eq!(
             told("DPOR_SPEED"),
             "dpor: the variable `DPOR_SPEED` of the environment is unknown, and does nothing\n"
