@@ -188,7 +188,7 @@ pub(crate) fn explore(
         let say = |text: String| {
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         };
-        Watchdog::watch(runtime.pulse.clone(), patience, say)
+        Watchdog::watch(runtime.pulse.clone(), site, patience, say)
     });
     if let Some(block) = watch {
         runtime.heap.watch(block);

@@ -48,7 +48,7 @@ impl Pulse {
         self.steps.store(self.steps.load(Relaxed) + 1, Relaxed);
     }
 
-    fn describe(&self, patience: Duration) -> String {
+    fn describe(&self, model: Site, patience: Duration) -> String {
         let site = self.site.load(Relaxed);
         // SAFETY: a pointer that is not null was made from a `&'static Location`.
         let place = match unsafe { site.as_ref() } {
@@ -64,7 +64,7 @@ impl Pulse {
             n => format!("spawned thread {n}"),
         };
         format!(
-            "dpor: a step has not come back for {:.0} s: {which}, {place}, loops without a shared \
+            "dpor: a step of the model at {model} has not come back for {:.0} s: {which}, {place}, loops without a shared \
              access, or blocks on something the model does not see (a primitive of std or of \
              another crate); swap its import, or raise `Builder::patience` (DPOR_PATIENCE, in \
              seconds; 0 for ever)",
@@ -82,9 +82,10 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Calls `say` once, from another OS thread, if `pulse` does not beat for `patience`.
+    /// Calls `say` once, from another OS thread, if the `pulse` of the model that stands here does not beat for `patience`.
     pub(crate) fn watch(
         pulse: Arc<Pulse>,
+        model: Site,
         patience: Duration,
         say: impl FnOnce(String) + Send + 'static,
     ) -> Watchdog {
@@ -100,6 +101,7 @@ impl Watchdog {
         watch.watched.push(Watched {
             number,
             pulse,
+            model,
             patience,
             steps: None,
             due,
@@ -137,6 +139,7 @@ struct Watch {
 struct Watched {
     number: u64,
     pulse: Arc<Pulse>,
+    model: Site,
     patience: Duration,
     /// How many steps there were when it was looked at last.
     steps: Option<u64>,
@@ -178,13 +181,14 @@ fn keep_watch() {
             drop(watch);
             for Watched {
                 pulse,
+                model,
                 patience,
                 say,
                 ..
             } in hangs
             {
                 // It may find no stderr to write to; the others are watched all the same.
-                let text = pulse.describe(patience);
+                let text = pulse.describe(model, patience);
                 let _ = catch_unwind(AssertUnwindSafe(|| say(text)));
             }
             watch = self::watch();
@@ -212,10 +216,14 @@ mod tests {
         let pulse = Arc::new(Pulse::default());
         pulse.turn_to(ThreadId(2), Some(Location::caller()));
         let (said, heard) = channel();
-        let dog = Watchdog::watch(pulse, Duration::ZERO, move |text| {
+        let model = Location::caller();
+        let dog = Watchdog::watch(pulse, model, Duration::ZERO, move |text| {
             said.send(text).expect("the test listens");
         });
         let text = heard.recv().expect("it speaks up");
+        // Of several tests at once it is not clear which one hangs.
+        let begins = format!("dpor: a step of the model at {model} has not come back for 0 s: ");
+        assert!(text.starts_with(&begins), "{text}");
         // As all that is called in this crate without a caller outside of it.
         let place = "spawned thread 2, after an operation in a drop,";
         assert!(text.contains(place), "{text}");
@@ -232,7 +240,7 @@ mod tests {
         pulse.turn_to(ThreadId(1), Some(Location::caller()));
         pulse.beat(Location::caller());
         pulse.turn_to(ThreadId(2), None);
-        let text = pulse.describe(Duration::from_secs(10));
+        let text = pulse.describe(Location::caller(), Duration::from_secs(10));
         assert!(
             text.contains("spawned thread 2, before its first step,"),
             "{text}"
@@ -243,13 +251,15 @@ mod tests {
     fn who_is_impatient_is_not_kept_waiting_by_who_is_patient_or_by_who_cannot_speak() {
         let pulse = || Arc::new(Pulse::default());
         let hour = Duration::from_secs(3600);
-        let patient = Watchdog::watch(pulse(), hour, |_| unreachable!("not within a test"));
+        let patient = Watchdog::watch(pulse(), Location::caller(), hour, |_| {
+            unreachable!("not within a test")
+        });
         for _ in 0..3 {
             let (said, heard) = channel();
-            let mute = Watchdog::watch(pulse(), Duration::ZERO, |_| {
+            let mute = Watchdog::watch(pulse(), Location::caller(), Duration::ZERO, |_| {
                 panic!("a test that nothing can be said")
             });
-            let dog = Watchdog::watch(pulse(), Duration::ZERO, move |text| {
+            let dog = Watchdog::watch(pulse(), Location::caller(), Duration::ZERO, move |text| {
                 said.send(text).expect("the test listens");
             });
             let text = heard.recv().expect("it speaks up");
