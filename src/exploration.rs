@@ -262,7 +262,7 @@ impl Builder {
             },
             watch: None,
             callers: self.trace.is_some(),
-            replay: rerun::replay,
+            replay: rerun::replay_of,
             in_order: InOrder::These(unseen.to_vec()),
         }
     }

@@ -33,17 +33,23 @@ const OF_RUSTDOC: &str = "rust_out";
 
 /// The command that plays this schedule in the model that began last on this OS thread, which has the name of its test.
 pub(crate) fn replay(schedule: &str) -> String {
-    with_variable(&numbered(schedule))
+    replay_of(schedule, std::thread::current().name())
+}
+
+/// [`replay`] for the test of this name.
+pub(crate) fn replay_of(schedule: &str, test: Option<&str>) -> String {
+    with_variable(&numbered(schedule), test)
 }
 
 /// [`replay`] for the schedule in this file.
 pub(crate) fn replay_from(file: &Path) -> String {
-    with_variable(&format!("@{}", file.display()))
+    let file = format!("@{}", file.display());
+    with_variable(&file, std::thread::current().name())
 }
 
-/// The command with this in the variable.
-fn with_variable(value: &str) -> String {
-    let command = command(std::thread::current().name());
+/// The command for the test of this name, with this in the variable.
+fn with_variable(value: &str, test: Option<&str>) -> String {
+    let command = command(test);
     format!("DPOR_REPLAY=\"{value}\" {command}")
 }
 

@@ -3,6 +3,7 @@
 mod causes;
 mod deadlocks;
 mod determinism;
+mod ends;
 mod faults;
 mod layout;
 mod leaks;

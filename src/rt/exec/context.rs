@@ -82,8 +82,8 @@ pub(crate) struct Runtime {
     pub(crate) failing: Cell<Option<(ThreadId, usize)>>,
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
-    /// The command that plays a schedule.
-    pub(crate) replay: fn(&str) -> String,
+    /// The command that plays a schedule in the test of this name.
+    pub(crate) replay: fn(&str, Option<&str>) -> String,
     /// The thread whose code runs.
     pub(crate) current: Cell<ThreadId>,
     /// Whether the code of a thread runs, and not only the loop.
@@ -98,6 +98,8 @@ pub(crate) struct Runtime {
     pub(crate) catches_panics: bool,
     /// Whether the OS thread was panicking when the exploration began, as where a destructor runs a model.
     pub(crate) within_panic: bool,
+    /// The OS thread that explores. At the end of the process it cannot be asked for any more.
+    pub(crate) os_thread: std::thread::Thread,
 }
 
 /// What the runtime works with between two steps.

@@ -61,6 +61,7 @@ use std::thread;
 use generator::{Gn, LocalGenerator, Scope};
 
 use super::context::ROOM;
+use super::ends;
 use super::faults::{self, Fault};
 use super::outsiders;
 use crate::rt::pooled::{Pooled, pooled};
@@ -507,6 +508,7 @@ pub(crate) fn prepare() {
                 .join()
                 .expect("dpor bug: a generator without code failed");
         });
+        ends::install();
     });
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod callers;
 pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod coroutine;
+mod ends;
 pub(crate) mod faults;
 mod front;
 pub(crate) mod heap;

@@ -9,6 +9,7 @@
 use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{Runtime, with_any};
 use crate::rt::trace::id::ThreadId;
@@ -96,15 +97,23 @@ fn can_unwind(info: &PanicHookInfo<'_>) -> Option<bool> {
     }
 }
 
-/// Why a panic ends the process.
+/// Why the process ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fatal {
+#[cfg_attr(
+    not(unix),
+    expect(dead_code, reason = "nothing tells of these ends there")
+)]
+pub(super) enum Fatal {
     /// A destructor has panicked while its thread unwound already.
     Cleanup,
     /// Another panic has come to a function that cannot unwind.
     Function,
     /// It cannot unwind: a check has failed whose caller is not made for that.
     Itself,
+    /// The program ends it, without a panic ([`ends`](super::ends)).
+    Exit,
+    Abort,
+    Instruction,
 }
 
 /// How std says which of them it is.
@@ -124,6 +133,11 @@ const FATAL: [(&str, Fatal); 9] = [
 ];
 
 impl Fatal {
+    /// Whether it is no panic.
+    fn is_silent(self) -> bool {
+        matches!(self, Fatal::Exit | Fatal::Abort | Fatal::Instruction)
+    }
+
     /// Why a panic with this message ends the process; `None` if it does not. Where nobody knows whether it unwinds,
     /// the message decides.
     fn of(message: &str, can_unwind: Option<bool>) -> Option<Fatal> {
@@ -193,12 +207,20 @@ impl Runtime {
         }
     }
 
-    /// Tells what there is to tell before the process ends, for this reason.
-    fn last_words(&self, fatal: Fatal) {
+    /// Tells what there is to tell before the process ends, for this reason. A panic that ends it does so by `abort`, so
+    /// only the first reason counts.
+    pub(super) fn last_words(&self, fatal: Fatal) {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        if TOLD.swap(true, Relaxed) {
+            return;
+        }
         let what = match fatal {
             Fatal::Cleanup => "a destructor has panicked while its thread unwound, which",
             Fatal::Function => "a panic in a function that cannot unwind",
             Fatal::Itself => "a panic that cannot unwind",
+            Fatal::Exit => "a call of `exit`",
+            Fatal::Abort => "a call of `abort`",
+            Fatal::Instruction => "an illegal instruction",
         };
         let mut text = format!("dpor: {what} ends the process. What was found is not lost:\n");
         let inner = self.inner.try_borrow();
@@ -216,6 +238,17 @@ impl Runtime {
                 format!(" at {file}:{line}:{column}")
             });
             text += &format!("  {who} panicked{place}: {}\n", panic.text);
+        }
+        if let Ok(inner) = &inner
+            && fatal.is_silent()
+        {
+            let who = who(self.current.get());
+            let executed = inner.driver.executed();
+            let when = match executed.last() {
+                Some(last) => format!("after event {}, at {}", executed.len(), last.site),
+                None => "before any event".to_owned(),
+            };
+            text += &format!("  {who} has done it {when}\n");
         }
         if self.stopping.get() {
             let stuck = who(self.current.get());
@@ -239,7 +272,8 @@ impl Runtime {
             };
             let (trace, names) = (&driver.trace, &driver.machine.names);
             let schedule = Schedule::leading_to(thread, trace, events, names);
-            text += &format!("  replay: {}\n", (self.replay)(&schedule.to_string()));
+            let replay = (self.replay)(&schedule.to_string(), self.os_thread.name());
+            text += &format!("  replay: {replay}\n");
         }
         // Not `eprint`: what a test prints like that is kept until the test has ended.
         let _ = std::io::stderr().write_all(text.as_bytes());

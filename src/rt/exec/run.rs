@@ -84,8 +84,8 @@ pub(crate) struct Settings {
     pub(crate) watch: Option<Block>,
     /// Whether it is of interest who has called the operations that stand nowhere in the program.
     pub(crate) callers: bool,
-    /// The command that plays a schedule.
-    pub(crate) replay: fn(&str) -> String,
+    /// The command that plays a schedule in the test of this name.
+    pub(crate) replay: fn(&str, Option<&str>) -> String,
     /// Frees that are known to be in order.
     pub(crate) in_order: InOrder,
 }
@@ -166,6 +166,7 @@ pub(crate) fn explore(
         failed: Cell::new(None),
         earlier: RefCell::default(),
         failing: Cell::new(None),
+        os_thread: std::thread::current(),
         // The large one is last, and its large parts, so that they are made where they stay: what comes before may panic.
         inner: RefCell::new(Inner {
             stacks: Pooled::default(),

@@ -21,7 +21,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         must_free: MustFree::Found,
         watch: None,
         callers: false,
-        replay: str::to_owned,
+        replay: |schedule, _| schedule.to_owned(),
         in_order: InOrder::These(Vec::new()),
     };
     match explore(Arc::new(Main(body)), driver, pool, settings, |_| true) {
