@@ -8,7 +8,7 @@ use crate::rt::exec::run::Found;
 use crate::rt::explore::driver::Driver;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::record::Record;
-use crate::rt::report::{dot, html, json, log, text};
+use crate::rt::report::{dot, html, json, log, places, text};
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{End, Panic, Wrong};
 use crate::shown::{Shown, leads_to};
@@ -61,6 +61,8 @@ pub struct Failure {
     /// Where it failed; two failures of one kind at one place are the same.
     pub(crate) place: String,
     pub(crate) others: Vec<Failure>,
+    /// The frames of the program when it panicked, if the environment asks for backtraces.
+    pub(crate) backtrace: Option<String>,
     events: Vec<Event>,
     /// What was recorded; nothing if the schedule to follow was malformed.
     record: Option<Box<Record>>,
@@ -172,6 +174,7 @@ pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
         payload: None,
         place: String::new(),
         others: Vec::new(),
+        backtrace: None,
         record: None,
     })
 }
@@ -190,10 +193,17 @@ pub(crate) fn failure(
         given,
     );
     // What is raised is what the report shows.
-    let (payload, message, panicked) = match shown.simpler {
-        Some(simpler) => (simpler.payload, simpler.message, simpler.end.has_panicked()),
-        None => (found.payload, found.message, found.end.has_panicked()),
+    let panicked = shown
+        .simpler
+        .as_ref()
+        .map_or(&found.end, |simpler| &simpler.end);
+    let panicked = panicked.has_panicked();
+    let (payload, message, raised) = match shown.simpler {
+        Some(simpler) => (simpler.payload, simpler.message, simpler.raised),
+        None => (found.payload, found.message, found.raised),
     };
+    let raised = raised.filter(|_| panicked);
+    failure.backtrace = raised.and_then(|stack| places::of_panic(&stack));
     // A thread that never came to the end of its unwinding has left only the words.
     let words = message.filter(|_| panicked);
     let words = words.map(|message| Box::new(message.text) as Box<dyn std::any::Any + Send>);
@@ -273,6 +283,7 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
         payload: None,
         place: place(&found.end, found.message.as_ref()),
         others: Vec::new(),
+        backtrace: None,
         record: Some(Box::new(record)),
     }
 }

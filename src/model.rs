@@ -115,6 +115,9 @@ impl Builder {
                 above(|| eprintln!("{line}"));
             }
         }
+        if let Some(backtrace) = &failure.backtrace {
+            above(|| eprintln!("stack backtrace of the panic:\n{backtrace}"));
+        }
         match failure.payload {
             Some(payload) => {
                 let payload = payload.into_inner();

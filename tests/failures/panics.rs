@@ -128,6 +128,67 @@ fn failing_models_in_parallel_threads_report_their_own_failures() {
     assert!(caught.is_err());
 }
 
+/// Panics in a function that is called by another one.
+#[test]
+fn child_that_panics_deep_inside() {
+    #[inline(never)]
+    fn inner(found: Option<usize>) -> usize {
+        found.expect("nothing there")
+    }
+    #[inline(never)]
+    fn outer(found: usize) -> usize {
+        inner(found.checked_sub(2)) + 1
+    }
+    if std::env::var("DPOR_TEST_BACKTRACE").is_ok() {
+        dpor::model(|| {
+            let x = Arc::new(AtomicUsize::new(0));
+            let theirs = x.clone();
+            let other = thread::spawn(move || outer(theirs.fetch_add(1, SeqCst)));
+            other.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn the_stack_of_a_panic_is_told_where_the_environment_asks_for_backtraces() {
+    let told = |asked: &str| {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "panics::child_that_panics_deep_inside"]);
+        child.env("DPOR_TEST_BACKTRACE", "1");
+        child
+            .env("RUST_BACKTRACE", asked)
+            .env_remove("RUST_LIB_BACKTRACE");
+        let output = child.arg("--nocapture").output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let begins = "\nstack backtrace of the panic:\n   0: ";
+    let said = told("1");
+    let (report, stack) = said.split_once(begins).expect("a stack");
+    assert!(
+        report.contains("nothing there") && report.contains("\nkept       in "),
+        "{said}"
+    );
+    let (inner, outer) = (stack.find("inner"), stack.find("outer"));
+    assert!(inner.is_some() && inner < outer, "{stack}");
+    assert!(stack.contains("tests/failures/panics.rs:"), "{stack}");
+    // Nothing of what is below or above the program's own code.
+    assert!(
+        !stack.contains("panic_fmt") && !stack.contains("dpor::"),
+        "{stack}"
+    );
+    let said = told("full");
+    let (_, stack) = said.split_once(begins).expect("a stack");
+    assert!(
+        stack.contains("panic_fmt") && stack.contains("outer"),
+        "{stack}"
+    );
+    let said = told("0");
+    assert!(
+        said.contains("nothing there") && !said.contains("stack backtrace"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_name_with_a_line_break_stays_on_its_line() {
     let failure = failure(|| {

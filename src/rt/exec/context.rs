@@ -100,6 +100,8 @@ pub(crate) struct Runtime {
     pub(crate) within_panic: bool,
     /// The OS thread that explores. At the end of the process it cannot be asked for any more.
     pub(crate) os_thread: std::thread::Thread,
+    /// Where the last panic began, if the environment asks for backtraces. In a box for the same reason as the message.
+    pub(crate) raised: Cell<Option<Box<Backtrace>>>,
 }
 
 /// What the runtime works with between two steps.

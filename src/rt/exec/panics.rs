@@ -6,6 +6,7 @@
 //! other panic goes to the hook that was there before. It is never taken out again, so models in parallel tests
 //! do not get into each other's way.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
@@ -169,6 +170,7 @@ impl Runtime {
     fn forget_some_panics(&self) {
         self.panics.borrow_mut().clear();
         self.message.set(None);
+        self.raised.set(None);
         self.earlier.borrow_mut().clear();
         self.failing.set(None);
     }
@@ -176,6 +178,7 @@ impl Runtime {
     /// The last panic has been caught, and is not the end of the execution.
     #[cold]
     pub(super) fn caught(&self) {
+        self.raised.set(None);
         if let Some(panic) = self.message.take() {
             self.earlier.borrow_mut().push(*panic);
         }
@@ -199,12 +202,25 @@ impl Runtime {
                 self.earlier
                     .borrow_mut()
                     .extend(before.map(|before| *before));
+                if fails {
+                    self.note_where();
+                }
                 if fails && let Ok(inner) = self.inner.try_borrow() {
                     let events = inner.driver.executed().len();
                     self.failing.set(Some((me, events)));
                 }
             }
         }
+    }
+
+    /// Notes on which stack a panic begins, where the environment asks for that as it does of std (`RUST_BACKTRACE`).
+    fn note_where(&self) {
+        // What this allocates is not the program's.
+        let recorded = self.heap.record(false);
+        let stack = Backtrace::capture();
+        let is_asked_for = stack.status() == BacktraceStatus::Captured;
+        self.raised.set(is_asked_for.then(|| Box::new(stack)));
+        self.heap.record(recorded);
     }
 
     /// Tells what there is to tell before the process ends, for this reason. A panic that ends it does so by `abort`, so

@@ -46,6 +46,8 @@ pub(crate) struct Found {
     pub(crate) earlier: Vec<Panic>,
     /// Who has used memory that is not there.
     pub(crate) faulted: Option<Backtrace>,
+    /// Where the panic began, if the environment asks for backtraces.
+    pub(crate) raised: Option<Box<Backtrace>>,
     /// What was seen of the block that was to be watched.
     pub(crate) watched: Watched,
     /// The operations that stand nowhere in the program, if they were asked for.
@@ -167,6 +169,7 @@ pub(crate) fn explore(
         earlier: RefCell::default(),
         failing: Cell::new(None),
         os_thread: std::thread::current(),
+        raised: Cell::new(None),
         // The large one is last, and its large parts, so that they are made where they stay: what comes before may panic.
         inner: RefCell::new(Inner {
             stacks: Pooled::default(),
@@ -220,7 +223,7 @@ pub(crate) fn explore(
         }
         drop(inner);
         let was_panicking = std::thread::panicking();
-        let (end, events, (message, earlier), payload) = enter(&runtime, || {
+        let (end, events, (message, earlier, raised), payload) = enter(&runtime, || {
             let mut panicked = None;
             let mut end = execute(&runtime, &mut stacks, &main, &mut panicked);
             if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
@@ -250,6 +253,7 @@ pub(crate) fn explore(
                 runtime.failed.set(Some((word, end.thread(), events)));
             }
             let message = runtime.message.take();
+            let raised = runtime.raised.take();
             let mut earlier = runtime.earlier.take();
             if let Some(message) = &message
                 && !end.has_panicked()
@@ -293,7 +297,7 @@ pub(crate) fn explore(
             .unwrap_or(end);
             runtime.tracked.borrow_mut().clear();
             let events = events.unwrap_or(usize::MAX);
-            (end, events, (message, earlier), panicked)
+            (end, events, (message, earlier, raised), panicked)
         });
         // A stack that was lost while it unwound is still counted, and whatever asks who unwinds would be told so.
         while !was_panicking && std::thread::panicking() && coroutine::forget_panic() {}
@@ -325,6 +329,7 @@ pub(crate) fn explore(
                     payload,
                     watched: runtime.heap.take_watched(),
                     faulted: runtime.faulted.take(),
+                    raised,
                     callers: runtime.callers.take(),
                 }));
             }

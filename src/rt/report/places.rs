@@ -149,6 +149,25 @@ fn frames(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     in_thread.filter(|(function, at)| !is_ours(path(function), at.unwrap_or_default()))
 }
 
+/// The user's frames of a panic as std prints them, the innermost first; `None` if none is known. All that std knows of the
+/// stack if that is asked for (`RUST_BACKTRACE=full`).
+pub(crate) fn of_panic(trace: &Backtrace) -> Option<String> {
+    let text = trace.to_string();
+    match std::env::var("RUST_BACKTRACE").is_ok_and(|asked| asked == "full") {
+        true => Some(text.trim_end().to_owned()),
+        false => numbered(frames(&text)),
+    }
+}
+
+fn numbered<'a>(frames: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Option<String> {
+    let lines = frames.enumerate().map(|(number, (function, at))| {
+        let at = at.map_or(String::new(), |at| format!("\n             at {at}"));
+        format!("{number:>4}: {function}{at}")
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 /// A function's path, where that of a method begins with its type.
 fn path(function: &str) -> &str {
     function.trim_start_matches('<')
@@ -179,6 +198,10 @@ mod tests {
                     <stack::Stack<T> as stack::Push>::push\n             at ./tests/stack.rs:41:20\n   \
                     5: stack::main\n             at ./tests/stack.rs:60:5\n";
         assert_eq!(innermost(text), Some("tests/stack.rs:41".to_owned()));
+        let told = "   0: no_place\n   1: <stack::Stack<T> as stack::Push>::push\n             at \
+                    ./tests/stack.rs:41:20\n   2: stack::main\n             at ./tests/stack.rs:60:5";
+        assert_eq!(numbered(frames(text)).as_deref(), Some(told));
+        assert_eq!(numbered(frames("   0: std::rt::begin\n")), None);
         // A destructor of a thread-local variable, which nobody of the user's calls.
         let text = "   0: dpor::locals::Locals::end\n             at ./src/locals.rs:60:9\n   \
                     1: {crate}::gen_impl::GeneratorImpl<A,T>::init_code::{{closure}}\n             \
