@@ -46,3 +46,18 @@ fn a_group_larger_than_any_number_of_threads_is_never_complete() {
         assert_eq!(failure.kind(), FailureKind::Deadlock);
     }
 }
+
+#[test]
+fn arrivals_at_a_barrier_for_two_have_one_execution_for_each_order() {
+    for (threads, orders) in [(2, 2), (4, 24), (6, 720)] {
+        let (_, executions) = outcomes(move || {
+            let barrier = Barrier::new(2);
+            thread::scope(|s| {
+                for _ in 0..threads {
+                    s.spawn(|| barrier.wait());
+                }
+            });
+        });
+        assert_eq!(executions, orders, "{threads} threads");
+    }
+}

@@ -92,7 +92,8 @@ struct Object {
     /// From a lock: by writers only. From a barrier: by the group that is being gathered. From a
     /// channel: by who finds the receiver gone.
     told_some: Clock,
-    /// By who receives each message, and by who waits for it to be received.
+    /// By who receives each message, and by who waits for it to be received. From a barrier the former: by who leaves each
+    /// group.
     messages: VecDeque<(u64, Clock)>,
     taken: VecDeque<(u64, Clock)>,
     /// The last operation of each thread that only reads, and of each that does not.
@@ -319,12 +320,21 @@ impl Knowledge {
             OpKind::Arrive => {
                 self.tell_some(me, object);
                 if value as u32 == 1 {
+                    self.learn_some(me, object);
                     let object = self.object(object);
-                    object.told = object.told_some.clone();
-                    self.learn(me, event.operation.object);
+                    let told = object.told_some.clone();
+                    object.messages.push_back((value >> 32, told));
                 }
             }
-            OpKind::Leave { .. } => self.learn(me, object),
+            // Not what later groups have told, whose arrivals may come before or after.
+            OpKind::Leave { generation } => {
+                let groups = &self.object(object).messages;
+                let at = groups.binary_search_by_key(&u64::from(generation), |&(group, _)| group);
+                if let Some((_, clock)) = at.ok().and_then(|at| groups.get(at)) {
+                    let clock = clock.clone();
+                    self.thread(me).clock.join(&clock);
+                }
+            }
             OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => self.learn(me, object),
             OpKind::CheckOnce if value == 1 => self.learn(me, object),
             OpKind::CheckOnce => {}

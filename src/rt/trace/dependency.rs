@@ -83,7 +83,8 @@ impl Label {
         self.number() == Class::Wait as u32
     }
 
-    /// For a message that was sent into a bounded channel its room, up to 255; otherwise 0.
+    /// For a message that was sent into a bounded channel its room, up to 255; for an [`Class::Arrive`] and a
+    /// [`Class::Leave`] the number of the group, as far as it fits; otherwise 0.
     #[inline]
     pub(crate) const fn room(self) -> u8 {
         (self.0 >> 40) as u8
@@ -162,8 +163,10 @@ impl Label {
             Class::Sent | Class::HandOver | Class::Received | Class::Taken => value as u16,
             _ => 0,
         };
-        let room = match (class, nature) {
-            (Class::Sent, Nature::Bounded(room)) => room,
+        let room = match (class, nature, kind) {
+            (Class::Sent, Nature::Bounded(room), _) => room,
+            (Class::Arrive, ..) => (value >> 32) as u8,
+            (Class::Leave, _, OpKind::Leave { generation }) => *generation as u8,
             _ => 0,
         };
         let object = match kind {
@@ -602,9 +605,9 @@ fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
     }
     match (a.class(), b.class()) {
         (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
-        // Only the last arrival lets the others go.
-        (Class::Arrive, Class::Leave) => a.count() == 1,
-        (Class::Leave, Class::Arrive) => b.count() == 1,
+        // Only the last arrival lets the others of its group go.
+        (Class::Arrive, Class::Leave) => a.count() == 1 && a.room() == b.room(),
+        (Class::Leave, Class::Arrive) => b.count() == 1 && a.room() == b.room(),
         (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => {
             a.count() == b.count() || a.count() == MANY || b.count() == MANY
         }
