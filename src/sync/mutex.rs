@@ -227,13 +227,12 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         self.inner = Some(inner);
     }
 
-    /// Gives the mutex up for a wait.
+    /// Gives the mutex up for a wait, or for good. A thread that unwinds poisons it by the end of its guard, and not by a wait.
     pub(super) fn unlock(&mut self) {
         let Some(inner) = &self.inner else {
             return;
         };
         let changed = self.changes.any(&**inner);
-        self.mutex.poison.leave(&self.taken);
         // The unlock takes effect when it is this thread's turn; until then the data is locked.
         let (address, held) = self.mutex.place();
         rt::unlock(address, held, changed, self.taken.site);
@@ -294,6 +293,9 @@ impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
 
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
+        if self.inner.is_some() {
+            self.mutex.poison.leave(&self.taken);
+        }
         self.unlock();
     }
 }

@@ -2,6 +2,7 @@
 
 mod barrier;
 mod condvar;
+mod mixed;
 mod mpsc;
 mod once;
 mod park;
