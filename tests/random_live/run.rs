@@ -4,55 +4,26 @@
 //! every operation gave it; a lock protects a number to which its holder may append its own digit, so
 //! that the order of critical sections is seen.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc as StdArc;
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::Ordering::SeqCst;
+use std::task::Poll;
 use std::time::Duration;
 
-use dpor::sync::atomic::AtomicUsize;
+use dpor::future::block_on;
+use dpor::hint;
+use dpor::sync::atomic::fence;
 use dpor::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError, TrySendError};
 use dpor::sync::{
-    Arc, Barrier, Condvar, LockResult, Mutex, MutexGuard, Notify, Once, OnceLock, RwLock,
-    RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult, Weak,
+    Arc, LazyLock, LockResult, MutexGuard, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+    TryLockResult, Weak,
 };
 use dpor::thread::{self, ScopedJoinHandle, Thread};
 
-use super::program::{Op, Program};
-
-/// What was seen: a log for each thread, what became of the shared value, and whether the program came
-/// to its end.
-pub type Outcome = (Vec<Vec<usize>>, bool);
-
-/// A value that tells who drops it, unless an execution is being torn down.
-struct Loud(StdArc<StdMutex<Outcome>>);
-
-impl Drop for Loud {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let me = thread::current();
-            let me = me.name().and_then(|name| name.parse().ok()).unwrap_or(0);
-            self.0.lock().unwrap().0[me].push(900);
-        }
-    }
-}
-
-enum Sender {
-    Any(mpsc::Sender<usize>),
-    Bounded(mpsc::SyncSender<usize>),
-}
-
-/// What all threads share.
-struct World {
-    atomics: [AtomicUsize; 2],
-    locks: [Mutex<usize>; 2],
-    rwlock: RwLock<usize>,
-    condvar: Condvar,
-    once: Once,
-    cell: OnceLock<usize>,
-    notify: Notify,
-    barrier: Barrier,
-    seen: StdArc<StdMutex<Outcome>>,
-}
+use super::program::{Logic, Op, Program, Small};
+use super::world::{Keep, Loud, MARK, Mark, Outcome, Sender, World};
 
 /// What belongs to one thread.
 struct Own<'a> {
@@ -60,6 +31,7 @@ struct Own<'a> {
     world: &'a World,
     sender: Option<Sender>,
     receiver: Option<Receiver<usize>>,
+    more_senders: Vec<Sender>,
     value: Option<Arc<Loud>>,
     weak: Option<Weak<Loud>>,
     threads: Vec<Thread>,
@@ -73,19 +45,6 @@ struct Held<'a> {
     writer: Option<RwLockWriteGuard<'a, usize>>,
 }
 
-/// Puts what was seen into `all` when the execution is over, whichever way.
-pub struct Keep<F: FnMut(Outcome)> {
-    seen: StdArc<StdMutex<Outcome>>,
-    keep: F,
-}
-
-impl<F: FnMut(Outcome)> Drop for Keep<F> {
-    fn drop(&mut self) {
-        let seen = self.seen.lock().unwrap().clone();
-        (self.keep)(seen);
-    }
-}
-
 /// Runs the program once, inside a model, and gives `keep` what was seen.
 pub fn run(program: &Program, keep: impl FnMut(Outcome)) {
     let count = program.threads.len();
@@ -94,17 +53,7 @@ pub fn run(program: &Program, keep: impl FnMut(Outcome)) {
         seen: seen.clone(),
         keep,
     };
-    let world = World {
-        atomics: [AtomicUsize::new(0), AtomicUsize::new(0)],
-        locks: [Mutex::new(0), Mutex::new(0)],
-        rwlock: RwLock::new(0),
-        condvar: Condvar::new(),
-        once: Once::new(),
-        cell: OnceLock::new(),
-        notify: Notify::new(),
-        barrier: Barrier::new(2),
-        seen: seen.clone(),
-    };
+    let world = World::new(program.group, seen.clone());
     let (first, mut receiver) = match (program.sends(), program.room) {
         (false, _) => (None, None),
         (true, None) => {
@@ -117,55 +66,70 @@ pub fn run(program: &Program, keep: impl FnMut(Outcome)) {
         }
     };
     // The last thread that receives has the receiver; the others find that they have none.
-    let receives = |ops: &Vec<Op>| {
-        ops.iter()
-            .any(|op| matches!(op, Op::Recv | Op::TryRecv | Op::RecvTimeout))
-    };
-    let receiving = program.threads.iter().rposition(receives).unwrap_or(0);
+    let receiving = program
+        .threads
+        .iter()
+        .rposition(|ops| Program::receives(ops))
+        .unwrap_or(0);
     let value = program.shares().then(|| Arc::new(Loud(seen.clone())));
     let mut all: Vec<Own<'_>> = (0..count)
         .map(|me| Own {
             me,
             world: &world,
-            sender: first.as_ref().map(|sender| match sender {
-                Sender::Any(sender) => Sender::Any(sender.clone()),
-                Sender::Bounded(sender) => Sender::Bounded(sender.clone()),
-            }),
+            sender: first.clone(),
             receiver: if me == receiving {
                 receiver.take()
             } else {
                 None
             },
+            more_senders: Vec::new(),
             value: value.clone(),
             weak: value.as_ref().map(Arc::downgrade),
             threads: vec![thread::current()],
         })
         .collect();
     drop((first, value));
-    thread::scope(|scope| {
-        let others = all.split_off(1);
-        let mut handles = vec![None];
-        for own in others {
-            let ops = &program.threads[own.me];
-            let builder = thread::Builder::new().name(own.me.to_string());
-            let result = program.detaches().then(|| Loud(seen.clone()));
-            let spawned = builder.spawn_scoped(scope, move || {
-                own.run(ops, &mut []);
-                result
-            });
-            let handle = spawned.expect("a modelled thread can always be had");
-            all[0].threads.push(handle.thread().clone());
-            handles.push(Some(handle));
-        }
-        let own = all.remove(0);
-        own.run(&program.threads[0], &mut handles);
-        for handle in handles.into_iter().flatten() {
-            let panicked = handle.join().is_err();
-            seen.lock().unwrap().0[0].push(panicked.into());
-        }
-    });
+    let all_threads = || {
+        thread::scope(|scope| {
+            let others = all.split_off(1);
+            let mut handles = vec![None];
+            for own in others {
+                let ops = &program.threads[own.me];
+                let builder = thread::Builder::new().name(own.me.to_string());
+                let result = program.detaches().then(|| Loud(seen.clone()));
+                let spawned = builder.spawn_scoped(scope, move || {
+                    own.run(ops, &mut []);
+                    result
+                });
+                let handle = spawned.expect("a modelled thread can always be had");
+                all[0].threads.push(handle.thread().clone());
+                handles.push(Some(handle));
+            }
+            let own = all.remove(0);
+            own.run(&program.threads[0], &mut handles);
+            for handle in handles.into_iter().flatten() {
+                let panicked = handle.join().is_err();
+                seen.lock().unwrap().0[0].push(panicked.into());
+            }
+        });
+        0
+    };
+    // A scope panics if a thread has whose handle nobody has joined.
+    let panicked = caught(all_threads);
+    if panicked > 0 {
+        seen.lock().unwrap().0[0].push(950);
+    }
     seen.lock().unwrap().1 = true;
     drop(keep);
+}
+
+/// What `f` gives, or 3 if it panics as planned. Where an execution is torn down it is unwound otherwise.
+fn caught(f: impl FnOnce() -> usize) -> usize {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(seen) => seen,
+        Err(payload) if payload.is::<&str>() || payload.is::<String>() => 3,
+        Err(payload) => resume_unwind(payload),
+    }
 }
 
 /// The guard, and what is added to the value if the lock is poisoned.
@@ -215,6 +179,12 @@ impl<'a> Own<'a> {
         let long = Duration::from_secs(3600);
         match op {
             Op::Load(a) => world.atomics[a].load(SeqCst),
+            Op::Spin(a, value) => {
+                while world.atomics[a].load(SeqCst) != value {
+                    hint::spin_loop();
+                }
+                0
+            }
             Op::Store(a, value) => {
                 world.atomics[a].store(value, SeqCst);
                 0
@@ -245,6 +215,15 @@ impl<'a> Own<'a> {
                 held.guards[m] = Some(guard);
                 value
             }),
+            Op::SpinLock(m) if held.guards[m].is_some() => 0,
+            Op::SpinLock(m) => loop {
+                if let Some((guard, poisoned)) = tried(world.locks[m].try_lock()) {
+                    let value = *guard + poisoned;
+                    held.guards[m] = Some(guard);
+                    break value;
+                }
+                thread::yield_now();
+            },
             Op::Append(m) => held.guards[m].as_mut().map_or(999, |guard| {
                 **guard = **guard * 10 + self.me + 1;
                 **guard
@@ -356,6 +335,32 @@ impl<'a> Own<'a> {
                     Err(RecvTimeoutError::Disconnected) => 101,
                 })
             }
+            Op::SpinRecv => self.receiver.as_ref().map_or(999, |receiver| {
+                loop {
+                    match receiver.try_recv() {
+                        Ok(value) => break value,
+                        Err(TryRecvError::Empty) => hint::spin_loop(),
+                        Err(TryRecvError::Disconnected) => break 100,
+                    }
+                }
+            }),
+            Op::Iterate => {
+                self.sender = None;
+                let receiver = self.receiver.as_ref();
+                receiver.map_or(999, |receiver| {
+                    receiver.iter().fold(0, |all, n| all * 10 + n)
+                })
+            }
+            Op::TryIterate => {
+                let receiver = self.receiver.as_ref();
+                receiver.map_or(999, |receiver| {
+                    receiver.try_iter().fold(0, |all, n| all * 10 + n)
+                })
+            }
+            Op::CloneSender => {
+                self.more_senders.extend(self.sender.clone());
+                0
+            }
             Op::Disconnect => {
                 (self.sender, self.receiver) = (None, None);
                 0
@@ -372,7 +377,7 @@ impl<'a> Own<'a> {
                 thread.unpark();
                 0
             }),
-            Op::CallOnce => {
+            Op::CallOnce => caught(|| {
                 let mut called = 0;
                 let me = self.me;
                 world.once.call_once(|| {
@@ -380,12 +385,24 @@ impl<'a> Own<'a> {
                     world.atomics[1].store(me + 5, SeqCst);
                 });
                 called
+            }),
+            Op::OncePanics => caught(|| {
+                world.once.call_once(|| panic!("as planned"));
+                0
+            }),
+            Op::OnceForce => {
+                let (mut called, me) = (0, self.me);
+                world.once.call_once_force(|state| {
+                    called = 1 + usize::from(state.is_poisoned());
+                    world.atomics[1].store(me + 5, SeqCst);
+                });
+                called
             }
             Op::IsCompleted => world.once.is_completed().into(),
-            Op::WaitOnce => {
+            Op::WaitOnce => caught(|| {
                 world.once.wait();
                 0
-            }
+            }),
             Op::Arrive => world.barrier.wait().is_leader().into(),
             Op::DropArc => {
                 self.value = None;
@@ -395,6 +412,33 @@ impl<'a> Own<'a> {
                 drop(self.value.clone());
                 0
             }
+            Op::KeepUpgraded if self.value.is_none() => {
+                self.value = self.weak.as_ref().and_then(Weak::upgrade);
+                self.value.is_some().into()
+            }
+            Op::KeepUpgraded => 2,
+            Op::WeakCount => self.value.as_ref().map_or(999, Arc::weak_count),
+            Op::CountByWeak => self.weak.as_ref().map_or(999, Weak::strong_count),
+            Op::WeakCountByWeak => self.weak.as_ref().map_or(999, Weak::weak_count),
+            Op::DropWeak => {
+                self.weak = None;
+                0
+            }
+            Op::TryUnwrap => match self.value.take().map(Arc::try_unwrap) {
+                None => 999,
+                Some(Ok(value)) => {
+                    drop(value);
+                    1
+                }
+                Some(Err(value)) => {
+                    self.value = Some(value);
+                    0
+                }
+            },
+            Op::IntoInner => match self.value.take() {
+                None => 999,
+                Some(value) => Arc::into_inner(value).is_some().into(),
+            },
             Op::Count => self.value.as_ref().map_or(999, Arc::strong_count),
             Op::Upgrade => {
                 let weak = self.weak.as_ref();
@@ -403,6 +447,82 @@ impl<'a> Own<'a> {
             Op::SetCell(value) => world.cell.set(value).is_ok().into(),
             Op::GetCell => world.cell.get().copied().unwrap_or(0),
             Op::InitCell(value) => *world.cell.get_or_init(|| value),
+            Op::InitPanics => caught(|| *world.cell.get_or_init(|| panic!("as planned")) + 100),
+            Op::Force => caught(|| *LazyLock::force(&world.lazy)),
+            Op::AddKept => world.kept.fetch_add(1, SeqCst),
+            Op::Small(op, n) => self.change_small(op, n) as u8 as usize,
+            Op::Flag(op, value) => match op {
+                Logic::And => world.flag.fetch_and(value, SeqCst),
+                Logic::Nand => world.flag.fetch_nand(value, SeqCst),
+                Logic::Or => world.flag.fetch_or(value, SeqCst),
+                Logic::Xor => world.flag.fetch_xor(value, SeqCst),
+                Logic::Not => world.flag.fetch_not(SeqCst),
+            }
+            .into(),
+            Op::Fence => {
+                fence(SeqCst);
+                0
+            }
+            Op::WaitWhile | Op::WaitTimeoutWhile => {
+                let guard = match held.guards[0].take() {
+                    Some(guard) => guard,
+                    None => taken(world.locks[0].lock()).0,
+                };
+                let ((guard, late), poisoned) = if op == Op::WaitWhile {
+                    let (guard, poisoned) = taken(world.condvar.wait_while(guard, |n| *n == 0));
+                    ((guard, false), poisoned)
+                } else {
+                    let waited = world.condvar.wait_timeout_while(guard, long, |n| *n == 0);
+                    let ((guard, result), poisoned) = taken(waited);
+                    ((guard, result.timed_out()), poisoned)
+                };
+                let value = *guard + poisoned + if late { 500 } else { 0 };
+                held.guards[0] = Some(guard);
+                value
+            }
+            Op::LockAndPanic(m) if held.guards[m].is_some() => 0,
+            Op::LockAndPanic(m) => caught(|| {
+                let (_guard, _) = taken(world.locks[m].lock());
+                panic!("as planned")
+            }),
+            Op::WriteAndPanic if held.reader.is_some() || held.writer.is_some() => 0,
+            Op::WriteAndPanic => caught(|| {
+                let (_guard, _) = taken(world.rwlock.write());
+                panic!("as planned")
+            }),
+            Op::IsWrittenPoisoned => world.rwlock.is_poisoned().into(),
+            Op::ClearWrittenPoison => {
+                world.rwlock.clear_poison();
+                0
+            }
+            Op::Raise => {
+                world.ready.store(true, SeqCst);
+                world.waker.wake();
+                0
+            }
+            Op::Await { careful } => {
+                block_on(poll_fn(|context| {
+                    if !careful && world.ready.load(SeqCst) {
+                        return Poll::Ready(());
+                    }
+                    world.waker.register_by_ref(context.waker());
+                    match careful && world.ready.load(SeqCst) {
+                        true => Poll::Ready(()),
+                        false => Poll::Pending,
+                    }
+                }));
+                0
+            }
+            Op::Local => {
+                MARK.with_borrow_mut(|mark| {
+                    mark.get_or_insert_with(|| Mark {
+                        me: self.me,
+                        kept: world.kept.clone(),
+                        seen: world.seen.clone(),
+                    });
+                });
+                0
+            }
             Op::Notify => {
                 world.notify.notify();
                 0
@@ -427,6 +547,25 @@ impl<'a> Own<'a> {
             Op::Unique => {
                 let value = self.value.as_mut();
                 value.map_or(999, |value| Arc::get_mut(value).is_some().into())
+            }
+        }
+    }
+
+    /// Changes the small number; gives what it was.
+    fn change_small(&self, op: Small, n: i8) -> i8 {
+        let small = &self.world.small;
+        match op {
+            Small::Swap => small.swap(n, SeqCst),
+            Small::Sub => small.fetch_sub(n, SeqCst),
+            Small::And => small.fetch_and(n, SeqCst),
+            Small::Nand => small.fetch_nand(n, SeqCst),
+            Small::Or => small.fetch_or(n, SeqCst),
+            Small::Xor => small.fetch_xor(n, SeqCst),
+            Small::Max => small.fetch_max(n, SeqCst),
+            Small::Min => small.fetch_min(n, SeqCst),
+            Small::Update => {
+                let update = small.fetch_update(SeqCst, SeqCst, |old| Some(old.wrapping_add(n)));
+                update.expect("it never gives up")
             }
         }
     }

@@ -1,0 +1,514 @@
+//! What may come of a program, by std's documentation?
+//!
+//! An interpreter that shares nothing with the crate. An operation is one step, or a few where another thread may come in
+//! between; [`State::steps`] says what a step of a thread may lead to, which is nothing while it waits. All interleavings of
+//! the steps are tried. What loom has and std has not, `Notify` and `AtomicWaker`, is by loom's documentation, and how often
+//! something happens for no reason is by that of the settings.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+
+use super::program::{Op, Program};
+use super::world::Outcome;
+
+/// A part of what a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Do {
+    Begin(Op),
+    /// The operation has seen this.
+    Log(usize),
+    // Locks: two mutexes, and the writers of the reader-writer lock.
+    Take(usize),
+    TakeShared,
+    /// Looks whether the lock is poisoned, and logs its value.
+    Check(usize),
+    /// The same, and nobody asks what was found.
+    Glance(usize),
+    Poison(usize),
+    Free(usize),
+    FreeShared,
+    /// Drops the guard, if there is one.
+    DropGuard(usize),
+    // Condition variables. A notification may wake who is about to unlock the mutex: the documentation promises it only of
+    // those that come after that, but threads may wake up for no reason, and std's do so for this one.
+    Enqueue,
+    Asleep {
+        timed: bool,
+    },
+    While {
+        timed: bool,
+    },
+    Woken {
+        timed: bool,
+    },
+    // Atomics.
+    Swap {
+        from: i8,
+        add: i8,
+    },
+    // One-time initialisations.
+    StoreOnce,
+    EndOnce {
+        poison: bool,
+        log: usize,
+    },
+    EndCell {
+        value: Option<usize>,
+        log: usize,
+    },
+    // Channels.
+    Taken(usize),
+    Come,
+    Receive {
+        timed: bool,
+    },
+    Iterate {
+        all: usize,
+    },
+    TryIterate {
+        all: usize,
+    },
+    DropSender,
+    DropMore,
+    DropReceiver,
+    // Others.
+    Leave {
+        generation: usize,
+    },
+    DropTemporary {
+        log: usize,
+    },
+    DropValue,
+    DropWeak,
+    TakeWaker,
+    Wake(usize, usize),
+    Poll {
+        careful: bool,
+    },
+    Register {
+        careful: bool,
+    },
+    Look {
+        careful: bool,
+    },
+    AwaitWake {
+        careful: bool,
+    },
+    // The end of a thread.
+    Return,
+    Locals,
+    Exit,
+    Join(usize),
+    End,
+}
+
+/// How far an initialisation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Stage {
+    New,
+    Running,
+    Done(usize),
+    Poisoned,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Lock {
+    pub(super) taken: bool,
+    pub(super) readers: usize,
+    pub(super) poisoned: bool,
+    pub(super) value: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Channel {
+    /// Messages, each with the thread that waits for it to be taken.
+    pub(super) queue: VecDeque<(Option<usize>, usize)>,
+    pub(super) sent: usize,
+    pub(super) received: usize,
+    pub(super) senders: usize,
+    pub(super) receiver: bool,
+    /// The receiver waits.
+    pub(super) waiting: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Thread {
+    pub(super) next: VecDeque<Do>,
+    pub(super) log: Vec<usize>,
+    pub(super) holds: [bool; 3],
+    pub(super) reads: bool,
+    /// 500 if its last wait timed out.
+    pub(super) late: usize,
+    pub(super) token: bool,
+    pub(super) may_wake_up: bool,
+    pub(super) failed: [bool; 2],
+    pub(super) sender: bool,
+    pub(super) more_senders: usize,
+    pub(super) receiver: bool,
+    pub(super) is_taken: bool,
+    pub(super) value: bool,
+    pub(super) weak: bool,
+    /// How many futures it has waited for.
+    pub(super) awaited: usize,
+    pub(super) marked: bool,
+    /// Main has its handle.
+    pub(super) handle: bool,
+    /// Who owns its result.
+    pub(super) shares: usize,
+    pub(super) unwinds: bool,
+    pub(super) panicked: bool,
+    pub(super) ended: bool,
+}
+
+/// In which way an event touches which object, in the words of `docs/DEPENDENCY.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Touch {
+    pub class: &'static str,
+    pub object: (&'static str, usize),
+    /// How many references it has found, whom it has notified, which message it is about; at a barrier the group, and for who
+    /// arrives, [`GROUP`] times that and how many were missing.
+    pub number: usize,
+}
+
+/// See [`Touch::number`].
+pub const GROUP: usize = 100;
+
+/// The objects of which there is one, whose events have numbers.
+pub(super) const CONDVAR: (&str, usize) = ("condvar", 0);
+pub(super) const CHANNEL: (&str, usize) = ("channel", 0);
+pub(super) const BARRIER: (&str, usize) = ("barrier", 0);
+pub(super) const VALUE: (&str, usize) = ("value", 0);
+
+/// In the place of a thread: several of them.
+pub const SEVERAL: usize = usize::MAX;
+
+/// A state of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub(super) rules: Rules,
+    pub(super) threads: Vec<Thread>,
+    pub(super) atomics: [usize; 2],
+    pub(super) locks: [Lock; 3],
+    pub(super) waiters: BTreeSet<usize>,
+    pub(super) notified: BTreeSet<usize>,
+    pub(super) channel: Channel,
+    pub(super) once: Stage,
+    pub(super) cell: Stage,
+    pub(super) lazy: Stage,
+    pub(super) small: i8,
+    pub(super) flag: bool,
+    pub(super) ready: bool,
+    /// The thread that a waker is for, and the how manieth future it waits for.
+    pub(super) waker: Option<(usize, usize)>,
+    pub(super) woken: BTreeSet<(usize, usize)>,
+    pub(super) kept: usize,
+    pub(super) notify: bool,
+    pub(super) arrived: usize,
+    pub(super) generation: usize,
+    pub(super) strong: usize,
+    pub(super) weak: usize,
+    pub(super) finished: bool,
+    /// What the last step has touched.
+    pub touched: Vec<Touch>,
+}
+
+/// What is known of the program as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Rules {
+    pub(super) room: Option<usize>,
+    pub(super) group: usize,
+    pub(super) spurious: bool,
+    /// Who locks looks whether the lock is poisoned, as a step of its own.
+    pub(super) looks: bool,
+    pub(super) detaches: bool,
+}
+
+/// All that may come of the program; `None` if that takes more than so many states.
+pub fn outcomes(program: &Program, states_max: usize) -> Option<BTreeSet<Outcome>> {
+    let mut outcomes = BTreeSet::new();
+    let mut todo = vec![State::first(program)];
+    let mut known: HashSet<State> = todo.iter().cloned().collect();
+    while let Some(state) = todo.pop() {
+        if state.is_over() {
+            outcomes.insert(state.outcome());
+        }
+        for (_, mut state) in state.all_steps() {
+            state.touched.clear();
+            if known.insert(state.clone()) {
+                todo.push(state);
+            }
+        }
+        if known.len() > states_max {
+            return None;
+        }
+    }
+    Some(outcomes)
+}
+
+/// The reader-writer lock.
+pub(super) const RW: usize = 2;
+
+impl State {
+    /// Where the program begins: all threads are spawned.
+    pub fn first(program: &Program) -> State {
+        let threads = &program.threads;
+        let count = threads.len();
+        let receiving = threads
+            .iter()
+            .rposition(|ops| Program::receives(ops))
+            .unwrap_or(0);
+        let thread = |(me, ops): (usize, &Vec<Op>)| {
+            let mut next: VecDeque<Do> = ops.iter().map(|&op| Do::Begin(op)).collect();
+            next.extend(Self::leaves());
+            match me {
+                0 => next.extend((1..count).map(Do::Join).chain([Do::End])),
+                _ => next.extend([Do::Return, Do::Locals, Do::Exit]),
+            }
+            Thread {
+                next,
+                may_wake_up: program.spurious,
+                sender: program.sends(),
+                receiver: program.sends() && me == receiving,
+                value: program.shares(),
+                weak: program.shares(),
+                handle: me > 0,
+                shares: 2,
+                ..Thread::default()
+            }
+        };
+        let mut state = State {
+            rules: Rules {
+                room: program.room,
+                group: program.group,
+                spurious: program.spurious,
+                looks: program.catches_panics(),
+                detaches: program.detaches(),
+            },
+            threads: threads.iter().enumerate().map(thread).collect(),
+            atomics: [0; 2],
+            locks: Default::default(),
+            waiters: BTreeSet::new(),
+            notified: BTreeSet::new(),
+            channel: Channel {
+                senders: count,
+                receiver: true,
+                ..Channel::default()
+            },
+            once: Stage::New,
+            cell: Stage::New,
+            lazy: Stage::New,
+            small: 0,
+            flag: false,
+            ready: false,
+            waker: None,
+            woken: BTreeSet::new(),
+            kept: 0,
+            notify: false,
+            arrived: 0,
+            generation: 0,
+            strong: count,
+            weak: count,
+            finished: false,
+            touched: Vec::new(),
+        };
+        (0..count).for_each(|me| state.settle(me));
+        state
+    }
+
+    /// What a thread drops at the end of its closure, in this order.
+    pub(super) fn leaves() -> [Do; 9] {
+        use Do::*;
+        [
+            DropGuard(0),
+            DropGuard(1),
+            FreeShared,
+            DropGuard(RW),
+            DropSender,
+            DropReceiver,
+            DropMore,
+            DropValue,
+            DropWeak,
+        ]
+    }
+
+    pub(super) fn log(&mut self, me: usize, seen: usize) {
+        self.threads[me].log.push(seen);
+    }
+
+    /// Has the thread do this before what it has to do otherwise.
+    pub(super) fn first_do(&mut self, me: usize, parts: &[Do]) {
+        parts
+            .iter()
+            .rev()
+            .for_each(|&part| self.threads[me].next.push_front(part));
+    }
+
+    pub(super) fn touch(&mut self, class: &'static str, kind: &'static str, which: usize) {
+        self.touch_one(class, (kind, which), 0);
+    }
+
+    pub(super) fn touch_one(
+        &mut self,
+        class: &'static str,
+        object: (&'static str, usize),
+        number: usize,
+    ) {
+        self.touched.push(Touch {
+            class,
+            object,
+            number,
+        });
+    }
+
+    /// Whether nobody has to make a step. What may happen for no reason may also not happen.
+    fn is_over(&self) -> bool {
+        let mut calm = self.clone();
+        for thread in &mut calm.threads {
+            thread.may_wake_up = false;
+        }
+        (0..self.threads.len()).all(|me| calm.steps(me).is_empty())
+    }
+
+    /// What was seen, once nobody can make a step.
+    pub fn outcome(&self) -> Outcome {
+        (
+            self.threads
+                .iter()
+                .map(|thread| thread.log.clone())
+                .collect(),
+            self.finished,
+        )
+    }
+
+    /// Where each thread that can make a step may come by it.
+    pub fn all_steps(&self) -> Vec<(usize, State)> {
+        let steps = |me| self.steps(me).into_iter().map(move |state| (me, state));
+        let mut all: Vec<_> = (0..self.threads.len()).flat_map(steps).collect();
+        for (me, state) in &mut all {
+            state.settle(*me);
+        }
+        all
+    }
+
+    /// Does what no other thread has to do with, up to the next step.
+    fn settle(&mut self, me: usize) {
+        while let Some(&part) = self.threads[me].next.front() {
+            let thread = &mut self.threads[me];
+            let parts: Vec<Do> = match part {
+                Do::Begin(op) => match self.parts(me, op) {
+                    Some(parts) => parts,
+                    None => return,
+                },
+                Do::Log(seen) => {
+                    thread.log.push(seen);
+                    vec![]
+                }
+                Do::DropGuard(l) if !thread.holds[l] => vec![],
+                // A panic poisons the lock before it is free.
+                Do::DropGuard(l) if thread.unwinds => vec![Do::Poison(l), Do::Free(l)],
+                Do::DropGuard(l) => vec![Do::Free(l)],
+                Do::Glance(_) if !self.rules.looks => vec![],
+                Do::Check(l) if !self.rules.looks => vec![Do::Log(self.checked(me, l))],
+                Do::While { timed } => {
+                    // Only the holder sees the value.
+                    let value = self.locks[0].value;
+                    match value {
+                        0 => vec![
+                            Do::Enqueue,
+                            Do::Free(0),
+                            Do::Asleep { timed },
+                            Do::Take(0),
+                            Do::Woken { timed },
+                        ],
+                        _ => vec![Do::Log(value)],
+                    }
+                }
+                Do::Come if self.rules.room != Some(0) => vec![],
+                Do::FreeShared if !thread.reads => vec![],
+                Do::DropSender if !thread.sender => vec![],
+                Do::DropMore if thread.more_senders == 0 => vec![],
+                Do::DropReceiver if !thread.receiver => vec![],
+                Do::DropValue if !thread.value => vec![],
+                Do::DropWeak if !thread.weak => vec![],
+                Do::Poll { careful: true } => vec![Do::Register { careful: true }],
+                Do::Poll { careful: false } => vec![Do::Look { careful: false }],
+                Do::Return if !self.rules.detaches => vec![],
+                Do::Locals if !thread.marked => vec![],
+                _ => return,
+            };
+            self.threads[me].next.pop_front();
+            self.first_do(me, &parts);
+        }
+    }
+
+    /// The parts of an operation that has several, or that no other thread has to do with.
+    fn parts(&mut self, me: usize, op: Op) -> Option<Vec<Do>> {
+        use Do::*;
+        let thread = &self.threads[me];
+        let uses_rw = thread.reads || thread.holds[RW];
+        let waits = |then: &[Do]| {
+            let lock: &[Do] = if thread.holds[0] {
+                &[]
+            } else {
+                &[Take(0), Glance(0)]
+            };
+            [lock, then].concat()
+        };
+        let wait = |timed| [Enqueue, Free(0), Asleep { timed }, Take(0), Check(0)];
+        Some(match op {
+            Op::Yield | Op::Fence => vec![Log(0)],
+            Op::Lock(m) | Op::SpinLock(m) | Op::LockAndPanic(m) if thread.holds[m] => vec![Log(0)],
+            // Who spins goes on when it can, as who waits.
+            Op::Lock(m) | Op::SpinLock(m) => vec![Take(m), Check(m)],
+            Op::LockAndPanic(m) => vec![Take(m), Glance(m), Poison(m), Free(m), Log(3)],
+            Op::Unlock(m) => vec![DropGuard(m), Log(0)],
+            Op::Append(m) => vec![Log(self.append(me, m))],
+            Op::AppendWritten => vec![Log(self.append(me, RW))],
+            Op::Read | Op::TryRead | Op::Write | Op::TryWrite | Op::WriteAndPanic if uses_rw => {
+                vec![Log(0)]
+            }
+            Op::Read => vec![TakeShared, Check(RW)],
+            Op::Write => vec![Take(RW), Check(RW)],
+            Op::WriteAndPanic => vec![Take(RW), Glance(RW), Poison(RW), Free(RW), Log(3)],
+            Op::Downgrade if !thread.holds[RW] => vec![Log(0)],
+            Op::Release => vec![FreeShared, DropGuard(RW), Log(0)],
+            Op::Wait => waits(&wait(false)),
+            Op::WaitTimeout => waits(&wait(true)),
+            Op::WaitWhile => waits(&[While { timed: false }]),
+            Op::WaitTimeoutWhile => waits(&[While { timed: true }]),
+            Op::Recv if thread.receiver => vec![DropSender, Come, Receive { timed: false }],
+            Op::RecvTimeout if thread.receiver => vec![Come, Receive { timed: true }],
+            Op::SpinRecv if thread.receiver => vec![Receive { timed: false }],
+            Op::Iterate if thread.receiver => vec![DropSender, Come, Iterate { all: 0 }],
+            Op::TryIterate if thread.receiver => vec![TryIterate { all: 0 }],
+            Op::Recv | Op::Iterate => vec![DropSender, Log(999)],
+            Op::RecvTimeout | Op::TryRecv | Op::TryIterate | Op::SpinRecv if !thread.receiver => {
+                vec![Log(999)]
+            }
+            Op::Disconnect => vec![DropSender, DropReceiver, Log(0)],
+            Op::DropArc => vec![DropValue, Log(0)],
+            Op::CloneArc if !thread.value => vec![Log(0)],
+            Op::DropWeak => vec![DropWeak, Log(0)],
+            Op::Await { careful } => vec![Poll { careful }],
+            Op::Panic if me == 0 => vec![Log(999)],
+            _ => return None,
+        })
+    }
+
+    /// The holder of a lock adds its digit to the value.
+    fn append(&mut self, me: usize, lock: usize) -> usize {
+        if !self.threads[me].holds[lock] {
+            return 999;
+        }
+        let value = &mut self.locks[lock].value;
+        *value = *value * 10 + me + 1;
+        *value
+    }
+
+    /// The value of a lock, and whether it is poisoned, and whether the wait before has timed out.
+    pub(super) fn checked(&mut self, me: usize, lock: usize) -> usize {
+        let Lock {
+            poisoned, value, ..
+        } = self.locks[lock];
+        value + if poisoned { 10_000 } else { 0 } + std::mem::take(&mut self.threads[me].late)
+    }
+}
