@@ -3,6 +3,7 @@
 mod counted;
 mod late;
 mod leaks;
+mod passed_on;
 mod stacks;
 mod unfreed;
 mod unsync;
@@ -77,6 +78,12 @@ struct Slot(AtomicPtr<Node>);
 impl Slot {
     fn full() -> Slot {
         Slot(AtomicPtr::new(node()))
+    }
+
+    /// Uses the node that is there.
+    fn with<R>(&self, f: impl FnOnce(&Node) -> R) -> R {
+        // SAFETY: as in `free`.
+        f(unsafe { &*self.0.load(Acquire) })
     }
 }
 

@@ -10,7 +10,7 @@ use super::context::{Inner, Runtime, with};
 use super::heap::{self, Fault};
 use super::unseen::InOrder;
 use crate::rt::explore::owners::Releases;
-use crate::rt::race::{Detector, weak_link};
+use crate::rt::race::{Detector, is_known_of, weak_link};
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Rmw};
 use crate::rt::trace::verdict::{Access, BadMemory, Block, DataRace, Effect, End, Gone, Wrong};
@@ -442,13 +442,14 @@ impl Inner {
             };
             let mut race = self.explained(race);
             race.block = race.block.or(*block);
-            // What came before in each order of these events, and not by an operation that is too weak, is free to come later
-            // in another execution, where it is found out whether it does.
+            // What came before in each order of these events, and not because the thread that frees has learnt of it in a way
+            // that is too weak, is free to come later in another execution, where it is found out whether it does.
             let comes_before = match &releases {
                 Some(releases) => !self.driver.can_come_later(&race.first, releases),
                 None => self.driver.comes_before(&race.first, thread),
             };
-            if race.weak.is_some() || !comes_before {
+            let is_known = || is_known_of(&race, self.driver.executed());
+            if race.weak.is_some() || !comes_before || is_known() {
                 return Some(race);
             }
             before.push((race.first.thread, race.first.after));

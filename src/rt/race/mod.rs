@@ -18,6 +18,7 @@
 
 mod cells;
 mod clock;
+mod flow;
 mod sync;
 
 use std::ptr;
@@ -396,6 +397,19 @@ pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
         }
     }
     one.or(both)
+}
+
+/// Whether the second thread has learnt of the first access, in whatever way: what orders the two is too weak, or is nothing
+/// that the language orders by, but is there.
+pub(crate) fn is_known_of(race: &DataRace, events: &[Event]) -> bool {
+    let first = &race.first;
+    let performed = match race.lasts {
+        // Who sees what an operation has written knows of it.
+        _ if first.effect.is_atomic() => first.after,
+        Lasts::Until(events) => events,
+        Lasts::OnAndOn => return false,
+    };
+    flow::reaches(events, (first.thread, performed), race.second.thread)
 }
 
 /// The ordering of a fence.

@@ -1,0 +1,60 @@
+//! Has a thread learnt, by whatever operations, that another one had come to a point?
+//!
+//! Here nothing is too weak: whoever reads what was written knows what the writer knew, whatever the orderings and
+//! whatever the language grants, and hands it on by what it writes. So an access that comes before a free by such a way
+//! alone may be the reason for the free, and then no execution has them in the other order. It is told apart from one
+//! that only happened to come first: who overwrites what another thread has read or written has learnt nothing, nor has
+//! who does what commutes with that.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::sync::{reads, writes};
+use crate::rt::trace::Event;
+use crate::rt::trace::dependency::{Classes, changes_value};
+use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::OpKind;
+
+/// Whether after these events `learner` knows of what `thread` did when it had performed so many of its own: of its next
+/// one, or of what it did just before that.
+pub(super) fn reaches(
+    events: &[Event],
+    (thread, performed): (ThreadId, u32),
+    learner: ThreadId,
+) -> bool {
+    let mut knowing = FxHashSet::default();
+    // In which ways those who know have changed an object.
+    let mut told: FxHashMap<ObjectId, Classes> = FxHashMap::default();
+    for event in events {
+        let me = event.thread;
+        if me == thread && event.index >= performed {
+            knowing.insert(me);
+        }
+        match event.operation.kind {
+            OpKind::Spawn { child } if knowing.contains(&me) => {
+                knowing.insert(child);
+            }
+            // It has ended, and so has done what it did behind its last event.
+            OpKind::Join { child } if child == thread || knowing.contains(&child) => {
+                knowing.insert(me);
+            }
+            _ => {}
+        }
+        let object = event.operation.object;
+        if object == ObjectId::NONE {
+            continue;
+        }
+        let class = event.label.class();
+        let is_atomic = event.label.writes_atomic().is_some();
+        let looks = !is_atomic || reads(event).is_some();
+        let changes = told.get(&object).copied().unwrap_or(Classes::NONE);
+        if looks && class.conflicts().intersects(changes) {
+            knowing.insert(me);
+        }
+        if knowing.contains(&me) && changes_value(class) {
+            told.entry(object).or_insert(Classes::NONE).add(class);
+        } else if !looks && writes(event).is_some() {
+            told.remove(&object);
+        }
+    }
+    knowing.contains(&learner)
+}
