@@ -5,6 +5,7 @@
 
 mod duration;
 mod idioms;
+mod litmus;
 mod orderings;
 mod primitives;
 mod publication;
