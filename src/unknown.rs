@@ -12,13 +12,15 @@ const PREFIX: &str = "DPOR_";
 
 /// Those that are read by the tests of this crate and by nothing else. What begins with `DPOR_TEST_` tells one
 /// of them what to do in a process of its own.
-const OF_OUR_TESTS: [&str; 7] = [
+const OF_OUR_TESTS: [&str; 9] = [
     "DPOR_BLESS",
     "DPOR_FUZZ",
     "DPOR_FUZZ_ALGORITHM",
     "DPOR_FUZZ_SEED",
     "DPOR_LIVE",
     "DPOR_LIVE_FROM",
+    "DPOR_RACES",
+    "DPOR_RACES_FROM",
     "DPOR_TEST_",
 ];
 

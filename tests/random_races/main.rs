@@ -1,0 +1,143 @@
+//! Is a data race reported in exactly those random programs that have one?
+//!
+//! Whether a program has one is said by an oracle that shares nothing with the detector: it makes every interleaving,
+//! and reads the order of two accesses off the sentences of the standard. That also asks whether one execution per
+//! trace is enough to see every race.
+//! `DPOR_RACES` says how many programs of each family there are to be, and `DPOR_RACES_FROM` the first one's seed.
+
+mod draw;
+mod happens_before;
+mod oracle;
+mod program;
+mod run;
+
+use dpor::{Builder, FailureKind};
+
+use draw::Family;
+use program::Program;
+
+/// More interleavings than this are too many for a test that has thousands of programs.
+const INTERLEAVINGS_MAX: usize = 3_000;
+
+/// Whether `dpor` finds a data race, or a use after a free.
+fn is_found(program: &Program) -> Result<bool, String> {
+    let mut builder = Builder::new();
+    builder.max_failures = usize::MAX;
+    builder.progress = Some(false);
+    let body = program.clone();
+    let failure = match builder.explore(move || run::run(&body)) {
+        Ok(report) if report.complete => return Ok(false),
+        Ok(report) => return Err(report.to_string()),
+        Err(failure) => failure,
+    };
+    let mut found = false;
+    for failure in std::iter::once(&*failure).chain(failure.others()) {
+        match failure.kind() {
+            FailureKind::DataRace | FailureKind::UseAfterFree => found = true,
+            FailureKind::Deadlock => {}
+            _ => return Err(failure.to_string()),
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the program has a race, and what is wrong with what was found; `None` if it has too many interleavings.
+fn verdict(program: &Program) -> Option<(bool, Result<(), String>)> {
+    let is_racy = oracle::is_racy(program, INTERLEAVINGS_MAX)?;
+    let found = is_found(program).and_then(|found| match (is_racy, found) {
+        (true, false) => Err("a race is missed".to_owned()),
+        (false, true) => Err("a race is reported that is none".to_owned()),
+        _ => Ok(()),
+    });
+    Some((is_racy, found))
+}
+
+/// The program without what does not matter for its being wrong.
+fn smallest(mut program: Program) -> Program {
+    let wrong = |program: &Program| matches!(verdict(program), Some((_, Err(_))));
+    'again: loop {
+        for thread in 0..program.threads.len() {
+            for at in 0..program.threads[thread].len() {
+                let mut less = program.clone();
+                less.threads[thread].remove(at);
+                let mut plainer = program.clone();
+                plainer.threads[thread][at].only_after = None;
+                let is_plainer = program.threads[thread][at].only_after.is_some();
+                let simpler = [Some(less), is_plainer.then_some(plainer)];
+                if let Some(simpler) = simpler.into_iter().flatten().find(&wrong) {
+                    program = simpler;
+                    continue 'again;
+                }
+            }
+        }
+        return program;
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().expect("a number of programs"),
+        Err(_) => default,
+    }
+}
+
+/// Compares the programs of these seeds; gives how many of them are small enough, and how many of those have a race.
+fn compare(family: Family, seeds: impl Iterator<Item = u64>) -> [u64; 2] {
+    let (mut compared, mut racy) = (0, 0);
+    for seed in seeds {
+        let program = Program::random(family, seed);
+        let Some((is_racy, found)) = verdict(&program) else {
+            continue;
+        };
+        compared += 1;
+        racy += u64::from(is_racy);
+        if found.is_err() {
+            let program = smallest(program);
+            let why = verdict(&program).and_then(|(_, found)| found.err());
+            panic!(
+                "{family:?}, seed {seed}: {}\n{program:#?}",
+                why.unwrap_or_default()
+            );
+        }
+    }
+    [compared, racy]
+}
+
+/// Compares as many programs as there are to be, and sees to it that they say something.
+fn check(family: Family, default: u64) {
+    let (from, count) = (
+        setting("DPOR_RACES_FROM", 0),
+        setting("DPOR_RACES", default),
+    );
+    let seeds = |half| (from..from + count).filter(move |seed| seed % 2 == half);
+    let [even, odd] = std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| scope.spawn(move || compare(family, seeds(half))));
+        halves.map(|half| match half.join() {
+            Ok(counts) => counts,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    });
+    let [compared, racy] = [0, 1].map(|at| even[at] + odd[at]);
+    eprintln!("{family:?}: {compared} programs compared, {racy} have a race");
+    assert!(
+        compared > count / 2,
+        "{compared} of {count} are small enough"
+    );
+    let share = racy * 100 / compared;
+    assert!((10..90).contains(&share), "{share}% have a race");
+}
+
+#[test]
+fn atomics_and_fences_order_what_the_standard_says() {
+    check(Family::Atomics, 2_000);
+}
+
+#[test]
+fn a_free_must_be_ordered_behind_every_use() {
+    check(Family::Frees, 1_000);
+}
+
+#[test]
+fn locks_threads_channels_and_references_order_what_std_promises() {
+    check(Family::Primitives, 1_000);
+}

@@ -1,0 +1,461 @@
+//! How does a program run on `dpor`?
+
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use dpor::cell::UnsafeCell;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize, fence};
+use dpor::sync::mpsc::{self, Receiver, TryRecvError};
+use dpor::sync::{
+    Arc, Barrier, Condvar, Mutex, MutexGuard, Once, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
+use dpor::thread::{self, ScopedJoinHandle, Thread};
+
+use super::program::{OWNED, Op, Program};
+
+/// Plain memory that threads share.
+#[derive(Default)]
+struct Plain(UnsafeCell<usize>);
+
+// SAFETY: whether accesses are ordered is what is asked; the model runs one thread at a time.
+unsafe impl Sync for Plain {}
+// SAFETY: it is a number.
+unsafe impl Send for Plain {}
+
+impl Plain {
+    fn read(&self) {
+        // SAFETY: as above.
+        self.0.with(|value| unsafe { *value });
+    }
+
+    fn write(&self) {
+        // SAFETY: as above.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+}
+
+/// What may be freed.
+#[derive(Default)]
+struct Block {
+    plain: Plain,
+    atomic: AtomicUsize,
+}
+
+/// A pointer to what threads share.
+struct To<T = Plain>(*const T);
+
+// SAFETY: it is only used where the memory is known to be there, or its absence is what is to be found; the model keeps
+// freed memory until the execution ends.
+unsafe impl<T> Send for To<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for To<T> {}
+
+impl<T> Clone for To<T> {
+    fn clone(&self) -> To<T> {
+        *self
+    }
+}
+
+impl<T> Copy for To<T> {}
+
+impl<T> Deref for To<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: as above.
+        unsafe { &*self.0 }
+    }
+}
+
+/// What an `Arc` owns: memory that is written when it is dropped, unless an execution is being torn down.
+struct Owner(To);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.0.write();
+        }
+    }
+}
+
+/// What a thread writes at its very end.
+#[derive(Default)]
+struct AtEnd(RefCell<Vec<To>>);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        for cell in self.0.take() {
+            cell.write();
+        }
+    }
+}
+
+dpor::thread_local! {
+    static AT_END: AtEnd = AtEnd::default();
+}
+
+enum Sender {
+    Any(mpsc::Sender<usize>),
+    Bounded(mpsc::SyncSender<usize>),
+}
+
+impl Sender {
+    fn clone(&self) -> Sender {
+        match self {
+            Sender::Any(sender) => Sender::Any(sender.clone()),
+            Sender::Bounded(sender) => Sender::Bounded(sender.clone()),
+        }
+    }
+}
+
+/// What all threads share.
+struct World {
+    atomics: [To<AtomicUsize>; 2],
+    cells: [To; 3],
+    block: To<Block>,
+    pointer: AtomicPtr<Plain>,
+    freed: AtomicBool,
+    mutex: Mutex<()>,
+    condvar: Condvar,
+    rwlock: RwLock<()>,
+    barrier: Barrier,
+    once: Once,
+}
+
+/// What belongs to one thread.
+struct Own<'w> {
+    me: usize,
+    world: &'w World,
+    seen: usize,
+    /// Whether this thread has freed the block, and whether an atomic is in it.
+    has_freed: bool,
+    is_inside: bool,
+    sender: Option<Sender>,
+    receiver: Option<Receiver<usize>>,
+    reference: Option<Arc<Owner>>,
+    other: Option<Arc<Owner>>,
+    weak: Option<Weak<Owner>>,
+    threads: Vec<Thread>,
+}
+
+/// The locks that a thread holds.
+#[derive(Default)]
+struct Held<'w> {
+    guard: Option<MutexGuard<'w, ()>>,
+    reader: Option<RwLockReadGuard<'w, ()>>,
+    writer: Option<RwLockWriteGuard<'w, ()>>,
+}
+
+/// The handles of the threads, which only the first thread has.
+type Handles<'s> = Vec<Option<ScopedJoinHandle<'s, ()>>>;
+
+/// Runs the program once, inside a model.
+pub fn run(program: &Program) {
+    let count = program.threads.len();
+    // The memory that may be freed is a block of its own, the other is on the stack.
+    let block = Box::into_raw(Box::new(Block::default()));
+    let plain = [Plain::default(), Plain::default()];
+    let atomics = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    // SAFETY: the block is there.
+    let within = unsafe { &*block };
+    let second = if program.inside {
+        &within.atomic
+    } else {
+        &atomics[1]
+    };
+    let world = World {
+        atomics: [To(&atomics[0]), To(second)],
+        cells: [To(&within.plain), To(&plain[0]), To(&plain[1])],
+        block: To(block),
+        pointer: AtomicPtr::new(null_mut()),
+        freed: AtomicBool::new(false),
+        mutex: Mutex::new(()),
+        condvar: Condvar::new(),
+        rwlock: RwLock::new(()),
+        barrier: Barrier::new(2),
+        once: Once::new(),
+    };
+    world.cells.iter().for_each(|cell| cell.write());
+    let (sender, mut receiver) = match (program.sends(), program.room) {
+        (false, _) => (None, None),
+        (true, None) => {
+            let (sender, receiver) = mpsc::channel();
+            (Some(Sender::Any(sender)), Some(receiver))
+        }
+        (true, Some(room)) => {
+            let (sender, receiver) = mpsc::sync_channel(room);
+            (Some(Sender::Bounded(sender)), Some(receiver))
+        }
+    };
+    let owner = (program.refers()).then(|| Arc::new(Owner(world.cells[OWNED])));
+    let mut all: Vec<Own<'_>> = (0..count)
+        .map(|me| Own {
+            me,
+            world: &world,
+            seen: 0,
+            has_freed: false,
+            is_inside: program.inside,
+            sender: sender.as_ref().map(Sender::clone),
+            receiver: (me == program.receiving).then(|| receiver.take()).flatten(),
+            reference: owner.clone(),
+            other: None,
+            weak: (me == count - 1)
+                .then(|| owner.as_ref().map(Arc::downgrade))
+                .flatten(),
+            threads: vec![thread::current()],
+        })
+        .collect();
+    drop((sender, owner));
+    thread::scope(|scope| {
+        let mut handles: Handles<'_> = vec![None];
+        let others = all.split_off(1);
+        for mut own in others {
+            // Whom to unpark: the first thread, those before this one, and itself.
+            own.threads.clone_from(&all[0].threads);
+            let steps = &program.threads[own.me];
+            let handle = scope.spawn(move || {
+                own.threads.push(thread::current());
+                own.run(steps, &mut Vec::new());
+            });
+            all[0].threads.push(handle.thread().clone());
+            handles.push(Some(handle));
+        }
+        let own = &mut all[0];
+        own.run(&program.threads[0], &mut handles);
+        for handle in handles.into_iter().flatten() {
+            handle.join().expect("no thread panics");
+        }
+    });
+    if !world.freed.load(Relaxed) {
+        world.cells[0].read();
+        // SAFETY: nobody has freed it, and all other threads have ended.
+        drop(unsafe { Box::from_raw(block) });
+    }
+    world.cells[1].read();
+    world.cells[2].read();
+    let made = world.pointer.load(Relaxed);
+    if !made.is_null() {
+        // SAFETY: it was made by a thread that has ended, as all others have.
+        drop(unsafe { Box::from_raw(made) });
+    }
+}
+
+impl<'w> Own<'w> {
+    fn run(&mut self, steps: &[super::program::Step], handles: &mut Handles<'_>) {
+        let mut held = Held::default();
+        for step in steps {
+            if step.only_after.is_none_or(|value| value == self.seen) {
+                self.perform(step.op, &mut held, handles);
+            }
+        }
+    }
+
+    fn perform(&mut self, op: Op, held: &mut Held<'w>, handles: &mut Handles<'_>) {
+        let world = self.world;
+        match op {
+            Op::Read(0) | Op::Write(0) if self.has_freed => {}
+            Op::Load(1, _)
+            | Op::Store(1, ..)
+            | Op::Add(1, _)
+            | Op::Swap(1, ..)
+            | Op::Exchange(1, ..)
+            | Op::PlainRead(1)
+            | Op::PlainWrite(1)
+                if self.has_freed && self.is_inside => {}
+            Op::Load(at, order) => self.seen = world.atomics[at].load(order),
+            Op::Store(at, value, order) => world.atomics[at].store(value, order),
+            Op::Add(at, order) => self.seen = world.atomics[at].fetch_add(1, order),
+            Op::Swap(at, value, order) => self.seen = world.atomics[at].swap(value, order),
+            Op::Exchange(at, [expected, new], [success, failure]) => {
+                let result = world.atomics[at].compare_exchange(expected, new, success, failure);
+                self.seen = result.unwrap_or_else(|found| found);
+            }
+            Op::Fence(order) => fence(order),
+            Op::PlainRead(at) => {
+                // SAFETY: whether others write it is what is asked.
+                unsafe { world.atomics[at].unsync_load() };
+            }
+            Op::PlainWrite(at) => {
+                let atomic = world.atomics[at].0.cast_mut();
+                // SAFETY: as above; the value stays.
+                unsafe { (*atomic).with_mut(|_| ()) };
+            }
+            Op::Publish(order) => {
+                let made = Box::into_raw(Box::new(Plain::default()));
+                world.pointer.store(made, order);
+            }
+            Op::Follow(order, writes) => {
+                let made: *const Plain = world.pointer.load(order);
+                if !made.is_null() {
+                    match writes {
+                        true => To(made).write(),
+                        false => To(made).read(),
+                    }
+                }
+            }
+            Op::Read(cell) => world.cells[cell].read(),
+            Op::Write(cell) => world.cells[cell].write(),
+            Op::Free => {
+                world.freed.store(true, Relaxed);
+                self.has_freed = true;
+                // SAFETY: only one thread does this; whether others still use the block is the question.
+                drop(unsafe { Box::from_raw(world.block.0.cast_mut()) });
+            }
+            Op::Join(thread) | Op::IsFinished(thread) => {
+                let Some(handle) = handles.get_mut(thread) else {
+                    return;
+                };
+                if op != Op::Join(thread) {
+                    if let Some(handle) = handle {
+                        self.seen = handle.is_finished().into();
+                    }
+                } else if let Some(handle) = handle.take() {
+                    handle.join().expect("no thread panics");
+                }
+            }
+            Op::AtEnd(cell) if self.me > 0 => {
+                AT_END.with(|at_end| at_end.0.borrow_mut().push(world.cells[cell]));
+            }
+            Op::AtEnd(_) => {}
+            op => self.use_lock(op, held),
+        }
+    }
+
+    /// Locks, conditions, barriers and tokens.
+    fn use_lock(&mut self, op: Op, held: &mut Held<'w>) {
+        let world = self.world;
+        let has_lock = held.reader.is_some() || held.writer.is_some();
+        match op {
+            Op::Lock | Op::TryLock if held.guard.is_some() => {}
+            Op::Lock => held.guard = Some(world.mutex.lock().unwrap()),
+            Op::TryLock => {
+                held.guard = world.mutex.try_lock().ok();
+                self.seen = held.guard.is_some().into();
+            }
+            Op::Unlock => held.guard = None,
+            Op::Wait => {
+                let guard = held.guard.take();
+                held.guard = guard.map(|guard| world.condvar.wait(guard).unwrap());
+            }
+            Op::NotifyOne => world.condvar.notify_one(),
+            Op::NotifyAll => world.condvar.notify_all(),
+            Op::ReadLock | Op::TryReadLock | Op::WriteLock | Op::TryWriteLock if has_lock => {}
+            Op::ReadLock => held.reader = Some(world.rwlock.read().unwrap()),
+            Op::TryReadLock => {
+                held.reader = world.rwlock.try_read().ok();
+                self.seen = held.reader.is_some().into();
+            }
+            Op::WriteLock => held.writer = Some(world.rwlock.write().unwrap()),
+            Op::TryWriteLock => {
+                held.writer = world.rwlock.try_write().ok();
+                self.seen = held.writer.is_some().into();
+            }
+            Op::Downgrade => {
+                if let Some(guard) = held.writer.take() {
+                    held.reader = Some(RwLockWriteGuard::downgrade(guard));
+                }
+            }
+            Op::ReleaseLock => (held.reader, held.writer) = (None, None),
+            Op::Arrive => {
+                world.barrier.wait();
+            }
+            Op::CallOnce(cell) => {
+                self.seen = 0;
+                world.once.call_once(|| {
+                    self.seen = 1;
+                    world.cells[cell].write();
+                });
+            }
+            Op::IsCompleted => self.seen = world.once.is_completed().into(),
+            Op::WaitOnce => {
+                world.once.wait();
+                self.seen = 1;
+            }
+            Op::Park => thread::park(),
+            Op::Unpark(thread) => {
+                if let Some(thread) = self.threads.get(thread) {
+                    thread.unpark();
+                }
+            }
+            op => self.pass_on(op),
+        }
+    }
+
+    /// Messages and references.
+    fn pass_on(&mut self, op: Op) {
+        match op {
+            Op::Send => {
+                let sent = match &self.sender {
+                    Some(Sender::Any(sender)) => sender.send(1),
+                    Some(Sender::Bounded(sender)) => sender.send(1),
+                    None => return,
+                };
+                self.seen = sent.is_ok().into();
+            }
+            Op::Recv => {
+                if let Some(receiver) = &self.receiver {
+                    self.seen = receiver.recv().unwrap_or(2);
+                }
+            }
+            Op::TryRecv => {
+                if let Some(receiver) = &self.receiver {
+                    self.seen = match receiver.try_recv() {
+                        Ok(message) => message,
+                        Err(TryRecvError::Empty) => 0,
+                        Err(TryRecvError::Disconnected) => 2,
+                    };
+                }
+            }
+            Op::DropSender => self.sender = None,
+            Op::DropReceiver => self.receiver = None,
+            Op::DropArc => self.reference = None,
+            Op::CloneArc => {
+                if self.other.is_none() {
+                    self.other = self.reference.clone();
+                }
+            }
+            Op::Upgrade => {
+                if let Some(weak) = &self.weak
+                    && self.other.is_none()
+                {
+                    self.other = weak.upgrade();
+                    self.seen = self.other.is_some().into();
+                }
+            }
+            Op::DropOther => self.other = None,
+            Op::DropWeak => self.weak = None,
+            Op::StrongCount => {
+                if let Some(reference) = &self.reference {
+                    self.seen = Arc::strong_count(reference);
+                }
+            }
+            Op::GetMut => {
+                if let Some(reference) = &mut self.reference {
+                    let owner = Arc::get_mut(reference);
+                    self.seen = owner.is_some().into();
+                    if let Some(Owner(cell)) = owner {
+                        cell.write();
+                    }
+                }
+            }
+            Op::TryUnwrap => {
+                if let Some(reference) = self.reference.take() {
+                    match Arc::try_unwrap(reference) {
+                        Ok(owner) => {
+                            self.seen = 1;
+                            drop(owner);
+                        }
+                        Err(reference) => {
+                            self.seen = 0;
+                            self.reference = Some(reference);
+                        }
+                    }
+                }
+            }
+            op => unreachable!("{op:?} is performed elsewhere"),
+        }
+    }
+}
