@@ -1,5 +1,8 @@
 //! Do threads, locks, channels and `Arc` order what std promises, and nothing else?
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Barrier, Condvar, Mutex, Once, RwLock, mpsc};
 use dpor::thread;
 
@@ -169,6 +172,37 @@ fn locks_threads_and_channels_order() {
         assert_eq!(shared.0.get(), 1);
         other.join().unwrap();
     });
+    check(
+        "two groups at one barrier",
+        "[thread.barrier.class]: who waits comes after those who arrive in the same phase",
+        true,
+        || {
+            let shared = Arc::new((Plain::default(), Barrier::new(2), AtomicUsize::new(0)));
+            let first_group = [true, false].map(|writes| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    if writes {
+                        shared.0.set(1);
+                    }
+                    shared.1.wait();
+                    shared.2.fetch_add(1, Relaxed);
+                })
+            });
+            let behind_it = |shared: &(Plain, Barrier, AtomicUsize)| {
+                while shared.2.load(Relaxed) < 2 {
+                    thread::yield_now();
+                }
+                shared.1.wait();
+            };
+            let theirs = shared.clone();
+            let other = thread::spawn(move || behind_it(&theirs));
+            behind_it(&shared);
+            shared.0.get();
+            for thread in first_group.into_iter().chain([other]) {
+                thread.join().unwrap();
+            }
+        },
+    );
     check("call_once", "[thread.once.callonce]", false, || {
         let shared = Arc::new((Plain::default(), Once::new()));
         let theirs = shared.clone();
@@ -305,4 +339,10 @@ fn being_alone_is_known_from_get_mut_and_not_from_a_count() {
     let got = program(|shared| Arc::get_mut(shared).is_some());
     let why = "`get_mut` acquires what the last drop released";
     check("get_mut", why, false, got);
+    let refused = program(|shared| {
+        let _weak = Arc::downgrade(shared);
+        Arc::strong_count(shared) == 1 && Arc::get_mut(shared).is_none()
+    });
+    let why = "a `get_mut` that a weak reference prevents does not look at the others";
+    check("get_mut beside a weak reference", why, true, refused);
 }

@@ -291,7 +291,8 @@ impl Knowledge {
                     self.learn(me, object);
                 }
             }
-            OpKind::ReadCount { unique: true } if value as u32 == 1 => self.learn_all(me, object),
+            // Where there are weak references, `get_mut` gives up before it looks at the others.
+            OpKind::ReadCount { unique: true } if value == 1 => self.learn_all(me, object),
             OpKind::ReadCount { .. } => {}
             OpKind::TakeUnique | OpKind::Upgrade if ok => self.learn(me, object),
             OpKind::TakeUnique | OpKind::Upgrade => {}
@@ -322,7 +323,8 @@ impl Knowledge {
                 if value as u32 == 1 {
                     self.learn_some(me, object);
                     let object = self.object(object);
-                    let told = object.told_some.clone();
+                    // The next group has nothing to do with this one.
+                    let told = std::mem::take(&mut object.told_some);
                     object.messages.push_back((value >> 32, told));
                 }
             }
