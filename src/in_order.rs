@@ -4,11 +4,27 @@
 //! That it is none shows if the free is tried before the use, or in who has made it.
 
 use crate::rt::exec::run::Found;
-use crate::rt::exec::unseen::Unseen;
+use crate::rt::exec::unseen::{COUNTS, Unseen};
 use crate::rt::explore::linearise::past;
 use crate::rt::explore::replay::Replay;
-use crate::rt::trace::verdict::{DataRace, End};
+use crate::rt::trace::id::{ObjectId, Region};
+use crate::rt::trace::verdict::{Block, DataRace, End};
 use crate::shown::{Body, Looks, begin_with_spawns, schedule};
+
+/// Where in this block there are objects on which the threads of this execution have operated, in bytes from its beginning.
+fn offsets(found: &Found, block: &Block) -> Vec<usize> {
+    let names = &found.driver.machine.names;
+    let events = found.driver.trace.events().iter();
+    let objects = events.map(|event| event.operation.object);
+    let objects = objects.filter(|&object| object != ObjectId::NONE);
+    let offset = |object| match names.place(object).region {
+        region @ Region::Heap { offset, .. } => {
+            (Block::around(&region) == Some(*block)).then_some(offset)
+        }
+        _ => None,
+    };
+    objects.filter_map(offset).collect()
+}
 
 impl Body<'_> {
     /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
@@ -19,7 +35,13 @@ impl Body<'_> {
         let free = Unseen::of(&race)?;
         let is_in_order = match self.comes_first(found, &race) {
             Some(comes_first) => !comes_first,
-            None => self.watched(found).is_some_and(|block| Unseen::is(&block)),
+            None => {
+                let is_seen = found.end.block().is_some_and(|block| {
+                    let inside = offsets(found, &block);
+                    inside.into_iter().any(|offset| offset < COUNTS)
+                });
+                (self.watched(found)).is_some_and(|block| Unseen::is(&block, is_seen))
+            }
         };
         is_in_order.then_some(free)
     }

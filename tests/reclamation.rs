@@ -107,6 +107,55 @@ fn a_count_of_references_that_frees() {
     check("no fence", no_fence, Race, counted(Release, Relaxed));
 }
 
+/// An `Arc` of the program's own with room for weak references. Its block begins with two counts that both go down to 0,
+/// as that of std's does, whose orderings no event shows; these are seen, and they count.
+#[test]
+fn two_counts_of_references_that_look_like_those_of_std() {
+    #[repr(C)]
+    struct Inner {
+        strong: AtomicUsize,
+        weak: AtomicUsize,
+        data: UnsafeCell<usize>,
+    }
+    struct Mine(*mut Inner);
+    // SAFETY: the references are what is to be judged.
+    unsafe impl Send for Mine {}
+    let counted = |drop_order: Ordering, last: Ordering| {
+        move || {
+            let inner = Box::into_raw(Box::new(Inner {
+                strong: AtomicUsize::new(2),
+                weak: AtomicUsize::new(1),
+                data: UnsafeCell::new(3),
+            }));
+            let release = move |mine: Mine| {
+                // SAFETY: this thread has a reference.
+                let inner = unsafe { &*mine.0 };
+                inner.data.with(|_| ());
+                if inner.strong.fetch_sub(1, drop_order) == 1 {
+                    if last != Relaxed {
+                        fence(last);
+                    }
+                    if inner.weak.fetch_sub(1, AcqRel) == 1 {
+                        // SAFETY: it was the last one, if the orderings are right.
+                        drop(unsafe { Box::from_raw(mine.0) });
+                    }
+                }
+            };
+            let theirs = Mine(inner);
+            let other = thread::spawn(move || release(theirs));
+            release(Mine(inner));
+            other.join().unwrap();
+        }
+    };
+    let fences = "[atomics.fences] 4: the fence sees what both released";
+    let released = counted(Release, Acquire);
+    check("Release, Acquire fence", fences, Nothing, released);
+    let relaxed = "[atomics.order] 2: a relaxed decrement releases nothing";
+    check("Relaxed", relaxed, Race, counted(Relaxed, Acquire));
+    let no_fence = "[atomics.order] 2: the last decrement acquires nothing";
+    check("no fence", no_fence, Race, counted(Release, Relaxed));
+}
+
 #[test]
 fn a_stack_whose_pop_frees() {
     struct Stack(AtomicPtr<Node>);

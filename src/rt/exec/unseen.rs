@@ -8,6 +8,9 @@ use super::heap::Watched;
 use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{Access, Block, DataRace, Effect};
 
+/// The counts with which the block of an `Arc` of std's begins take so many bytes.
+pub(crate) const COUNTS: usize = 2 * size_of::<usize>();
+
 /// A free that comes after every use of its block, for a reason that no event shows. Mostly the last of several owners
 /// makes it, who are counted by an `Arc` of std's. Many programs have one whose imports are swapped: a `Waker` cannot
 /// do without.
@@ -65,9 +68,11 @@ impl Unseen {
     }
 
     /// Whether the block was freed by an `Arc` or an `Rc` of std's that was the last one, directly or with what was in
-    /// it.
-    pub(crate) fn is(block: &Watched) -> bool {
-        block.was_counted_down() || block.freed.as_ref().is_some_and(within_last_drop)
+    /// it. Counts that the model sees, because `counts_are_seen`, are none of std's: an `Arc` of the program's own
+    /// begins with the same two, and what they order is known.
+    pub(crate) fn is(block: &Watched, counts_are_seen: bool) -> bool {
+        let is_counted = block.was_counted_down() && !counts_are_seen;
+        is_counted || block.freed.as_ref().is_some_and(within_last_drop)
     }
 }
 

@@ -7,6 +7,7 @@ use std::alloc::Layout;
 use std::backtrace::Backtrace;
 use std::{mem, ptr};
 
+use super::super::unseen::COUNTS;
 use super::super::unwinding;
 use super::{Block, Heap, State};
 use crate::rt::trace::verdict;
@@ -144,7 +145,7 @@ impl Heap {
 /// The first two words in this block, if it is large enough for something behind them.
 fn first_words(block: &Block) -> Option<(usize, usize)> {
     let words = ptr::with_exposed_provenance::<usize>(block.start);
-    if block.size <= 2 * size_of::<usize>() || !words.is_aligned() {
+    if block.size <= COUNTS || !words.is_aligned() {
         return None;
     }
     // SAFETY: the allocator has handed this memory out and has not got it back, and it is only used on this OS
