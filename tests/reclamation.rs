@@ -156,6 +156,63 @@ fn two_counts_of_references_that_look_like_those_of_std() {
     check("no fence", no_fence, Race, counted(Release, Relaxed));
 }
 
+/// Who drops the last reference only hands the block on, to a thread that has never had one and frees it.
+#[test]
+fn a_count_of_references_and_a_collector_that_frees() {
+    struct Inner {
+        count: AtomicUsize,
+        data: UnsafeCell<usize>,
+    }
+    let collected = |drop_order: Ordering, last: Ordering, hand_on: Ordering| {
+        move || {
+            let inner = Box::into_raw(Box::new(Inner {
+                count: AtomicUsize::new(2),
+                data: UnsafeCell::new(3),
+            }));
+            let dropped = Arc::new(AtomicPtr::new(null_mut()));
+            let collect = |dropped: &AtomicPtr<Inner>| {
+                let inner = dropped.swap(null_mut(), Acquire);
+                if !inner.is_null() {
+                    // SAFETY: it is freed only here, and whether it is used no more is to be judged.
+                    drop(unsafe { Box::from_raw(inner) });
+                }
+            };
+            let owners = [(); 2].map(|()| {
+                let (inner, dropped) = (AtomicPtr::new(inner), dropped.clone());
+                thread::spawn(move || {
+                    let pointer = inner.into_inner();
+                    // SAFETY: this thread has a reference.
+                    let inner = unsafe { &*pointer };
+                    inner.data.with(|_| ());
+                    if inner.count.fetch_sub(1, drop_order) == 1 {
+                        if last != Relaxed {
+                            fence(last);
+                        }
+                        dropped.store(pointer, hand_on);
+                    }
+                })
+            });
+            collect(&dropped);
+            for owner in owners {
+                owner.join().unwrap();
+            }
+            collect(&dropped);
+        }
+    };
+    let fences = "[atomics.fences] 4: the fence sees what both released";
+    let right = collected(Release, Acquire, Release);
+    check("Release, Acquire fence", fences, Nothing, right);
+    let relaxed = "[atomics.order] 2: a relaxed decrement releases nothing";
+    let wrong = collected(Relaxed, Acquire, Release);
+    check("Relaxed", relaxed, Race, wrong);
+    let no_fence = "[atomics.order] 2: the last decrement acquires nothing";
+    let wrong = collected(Release, Relaxed, Release);
+    check("no fence", no_fence, Race, wrong);
+    let handed_on = "[atomics.order] 2: a relaxed store releases nothing";
+    let wrong = collected(Release, Acquire, Relaxed);
+    check("handed on by a relaxed store", handed_on, Race, wrong);
+}
+
 #[test]
 fn a_stack_whose_pop_frees() {
     struct Stack(AtomicPtr<Node>);

@@ -56,6 +56,58 @@ fn a_compare_exchange_that_fails_is_told_by_the_ordering_that_it_fails_with() {
 }
 
 #[test]
+fn where_a_third_thread_hands_it_on_the_orderings_that_lose_it_are_named() {
+    // Main reads only what the second thread has written, and that one what the first one has.
+    let told = |publish: Ordering, seen: Ordering, hand_on: Ordering| {
+        let text = race(move || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0), AtomicUsize::new(0)));
+            let (one, two) = (shared.clone(), shared.clone());
+            let writer = thread::spawn(move || {
+                one.0.set(1);
+                one.1.store(1, publish);
+            });
+            let middle = thread::spawn(move || {
+                if two.1.load(seen) == 1 {
+                    two.2.store(1, hand_on);
+                }
+            });
+            if shared.2.load(Acquire) == 1 {
+                shared.0.get();
+            }
+            writer.join().unwrap();
+            middle.join().unwrap();
+        });
+        let text = text.expect("a race");
+        text.lines().nth(3).unwrap_or_default().to_owned()
+    };
+    let expected = [
+        (
+            (Relaxed, Acquire, Release),
+            ["main.1's store", "is Relaxed, and main.2's load"],
+        ),
+        (
+            (Release, Relaxed, Release),
+            ["main.1's store", "is Release, and main.2's load"],
+        ),
+        (
+            (Release, Acquire, Relaxed),
+            ["main.2's store", "is Relaxed, and main's load"],
+        ),
+    ];
+    for ((publish, seen, hand_on), texts) in expected {
+        let line = told(publish, seen, hand_on);
+        assert!(texts.iter().all(|text| line.contains(text)), "{line}");
+        assert!(
+            line.ends_with("with at least Release and Acquire the two are ordered here"),
+            "{line}"
+        );
+    }
+    // Two pairs are too weak, and neither suffices by itself.
+    let line = told(Relaxed, Acquire, Relaxed);
+    assert!(!line.contains("ordered here"), "{line}");
+}
+
+#[test]
 fn the_ordering_that_is_named_is_the_one_that_was_forgotten() {
     // A count by hand whose last owner does not acquire. That the others' additions are relaxed is right.
     let text = race(|| {

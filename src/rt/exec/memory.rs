@@ -440,16 +440,15 @@ impl Inner {
                     free.err()?
                 }
             };
-            let mut race = self.explained(race);
-            race.block = race.block.or(*block);
             // What came before in each order of these events, and not because the thread that frees has learnt of it in a way
             // that is too weak, is free to come later in another execution, where it is found out whether it does.
             let comes_before = match &releases {
                 Some(releases) => !self.driver.can_come_later(&race.first, releases),
                 None => self.driver.comes_before(&race.first, thread),
             };
-            let is_known = || is_known_of(&race, self.driver.executed());
-            if race.weak.is_some() || !comes_before || is_known() {
+            if !comes_before || is_known_of(&race, self.driver.executed()) {
+                let mut race = self.explained(race);
+                race.block = race.block.or(*block);
                 return Some(race);
             }
             before.push((race.first.thread, race.first.after));

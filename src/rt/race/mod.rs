@@ -20,9 +20,9 @@ mod cells;
 mod clock;
 mod flow;
 mod sync;
+mod weak;
 
 use std::ptr;
-use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
@@ -30,11 +30,12 @@ use super::trace::Event;
 use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
 use super::trace::operation::OpKind;
-use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, ValueGone, Weak};
+use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, ValueGone};
 use cells::Cells;
 use clock::Clock;
 use sync::Knowledge;
 pub(crate) use sync::{acquires, releases};
+pub(crate) use weak::weak_link;
 
 /// Watches the accesses to plain memory of one exploration.
 #[derive(Debug, Default)]
@@ -344,61 +345,6 @@ impl Detector {
     }
 }
 
-/// The atomic accesses through which the first thread's progress has come to the second, if one of
-/// them would have ordered the two accesses with a stronger ordering. Of several pairs the last one of which only one is too weak,
-/// which is mostly the one where something was forgotten, or else the last. A fence makes up for an ordering.
-pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
-    let (mut one, mut both) = (None, None);
-    // By atomic, the last write of the first thread behind its access, or that access itself, that a reader there has
-    // to do with: it sees that write, or what only modifications have made of it, which hand on what it tells.
-    let mut carried: FxHashMap<ObjectId, (&Event, bool)> = FxHashMap::default();
-    // Whether a fence of the first thread behind its access publishes that by any write that follows, and the last one of
-    // the second thread that makes any read before it acquire.
-    let mut fenced = false;
-    let acquired_until = events.iter().rposition(|event| {
-        event.thread == race.second.thread
-            && event.index < race.second.after
-            && fence(event).is_some_and(sync::acquires)
-    });
-    for (position, event) in events.iter().enumerate() {
-        let object = event.operation.object;
-        fenced = fenced
-            || event.thread == race.first.thread
-                && event.index >= race.first.after
-                && fence(event).is_some_and(sync::releases);
-        // Who uses what is in a block has to have learnt of it before, and not by that.
-        let is_the_use = race.first.effect == Effect::Make && event.index >= race.second.after;
-        if event.thread == race.second.thread
-            && !is_the_use
-            && let Some(&(writer, released)) = carried.get(&object)
-            && let Some(read) = sync::reads(event)
-        {
-            let acquired =
-                sync::acquires(read) || acquired_until.is_some_and(|until| position < until);
-            let weak = Weak {
-                writer: *writer,
-                reader: *event,
-                released,
-                acquired,
-            };
-            match (released, acquired) {
-                (true, true) => {}
-                (false, false) => both = Some(weak),
-                _ => one = Some(weak),
-            }
-        }
-        let Some(write) = sync::writes(event) else {
-            continue;
-        };
-        if event.thread == race.first.thread && event.index >= race.first.after {
-            carried.insert(object, (event, fenced || sync::releases(write)));
-        } else if matches!(event.operation.kind, OpKind::Store { .. }) {
-            carried.remove(&object);
-        }
-    }
-    one.or(both)
-}
-
 /// Whether the second thread has learnt of the first access, in whatever way: what orders the two is too weak, or is nothing
 /// that the language orders by, but is there.
 pub(crate) fn is_known_of(race: &DataRace, events: &[Event]) -> bool {
@@ -407,17 +353,11 @@ pub(crate) fn is_known_of(race: &DataRace, events: &[Event]) -> bool {
         // Who sees what an operation has written knows of it.
         _ if first.effect.is_atomic() => first.after,
         Lasts::Until(events) => events,
-        Lasts::OnAndOn => return false,
+        // Up to when it has to be known, nobody can say: it counts what the first thread has told since it began.
+        Lasts::OnAndOn => return weak::direct(race, events).is_some(),
     };
     flow::reaches(events, (first.thread, performed), race.second.thread)
-}
-
-/// The ordering of a fence.
-fn fence(event: &Event) -> Option<Ordering> {
-    match event.operation.kind {
-        OpKind::Fence { order } => Some(order),
-        _ => None,
-    }
+        || weak::direct(race, events).is_some()
 }
 
 #[cfg(test)]
