@@ -164,6 +164,61 @@ fn what_was_handed_over_by_a_primitive_that_is_not_swapped_is_told_so() {
     assert!(!text.contains("nothing that dpor sees"), "{text}");
 }
 
+/// A thread that waits puts what is to wake it, which is on its stack, where others find it, as the queues of locks do.
+fn waits_on_its_stack(write: Ordering, read: Ordering) -> impl Fn() + Send + Sync + 'static {
+    struct Waiter {
+        ticket: UnsafeCell<usize>,
+        woken: AtomicUsize,
+    }
+    move || {
+        let queue = Arc::new(AtomicPtr::new(std::ptr::null_mut()));
+        let theirs = queue.clone();
+        let waits = thread::spawn(move || {
+            let waiter = Waiter {
+                ticket: UnsafeCell::new(7),
+                woken: AtomicUsize::new(0),
+            };
+            theirs.store((&raw const waiter).cast_mut(), write);
+            while waiter.woken.load(Acquire) == 0 {
+                spin_loop();
+            }
+        });
+        let mut first: *mut Waiter = queue.load(read);
+        while first.is_null() {
+            spin_loop();
+            first = queue.load(read);
+        }
+        // SAFETY: it waits until it has been woken.
+        let first = unsafe { &*first };
+        // SAFETY: whether the access is ordered is what is to be found.
+        assert_eq!(first.ticket.with(|it| unsafe { *it }), 7);
+        first.woken.store(1, Release);
+        waits.join().unwrap();
+    }
+}
+
+#[test]
+fn what_is_on_the_stack_of_another_thread_may_be_used_by_who_has_learnt_of_it() {
+    for (write, read, racy) in [
+        (Release, Acquire, false),
+        (Relaxed, Acquire, true),
+        (Release, Relaxed, true),
+    ] {
+        let why = "the pointer is all that comes of its making";
+        check("a waiter", why, racy, waits_on_its_stack(write, read));
+    }
+    let text = race(waits_on_its_stack(Relaxed, Acquire)).expect("a race");
+    let lines: Vec<&str> = text.lines().collect();
+    let first = "data race: main uses first.ticket, and nothing orders that behind the making of it by main.1";
+    assert!(lines[0].starts_with(first), "{text}");
+    assert_eq!(
+        lines[1].trim_end(),
+        "  main.1     make   a variable on its stack",
+        "{text}"
+    );
+    assert!(text.contains("is Relaxed, and main's load"), "{text}");
+}
+
 #[test]
 fn a_reference_that_comes_too_late_is_not_called_publication() {
     for (leave, come) in [

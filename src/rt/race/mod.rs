@@ -14,7 +14,9 @@
 //!
 //! What a block holds is written when it has been allocated, by the same thread, and no shim is told: `new` is
 //! a constant. So the allocation counts as a write of the whole block, and whoever has the pointer by a store
-//! that publishes nothing may not use what it leads to, be it a cell or an atomic.
+//! that publishes nothing may not use what it leads to, be it a cell or an atomic. What is on the stack of a
+//! thread has been made there, too: at some time, of which only the beginning of that thread is known to be
+//! earlier.
 
 mod cells;
 mod clock;
@@ -50,17 +52,24 @@ pub(crate) struct Detector {
     weaker: (usize, bool),
 }
 
-/// The allocation of a block, seen by who uses what is in it.
-fn making(block: &Block, used: &Access) -> Epoch {
-    Epoch {
-        access: Access {
-            thread: block.thread,
-            effect: Effect::Make,
-            site: used.site,
-            after: block.events,
-        },
-        time: block.events,
-    }
+/// The making of the memory in this region, seen by who uses what is in it: the allocation of its block, or the first
+/// that its thread did, behind which the variable has been made.
+fn making(region: &Region, used: &Access) -> Option<Epoch> {
+    let (thread, after) = match *region {
+        Region::Heap { thread, events, .. } => (thread, events),
+        Region::Stack { thread, .. } => (thread, 0),
+        _ => return None,
+    };
+    let access = Access {
+        thread,
+        effect: Effect::Make,
+        site: used.site,
+        after,
+    };
+    Some(Epoch {
+        access,
+        time: after,
+    })
 }
 
 /// An access, and the time of its thread: whoever knows more of the thread than that knows of it.
@@ -93,7 +102,7 @@ fn is_weak(event: &Event) -> bool {
 ///
 /// # Errors
 ///
-/// The race, if it has not: another thread has allocated the block that the object is in.
+/// The race, if it has not: another thread has allocated the block that the object is in, or has it on its stack.
 #[inline(never)]
 fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<DataRace>> {
     // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of std's that
@@ -102,24 +111,19 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
         return Ok(false);
     }
     let region = names.place(event.operation.object).region;
-    if let Some(block) = Block::around(&region)
-        && block.thread != event.thread
-    {
-        let access = sync::access(event);
-        let making = making(&block, &access);
-        if making.races(&access, clock) {
-            return Err(Box::new(DataRace {
-                first: making.access,
-                second: access,
-                lasts: Lasts::Until(making.time),
-                weak: None,
-                block: Some(block),
-                written: None,
-                counted: false,
-            }));
-        }
+    let access = sync::access(event);
+    match making(&region, &access) {
+        Some(making) if making.races(&access, clock) => Err(Box::new(DataRace {
+            first: making.access,
+            second: access,
+            lasts: Lasts::Until(making.time),
+            weak: None,
+            block: Block::around(&region),
+            written: None,
+            counted: false,
+        })),
+        _ => Ok(true),
     }
-    Ok(true)
 }
 
 impl Detector {
@@ -292,8 +296,9 @@ impl Detector {
         let clock = self.knowledge.of(access.thread);
         let time = clock.get(access.thread);
         let cell = self.cells.meet(memory, || {
-            let block = region.as_ref().and_then(Block::around);
-            (block.map(|block| making(&block, &access)), block)
+            let region = region.as_ref();
+            let made = region.and_then(|region| making(region, &access));
+            (made, region.and_then(Block::around))
         });
         cell.check(&access, clock, &none)?;
         cell.note(Epoch { access, time });

@@ -65,6 +65,7 @@ pub(super) fn data_race(
             (Effect::Free, None) | (Effect::End, _) => {
                 after(view, names, access.thread, access.after)
             }
+            (Effect::Make, _) if race.block.is_none() => "a variable on its stack".to_owned(),
             (Effect::Make, _) => match &view.life.allocated {
                 Some(known) => format!("at {known}"),
                 None => after(view, names, access.thread, access.after),
@@ -96,6 +97,7 @@ pub(super) fn data_race(
                 Some(order) => format!("{} ({order:?})", names.happened(event)),
                 None => names.happened(event),
             },
+            None if access.effect == Effect::Make && race.block.is_none() => "make".to_owned(),
             None => verb(access).to_owned(),
         };
         lines.push((names.thread(access.thread), did, somewhere));
