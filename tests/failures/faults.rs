@@ -148,3 +148,37 @@ fn what_is_no_fault_of_a_model_s_thread_is_not_taken_for_one() {
         assert!(!told.contains("memory fault"), "{told}");
     }
 }
+
+/// Where dpor looks at the memory first, that is no fault of its own.
+#[test]
+fn a_shim_or_a_cell_that_is_not_there_is_told_as_such() {
+    use dpor::cell::{Cell, UnsafeCell};
+    use dpor::sync::{Condvar, Mutex, RwLock};
+    /// A fault of this use of something that is not there.
+    fn told<T: 'static>(used: fn(&T)) {
+        let found = failure(move || {
+            let here = Arc::new(AtomicUsize::new(0));
+            let other = here.clone();
+            let writer = thread::spawn(move || other.store(4096, SeqCst));
+            let at: *const T = behind_null(here.load(SeqCst)).cast();
+            if !at.is_null() {
+                // SAFETY: none: that is the bug.
+                used(unsafe { &*at });
+            }
+            writer.join().unwrap();
+        });
+        let kind = found.kind();
+        let what = std::any::type_name::<T>();
+        assert_eq!(kind, FailureKind::MemoryFault, "{what}: {found}");
+        let first = "memory fault: main used memory at 0x10";
+        assert!(found.to_string().starts_with(first), "{what}: {found}");
+    }
+    told(|it: &UnsafeCell<[u64; 3]>| it.with(|_| ()));
+    told(|it: &UnsafeCell<u8>| it.with_mut(|_| ()));
+    told(|it: &Cell<u64>| assert_ne!(it.get(), 0));
+    told(|it: &AtomicUsize| assert_ne!(it.load(SeqCst), 0));
+    told(|it: &AtomicPtr<u8>| it.store(std::ptr::null_mut(), SeqCst));
+    told(|it: &Mutex<u64>| drop(it.lock()));
+    told(|it: &RwLock<u64>| drop(it.read()));
+    told(|it: &Condvar| it.notify_one());
+}

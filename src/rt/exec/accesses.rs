@@ -3,6 +3,7 @@
 //! They are no events, but the detector of data races is told where each of them begins and ends
 //! ([`memory`](super::memory)). A shim's memory may be used plainly, too, as through `get_mut`.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
 use crate::rt::trace::Site;
@@ -10,13 +11,28 @@ use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::Effect;
 use crate::rt::{Answer, Memory, Target};
 
-use super::context::{with, with_step};
+use super::context::{inside, with, with_step};
 use super::outsiders;
 use super::put_back::with_older;
 use super::statics;
 
+/// Reads the first and the last byte of what is about to be used. If nothing is there, that is a fault of the program, like
+/// any other, as long as the runtime is not at work.
+#[inline]
+fn touch(memory: &Memory) {
+    if let Some(last) = memory.size.checked_sub(1) {
+        for byte in [memory.start, memory.start.wrapping_add(last)] {
+            // SAFETY: there is a reference to the memory. No other OS thread writes to what threads of a model use.
+            unsafe { byte.cast::<MaybeUninit<u8>>().read_volatile() };
+        }
+    }
+}
+
 /// Begins an access to plain memory; to be ended by [`end_access`] with the same place.
 pub(crate) fn begin_access(memory: Memory, write: bool, site: Site) -> bool {
+    if inside() {
+        touch(&memory);
+    }
     let begun = with_step(|runtime| {
         runtime.hear_of_frees()?;
         runtime.begin_access(memory, plainly(write), site)
