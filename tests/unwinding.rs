@@ -360,6 +360,12 @@ fn child_that_ends_the_process() {
             }
             called_back();
         }),
+        Ok("waits") => Builder::new().check(|| {
+            // What a channel asserts when it is dropped does not hold where its threads are stuck.
+            let checks = Finally(|| panic!("a second time"));
+            thread::park();
+            std::mem::forget(checks);
+        }),
         Ok("stuck") => {
             // Given up by `assume` while another thread has to wait for the lock.
             Builder::new().check(|| check_when_dropped(|| true))
@@ -389,6 +395,14 @@ fn check_when_dropped(checks: fn() -> bool) {
 fn a_thread_that_is_stuck_where_the_execution_ends_is_unwinding() {
     let report = Builder::new().check(|| check_when_dropped(|| !thread::panicking()));
     assert_eq!((report.executions, report.pruned), (2, 2));
+}
+
+#[test]
+fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor_then_panics() {
+    let said = last_words("waits");
+    let deadlock = "  the execution had ended with a deadlock: main at tests/unwinding.rs:";
+    assert!(said.contains("a second time"), "{said}");
+    assert!(said.contains(deadlock), "{said}");
 }
 
 #[test]

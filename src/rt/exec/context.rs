@@ -102,6 +102,8 @@ pub(crate) struct Runtime {
     pub(crate) os_thread: std::thread::Thread,
     /// Where the last panic began, if the environment asks for backtraces. In a box for the same reason as the message.
     pub(crate) raised: Cell<Option<Box<Backtrace>>>,
+    /// Who was where when the execution failed.
+    pub(crate) failed_at: RefCell<Vec<(ThreadId, Site)>>,
 }
 
 /// What the runtime works with between two steps.

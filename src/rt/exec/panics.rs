@@ -273,9 +273,14 @@ impl Runtime {
                  `thread::panicking()`\n"
             );
         }
-        if let Ok(inner) = inner {
+        if let Ok(inner) = &inner {
             if let Some((end, ..)) = self.failed.get() {
-                text += &format!("  the execution had ended with a {end}\n");
+                text += &format!("  the execution had ended with a {end}");
+                for (index, &(thread, site)) in self.failed_at.borrow().iter().enumerate() {
+                    let before = if index == 0 { ": " } else { ", " };
+                    text += &format!("{before}{} at {site}", who(thread));
+                }
+                text.push('\n');
             }
             let driver = &inner.driver;
             let executed = driver.executed().len();

@@ -152,6 +152,7 @@ pub(crate) fn explore(
         roomy: Cell::default(),
         stopping: Cell::new(false),
         within_panic: std::thread::panicking(),
+        failed_at: RefCell::default(),
         unexplored: Cell::new(false),
         aside: Cell::new(false),
         catches_panics,
@@ -251,6 +252,7 @@ pub(crate) fn explore(
                 let executed = runtime.inner.borrow().driver.executed().len();
                 let events = events.unwrap_or(executed).min(executed);
                 runtime.failed.set(Some((word, end.thread(), events)));
+                *runtime.failed_at.borrow_mut() = end.places();
             }
             let message = runtime.message.take();
             let raised = runtime.raised.take();

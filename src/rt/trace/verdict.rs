@@ -133,6 +133,29 @@ impl End {
         }
     }
 
+    /// Who was where when it came to that, as far as that is known without another look.
+    pub(crate) fn places(&self) -> Vec<(ThreadId, Site)> {
+        match self {
+            End::DataRace(race) => {
+                // What has been made or freed has no place of its own.
+                let has_place = |access: &&Access| {
+                    !matches!(access.effect, Effect::Make | Effect::Free | Effect::End)
+                };
+                let both = [&race.first, &race.second];
+                let both = both.into_iter().filter(has_place);
+                both.map(|access| (access.thread, access.site)).collect()
+            }
+            End::BadMemory(bad) => match bad.wrong {
+                Wrong::Operation(_, site) | Wrong::Access(_, site) => vec![(bad.thread, site)],
+                _ => Vec::new(),
+            },
+            _ => {
+                let stuck = self.stuck().iter();
+                stuck.map(|it| (it.thread, it.site)).collect()
+            }
+        }
+    }
+
     /// The threads that wait for ever.
     pub(crate) fn stuck(&self) -> &[Blocked] {
         match self {
