@@ -1,10 +1,12 @@
 //! Which blocks count as leaked, and which may stay?
 
+use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
-use dpor::sync::{Arc, Mutex};
+use dpor::sync::{Arc, Mutex, Once};
 use dpor::{Builder, FailureKind, thread};
 
 use super::{Node, Slot, beside, fails, free, node, passes, take_and_free, tells, value};
@@ -168,4 +170,40 @@ fn what_the_test_keeps_for_itself_and_what_statics_lead_to_is_no_leak() {
         assert_eq!(value(HEAD.load(Acquire)), 7);
     });
     assert_eq!(executions, 1);
+
+    // So is what hangs from a cell in one, as in the lazy cells that crates write for themselves.
+    struct Lazy {
+        once: Once,
+        value: UnsafeCell<MaybeUninit<Arc<AtomicUsize>>>,
+    }
+    // SAFETY: the value is written once, and read after that.
+    unsafe impl Sync for Lazy {}
+    static LAZY: Lazy = Lazy {
+        once: Once::new(),
+        value: UnsafeCell::new(MaybeUninit::uninit()),
+    };
+    fn lazy() -> &'static Arc<AtomicUsize> {
+        LAZY.once.call_once(|| {
+            let value = Arc::new(AtomicUsize::new(0));
+            // SAFETY: nobody else has begun this.
+            LAZY.value.with_mut(|it| unsafe { (*it).write(value) });
+        });
+        // SAFETY: it has been written.
+        LAZY.value.with(|it| unsafe { (*it).assume_init_ref() })
+    }
+    let executions = passes(|| {
+        let other = thread::spawn(|| lazy().fetch_add(1, SeqCst));
+        let before = lazy().fetch_add(1, SeqCst);
+        assert_eq!(before + other.join().unwrap(), 1);
+    });
+    assert!(executions > 1);
+    // A lost block is one all the same where the static leads elsewhere.
+    fails(FailureKind::Leak, || {
+        LAZY.once.call_once(|| {
+            // SAFETY: nobody else has begun this, and nobody reads it.
+            LAZY.value
+                .with_mut(|it| unsafe { it.write(MaybeUninit::zeroed()) });
+        });
+        std::mem::forget(Arc::new(AtomicUsize::new(0)));
+    });
 }

@@ -70,15 +70,17 @@ impl Runtime {
         Some(self.bad_memory(wrong, gone(&block)))
     }
 
-    /// Whether an atomic that is older than the execution leads to a block of it. Such a block is not
-    /// leaked where the atomic keeps its value.
+    /// Whether an atomic or a cell that is older than the execution leads to a block of it. Such a block is not
+    /// leaked where that keeps its value.
     pub(super) fn leads_somewhere(&self) -> bool {
         if self.heap.is_empty() {
             return false;
         }
         let inner = self.inner.borrow();
-        let mut values = inner.table.values_elsewhere(&inner.driver.machine);
-        values.any(|value| self.heap.contains(value as usize))
+        let values = inner.table.values_elsewhere(&inner.driver.machine);
+        let mut addresses =
+            (values.map(|value| value as usize)).chain(inner.table.words_elsewhere());
+        addresses.any(|address| self.heap.contains(address))
     }
 
     /// Learns of what the current thread has freed since its last operation. `None` if the execution

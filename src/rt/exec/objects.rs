@@ -361,6 +361,11 @@ impl Table {
         })
     }
 
+    /// The words that are now in other memory that is older than the execution, as in a cell or behind a lock.
+    pub(crate) fn words_elsewhere(&self) -> impl Iterator<Item = usize> {
+        self.older.words()
+    }
+
     /// Forgets the objects in a block that was freed.
     pub(crate) fn forget(&mut self, start: usize, length: usize) {
         let block = start..start + length;

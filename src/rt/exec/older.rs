@@ -12,6 +12,9 @@ use crate::rt::trace::operation::ObjectKind;
 
 use super::statics;
 
+/// So many words at most are looked at in the memory of one shim.
+const WORDS_MAX: usize = 512;
+
 /// Undoes, given a shim's own address, what the execution did to it.
 pub(super) type Undo = unsafe fn(*mut u8);
 
@@ -101,6 +104,23 @@ impl Older {
         unsafe { ptr::copy_nonoverlapping(start.cast(), bytes.as_mut_ptr(), size) };
         self.pristine.push((memory, bytes));
         self.pages.add(Pages::of(start.addr()));
+    }
+
+    /// The words that are now where bytes are kept, as far as there are not too many.
+    pub(super) fn words(&self) -> impl Iterator<Item = usize> {
+        const WORD: usize = size_of::<usize>();
+        self.pristine.iter().flat_map(|(memory, _)| {
+            let size = memory.size.min(WORDS_MAX * WORD);
+            let begin = memory.start.align_offset(WORD).min(size);
+            let places = (begin..size).step_by(WORD);
+            let places = places.filter(move |at| at + WORD <= size);
+            places.map(|at| {
+                let word = memory.start.wrapping_add(at).cast::<usize>();
+                // SAFETY: it is in the memory of a shim that is still there, and aligned. What is in it is the program's,
+                // so it is read as a debugger would, to be taken for no more than a number that may mean anything.
+                unsafe { word.read_volatile() }
+            })
+        })
     }
 
     /// Notes what is to be undone at `start`; false if that has been noted before.
