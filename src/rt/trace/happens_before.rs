@@ -21,6 +21,8 @@ mod clock;
 mod contention;
 mod messages;
 mod record;
+#[cfg(test)]
+mod tests;
 
 use super::dependency::{CHANGING_SLOTS, COUNTED, Class, Classes, ReadSets, WAIT_SLOT};
 use super::id::{ObjectId, ThreadId};
@@ -331,13 +333,8 @@ impl HappensBefore {
             if previous != NOWHERE {
                 apart = self.past.apart(event.thread, clock, previous);
             }
-        } else if let OpKind::Join { child } = event.operation.kind {
-            // Whatever the thread has done comes before. Its last event is its end, or the one before if that is none.
-            if let Some(last) = trace.predecessor_of_next(child)
-                && self.past.is_new(event.thread, clock.start, last)
-            {
-                clock = self.past.join(clock, last);
-            }
+        } else if let OpKind::Join { .. } = event.operation.kind {
+            return self.past.add_joins(trace, clock);
         } else if let Outcome::LetGo { quiet_at } = event.outcome {
             clock = (self.past).follow_all(trace, event.thread, quiet_at as u32, clock);
         }
@@ -460,6 +457,47 @@ impl Past {
         }
     }
 
+    /// Gives a clock to the next event, which is a join and has this clock before it, and to the joins of its thread that come
+    /// directly behind it. Mostly a thread joins all its children one after the other.
+    #[inline(never)]
+    fn add_joins(&mut self, trace: &Trace, mut clock: Clock) {
+        let position = self.rows.len();
+        let races = self.races.len() as u32;
+        let events = &trace.events()[position..];
+        let Some(&Event { thread, .. }) = events.first() else {
+            return;
+        };
+        for event in events {
+            let OpKind::Join { child } = event.operation.kind else {
+                return;
+            };
+            if event.thread != thread {
+                return;
+            }
+            // Whatever the child has done comes before. Its last event is its end, or the one before if that is none.
+            if let Some(last) = trace.predecessor_of_next(child)
+                && self.is_new(thread, clock.start, last)
+            {
+                let row = &self.rows[last as usize];
+                clock.start = (self.clocks).join(clock.start, row.clock, row.thread, row.index + 1);
+                clock.is_own = true;
+            }
+            self.rows.push(Row {
+                thread,
+                index: event.index,
+                clock: clock.start,
+                is_own: clock.is_own,
+                slot: 0,
+                object: ObjectId::NONE,
+                rank: 0,
+                previous: NOWHERE,
+                apart: NOWHERE,
+                races,
+            });
+            clock.is_own = false;
+        }
+    }
+
     /// Makes clocks wide enough for so many threads.
     #[cold]
     fn widen(&mut self, threads: usize) {
@@ -513,7 +551,8 @@ impl Past {
             self.clocks.join_into(clock.start, row.clock, thread, count);
             clock.start
         } else {
-            self.clocks.join(clock.start, row.clock, thread, count)
+            self.clocks
+                .join_apart(clock.start, row.clock, thread, count)
         };
         Clock {
             start,
