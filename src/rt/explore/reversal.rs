@@ -441,21 +441,26 @@ impl Reversal {
     }
 
     /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where
-    /// the sequence begins: for each of them the first item that does, and what happens before it.
+    /// the sequence begins: for each of them the first item that does unless the last one does, and what happens before it.
     /// What is left out is executed anyway, in one order or the other, because nobody sleeps.
     pub(crate) fn trim(&mut self, run: &Finished<'_>, asleep: &[Sleeper]) {
         let sets = &run.machine.sets;
         self.needed.clear();
         self.needed.resize(self.items.len(), false);
+        // Whom the reversed event wakes, which is needed anyway, nothing else needs to wake.
+        let second = self.items.last().filter(|last| last.position == NOWHERE);
+        if let (Some(_), Some(needed)) = (second, self.needed.last_mut()) {
+            *needed = true;
+        }
         for sleeper in asleep {
             let wakes = |item: &Item| !sleeper.survives(sets, item.step.thread, item.label);
+            if second.is_some_and(wakes) {
+                continue;
+            }
             let Some(at) = self.items.iter().position(wakes) else {
                 return;
             };
             self.needed[at] = true;
-        }
-        if let (Some(last), Some(needed)) = (self.items.last(), self.needed.last_mut()) {
-            *needed |= last.position == NOWHERE;
         }
         // For each thread how many of its events are needed.
         self.clock.clear();

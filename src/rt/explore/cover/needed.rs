@@ -1,8 +1,8 @@
 //! What of a sequence has to be planned?
 //!
 //! That is what `Reversal::trim` leaves of it, a handful of items. They can be told like whether the sequence
-//! is covered, without making it: who wakes a sleeper is looked for among the events on its object, and
-//! what comes before an event is in its clock.
+//! is covered, without making it: who wakes a sleeper is looked for among the events on its object, unless the reversed event
+//! does, and what comes before an event is in its clock.
 //!
 //! That goes if the items have the labels of their events, so that none has a count, and if what comes before
 //! the reversed event is what does so in the execution, or only what comes before the event directly before it, because
@@ -61,6 +61,11 @@ impl Walk<'_> {
         // Several often sleep with the same label.
         let mut last = None;
         for sleeper in asleep {
+            let (sets, second) = (&self.run.machine.sets, self.second.step.thread);
+            // The reversed event is planned anyway. Mostly it is what wakes.
+            if !*self.taken && !sleeper.survives(sets, second, label) {
+                continue;
+            }
             let found = match last {
                 Some((label, found)) if label == sleeper.label => Some(found),
                 _ => self.first_against(sleeper.label),
@@ -69,16 +74,11 @@ impl Walk<'_> {
                 return false;
             };
             last = Some((sleeper.label, found));
-            let thread = sleeper.step.thread;
-            let waker = found.min(self.event(thread));
-            if waker != NOWHERE {
-                clocks.join_into(waker, clock);
-            } else if *self.taken
-                || thread != self.second.step.thread
-                    && commutes(&self.run.machine.sets, sleeper.label, label)
-            {
+            let waker = found.min(self.event(sleeper.step.thread));
+            if waker == NOWHERE {
                 return false;
             }
+            clocks.join_into(waker, clock);
         }
         for (thread, &end) in clock.iter().enumerate() {
             let thread = ThreadId(thread as u32);
