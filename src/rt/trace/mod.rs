@@ -191,7 +191,13 @@ impl Trace {
     /// of the spawn for a thread's first event.
     #[inline]
     pub(crate) fn predecessor(&self, position: u32) -> Option<u32> {
-        let Event { thread, index, .. } = *self.at(position);
+        self.predecessor_of(self.at(position))
+    }
+
+    /// [`Trace::predecessor`] of this event.
+    #[inline]
+    pub(crate) fn predecessor_of(&self, event: &Event) -> Option<u32> {
+        let Event { thread, index, .. } = *event;
         match index.checked_sub(1) {
             Some(before) => self.nth_of(thread, before),
             None => self.spawn_of(thread),

@@ -64,10 +64,13 @@ impl Turns {
         length: u32,
     ) -> impl Iterator<Item = (ThreadId, Range<u32>)> {
         let first = (self.turns.iter()).rposition(|&(_, start)| start <= position);
-        let turns = self.turns[first.unwrap_or(0)..].iter();
-        let ends = turns.clone().skip(1).map(|&(_, start)| start);
-        let turns = turns.zip(ends.chain([length]));
-        turns.map(move |(&(thread, start), end)| (thread, start.max(position)..end))
+        let mut turns = &self.turns[first.unwrap_or(0)..];
+        std::iter::from_fn(move || {
+            let (&(thread, start), behind) = turns.split_first()?;
+            turns = behind;
+            let end = behind.first().map_or(length, |&(_, start)| start);
+            Some((thread, start.max(position)..end))
+        })
     }
 
     /// Forgets the events behind the first `kept` of `length` events. Tells how many of whose events these were.
