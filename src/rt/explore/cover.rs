@@ -25,9 +25,10 @@ pub(super) use needed::Needed;
 
 use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
+use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
-use crate::rt::trace::{Event, NOWHERE};
+use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::Finished;
 use super::reversal::{Item, Reversal, Second, relabel, state_before, state_without};
@@ -90,6 +91,8 @@ fn count_after(others: &[Label], label: Label) -> Label {
 /// A way through the sequence that executes `second` without `first`.
 pub(super) struct Walk<'a> {
     run: &'a Finished<'a>,
+    trace: &'a Trace,
+    clocks: &'a HappensBefore,
     first: u32,
     /// The thread of the first event, and which of its events it is.
     owner: (ThreadId, u32),
@@ -183,6 +186,8 @@ impl<'a> Walk<'a> {
         let alike = unchanged.map(|at| run.trace.at(at).label);
         Walk {
             run,
+            trace: run.trace,
+            clocks: run.clocks,
             first,
             owner: (run.trace.at(first).thread, run.trace.at(first).index),
             second,
@@ -279,7 +284,7 @@ impl<'a> Walk<'a> {
     fn begins_as(&mut self, head: &Head, step: Step, label: Label) -> bool {
         match *head {
             Head::Event(position) => {
-                let event = self.run.trace.at(position);
+                let event = self.trace.at(position);
                 event.alternative == step.alternative && self.is_initial(position, event)
             }
             Head::Second => self.second.step == step && self.second_is_initial(),
@@ -301,8 +306,8 @@ impl<'a> Walk<'a> {
     fn pass(&mut self, head: &Head, thread: ThreadId, label: Label) {
         match *head {
             Head::Event(position) => {
-                let next = self.run.trace.at(position).index + 1;
-                let next = self.run.trace.nth_of(thread, next);
+                let next = self.trace.at(position).index + 1;
+                let next = self.trace.nth_of(thread, next);
                 self.heads[thread.index()] = self.item(next);
             }
             Head::Second => *self.taken = true,
@@ -342,7 +347,7 @@ impl<'a> Walk<'a> {
     /// [`Walk::event`] for the first time.
     #[inline(never)]
     fn look_up(&mut self, thread: ThreadId) -> u32 {
-        let positions = self.run.trace.positions_of(thread);
+        let positions = self.trace.positions_of(thread);
         // Many threads have not begun.
         let next = match positions.first() {
             Some(&start) if start > self.first => 0,
@@ -368,7 +373,7 @@ impl<'a> Walk<'a> {
         match self.known {
             None => {
                 let (thread, index) = self.owner;
-                !self.run.clocks.knows(position, thread, index)
+                !self.clocks.knows(position, thread, index)
             }
             Some(known) => {
                 let found = known
@@ -395,7 +400,7 @@ impl<'a> Walk<'a> {
     /// [`Walk::is_gone`] for an event behind the first one.
     #[inline(never)]
     fn is_passed(&mut self, position: u32) -> bool {
-        position < self.event(self.run.trace.at(position).thread)
+        position < self.event(self.trace.at(position).thread)
     }
 
     /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread
@@ -403,13 +408,13 @@ impl<'a> Walk<'a> {
     /// beginning of the sequence, or behind what the way has come by, and there its thread had ended.
     #[inline(always)]
     fn is_initial(&mut self, position: u32, event: &Event) -> bool {
-        let Finished { trace, clocks, .. } = *self.run;
+        let (trace, clocks) = (self.trace, self.clocks);
         #[cfg(test)]
         if let OpKind::Join { child } = event.operation.kind {
             let last = trace.predecessor_of_next(child);
             assert!(last.is_none_or(|last| self.is_gone(last)));
         }
-        let mut races = clocks.races_of(position).iter();
+        let mut races = clocks.races_of(position);
         races.all(|race| self.is_gone(race.first))
             && (event.index != 0
                 || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
@@ -434,7 +439,7 @@ impl<'a> Walk<'a> {
         // What comes before it is one of its races, or comes before one of them: of what comes before the first
         // event or happens after it there is none.
         let first = self.first;
-        let races = self.run.clocks.races_of(position).iter();
+        let races = self.clocks.races_of(position);
         let mut behind = races.take_while(|race| race.first > first);
         behind.all(|race| self.is_passed(race.first))
     }
@@ -480,7 +485,7 @@ impl<'a> Walk<'a> {
     /// this label touches.
     fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
-        let Finished { trace, clocks, .. } = *self.run;
+        let (trace, clocks) = (self.trace, self.clocks);
         for &object in touched(self.run, label, &own) {
             if self.is_cut(object) {
                 continue;
@@ -491,14 +496,17 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             }
-            let slots = match label.class() {
-                Class::Wait => clocks.changing_slots(object),
-                class => CONFLICTING_SLOTS[class as usize],
+            // Mostly the slot of an access says that it does not commute.
+            let (slots, uncertain) = match label.class() {
+                Class::Wait => (clocks.changing_slots(object), !0),
+                class => (CONFLICTING_SLOTS[class as usize], label.uncertain_slots()),
             };
             let first = self.first;
             // What is cheap is asked first.
-            let against = |position| {
-                !holds(trace.at(position).label)
+            let against = |position, slot: usize| {
+                let is_certain = uncertain >> slot & 1 == 0;
+                assert!(!cfg!(test) || !is_certain || !holds(trace.at(position).label));
+                (is_certain || !holds(trace.at(position).label))
                     && self.is_item(position)
                     && !self.is_gone(position)
             };
@@ -513,7 +521,7 @@ impl<'a> Walk<'a> {
     /// counts, which depend on what happened to the object before.
     #[inline(never)]
     fn all_counted(&mut self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
-        let Finished { trace, clocks, .. } = *self.run;
+        let (trace, clocks) = (self.trace, self.clocks);
         let (_, later) = clocks.split_on(object, self.first);
         if later.is_empty() {
             // The label may be that of another execution, and this one not have met the object.
@@ -567,7 +575,7 @@ impl<'a> Walk<'a> {
             self.settled &= self.second_is_always_alike();
             return;
         };
-        let executed = self.second_at.map(|at| self.run.trace.at(at).label);
+        let executed = self.second_at.map(|at| self.trace.at(at).label);
         if executed == Some(label) && self.is_plain(label) {
             self.unchanged = self.second_at;
         }
@@ -575,7 +583,7 @@ impl<'a> Walk<'a> {
 
     /// Whether what is ordered with an event that has this label is told by the label alone.
     fn is_plain(&self, label: Label) -> bool {
-        label.class() != Class::Wait && !self.run.clocks.is_counted(label.object())
+        label.class() != Class::Wait && !self.clocks.is_counted(label.object())
     }
 }
 

@@ -166,7 +166,7 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
                 let second = executed(run, position, 0);
                 let is_known = second.is_behind(run, first);
                 // A wait races with what let it in, which is told as a race.
-                let mut races = run.clocks.races_of(position).iter();
+                let mut races = run.clocks.races_of(position);
                 if !is_known && !races.any(|race| race.first == first) {
                     found(first, &second);
                 }

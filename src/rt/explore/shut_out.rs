@@ -64,7 +64,7 @@ pub(super) fn shut_out(
                 // it. So those before one that the thread knows of, or has made, cannot have shut it out, either.
                 let mut known = 0;
                 for slots in [slots & 1 << TOTAL_SLOT, slots & !(1 << TOTAL_SLOT)] {
-                    run.clocks.any_access(object, slots, known, |first| {
+                    run.clocks.any_access(object, slots, known, |first, _| {
                         let event = run.trace.at(first);
                         if first >= position || !changes_value(event.label.class()) {
                             return false;

@@ -157,10 +157,11 @@ impl HappensBefore {
 
     /// The races whose second event is the one at `position`.
     #[inline]
-    pub(crate) fn races_of(&self, position: u32) -> &[Race] {
-        let at = position as usize;
-        let from = self.past.rows[at].races as usize;
-        &self.past.races[from..self.races_before(at + 1)]
+    pub(crate) fn races_of(&self, position: u32) -> impl Iterator<Item = &Race> {
+        let from = self.past.rows[position as usize].races as usize;
+        // Most events have none.
+        let races = self.past.races.get(from..).unwrap_or_default().iter();
+        races.take_while(move |race| race.second == position)
     }
 
     /// The positions of the events on `object`, in order. Of an atomic that no two threads contend for there are none: nobody
@@ -204,7 +205,7 @@ impl HappensBefore {
         record.map_or(Classes::NONE, |record| record.classes)
     }
 
-    /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or behind it;
+    /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or behind it, and of its slot;
     /// asked of the latest first.
     #[inline]
     pub(crate) fn any_access(
@@ -212,7 +213,7 @@ impl HappensBefore {
         object: ObjectId,
         slots: u32,
         from: u32,
-        found: impl FnMut(u32) -> bool,
+        found: impl FnMut(u32, usize) -> bool,
     ) -> bool {
         let Some(record) = self.objects.get(object.index()) else {
             return false;
@@ -292,7 +293,7 @@ impl HappensBefore {
     fn add(&mut self, trace: &Trace, sets: &ReadSets, event: &Event, position: u32) {
         let label = event.label;
         let races = self.past.races.len() as u32;
-        let mut clock = self.past.clock_before(trace, event, position);
+        let mut clock = self.past.clock_before(trace, event);
         let (mut object, mut slot, mut rank) = (ObjectId::NONE, 0, 0);
         let (mut previous, mut apart) = (NOWHERE, NOWHERE);
         if label.touches_one() {
@@ -424,7 +425,7 @@ impl Past {
         let [first, behind @ ..] = &trace.events()[position..] else {
             return;
         };
-        let Clock { start, is_own } = self.clock_before(trace, first, position as u32);
+        let Clock { start, is_own } = self.clock_before(trace, first);
         let mut row = Row {
             thread: first.thread,
             index: first.index,
@@ -510,7 +511,7 @@ impl Past {
 
     /// The clock of the last event before it has touched anything: that of the event directly before it.
     #[inline]
-    fn clock_before(&mut self, trace: &Trace, event: &Event, position: u32) -> Clock {
+    fn clock_before(&mut self, trace: &Trace, event: &Event) -> Clock {
         let clock = |start| Clock {
             start,
             is_own: false,
@@ -520,7 +521,7 @@ impl Past {
         {
             return clock(last.clock);
         }
-        match trace.predecessor(position) {
+        match trace.predecessor_of(event) {
             Some(before) if event.index != 0 => clock(self.rows[before as usize].clock),
             // A first event comes after its spawn, which is another thread's event.
             Some(spawn) => self.join(clock(NOTHING), spawn),

@@ -99,7 +99,7 @@ impl Ahead {
             if event.label.class() == Class::LetGo {
                 self.next.clear();
             }
-            let races = self.clocks.races_of(position as u32).iter();
+            let races = self.clocks.races_of(position as u32);
             for race in races {
                 raced.push(race.first);
                 if self.early {

@@ -19,7 +19,7 @@ impl Past {
         record: &Record,
         slots: u32,
         from: u32,
-        mut found: impl FnMut(u32) -> bool,
+        mut found: impl FnMut(u32, usize) -> bool,
     ) -> bool {
         let mut slots = slots & record.used;
         while slots != 0 {
@@ -27,7 +27,7 @@ impl Past {
             slots &= slots - 1;
             let mut at = record.heads[slot];
             while at != NOWHERE && at >= from {
-                if found(at) {
+                if found(at, slot) {
                     return true;
                 }
                 at = self.rows[at as usize].previous;
@@ -67,7 +67,7 @@ impl Past {
         #[cfg(test)]
         {
             let mut all = std::mem::take(&mut self.all);
-            self.any_access(record, slots, from, |event| {
+            self.any_access(record, slots, from, |event, _| {
                 if self.is_new(thread, clock.start, event) {
                     all.push(event);
                 }
