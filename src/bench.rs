@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Builder;
 use crate::rt::Work;
-use crate::rt::exec::run::{Explored, Main, explore, stacks};
+use crate::rt::exec::run::{Explored, explore, stacks};
 use crate::rt::explore::driver::{Driver, Stats};
 use crate::rt::explore::floor::{Floor, Recorded, Recorder};
 use crate::rt::explore::optimal::Optimal;
@@ -36,7 +36,7 @@ const TURNS: usize = 7;
 /// If it fails.
 #[track_caller]
 pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
-    let main: Arc<dyn Work> = Arc::new(Main(body));
+    let main: Arc<dyn Work> = Arc::new(body);
     let builder = Builder {
         max_branches: 1_000_000,
         patience: None,

@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError};
 pub use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, unfit};
 use crate::progress::{above, above_captured};
-use crate::rt::exec::run::Main;
 use crate::rt::exec::{context, heap};
 use crate::rt::report::text;
 use crate::rt::trace::schedule::Schedule;
@@ -172,7 +171,7 @@ impl Builder {
             Some(text) => given(text)?,
             None => None,
         };
-        exploration::explored(self, Arc::new(Main(f)), given, Location::caller())
+        exploration::explored(self, Arc::new(f), given, Location::caller())
     }
 }
 

@@ -5,6 +5,7 @@
 //! What most operations go through is inlined into the program, unless this crate has debug assertions. Then the program
 //! is most likely not optimised, and what is inlined into it is not either, even if this crate is.
 
+mod body;
 pub(crate) mod exec;
 pub(crate) mod explore;
 pub(crate) mod object;
@@ -13,9 +14,9 @@ pub(crate) mod race;
 pub(crate) mod report;
 pub(crate) mod trace;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+pub(crate) use body::{Body, Fate, Work};
 use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
@@ -29,63 +30,6 @@ use trace::operation::Operation;
 pub(crate) use trace::operation::{
     AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
 };
-
-/// What a thread is to do, in a block that others may have a share of.
-pub(crate) trait Work: Send + Sync {
-    /// Does it.
-    fn run(self: Arc<Self>);
-    /// It will not be done.
-    fn abandon(self: Arc<Self>);
-}
-
-/// The thread's share of its [`Work`]: it is done once, or abandoned when this is dropped.
-pub(crate) struct Body(Option<Arc<dyn Work>>);
-
-impl Body {
-    pub(crate) fn new(work: Arc<dyn Work>) -> Body {
-        Body(Some(work))
-    }
-
-    pub(crate) fn run(mut self) {
-        if let Some(work) = self.0.take() {
-            work.run();
-        }
-    }
-}
-
-#[cfg(test)]
-impl Body {
-    /// A body that calls `f`, on this OS thread.
-    pub(crate) fn of(f: impl FnOnce() + 'static) -> Body {
-        use std::cell::Cell;
-
-        struct Call<F>(Cell<Option<F>>);
-        // SAFETY: a coroutine stays on the OS thread that made it, and its body with it.
-        unsafe impl<F> Send for Call<F> {}
-        // SAFETY: as above.
-        unsafe impl<F> Sync for Call<F> {}
-        impl<F: FnOnce()> Work for Call<F> {
-            fn run(self: Arc<Self>) {
-                if let Some(f) = self.0.take() {
-                    f();
-                }
-            }
-
-            fn abandon(self: Arc<Self>) {
-                drop(self.0.take());
-            }
-        }
-        Body::new(Arc::new(Call(Cell::new(Some(f)))))
-    }
-}
-
-impl Drop for Body {
-    fn drop(&mut self) {
-        if let Some(work) = self.0.take() {
-            work.abandon();
-        }
-    }
-}
 
 /// The object of an operation, as a shim knows it.
 #[derive(Clone, Copy, Debug)]

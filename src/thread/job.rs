@@ -2,18 +2,22 @@
 //!
 //! In one block, a [`Job`], of which the thread and its handle have a share each. The result belongs to the
 //! thread until it has left it, and then to whoever takes it, on whatever OS thread that is; so the block
-//! needs no lock.
+//! needs no lock. Where its memory is from is [`room`]'s to say.
 
+use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::mem::needs_drop;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::Result;
+use super::room;
 use super::scoped::{Member, Members};
-use crate::rt::{self, Body, Work};
+use crate::rt::{self, Body, Fate};
 
 /// Where a thread leaves what its closure returned, or the payload of its panic.
 struct Packet<T> {
@@ -34,86 +38,37 @@ struct Job<F, T> {
     /// The closure, until the thread begins or is given up, and what is to be dropped last. The thread's.
     work: UnsafeCell<Option<(F, Option<Member>)>>,
     modelled: bool,
+    /// Whether one of the two owners has gone.
+    one_is_gone: AtomicBool,
     packet: Packet<T>,
 }
 
-/// The handle's share of a [`Job`], until it is taken or dropped. The other one is the thread's [`Body`].
-pub(super) struct Share<T>(Option<Arc<dyn Holds<T>>>);
+/// One of the two owners of a [`Job`], which are the thread and its handle.
+struct Owner<F, T>(NonNull<Job<F, T>>);
 
-/// A [`Job`] of which only the result is known. What is done with it is done here, where all of it is known, so that
-/// nobody has to ask how large it is and what there is to be dropped.
-trait Holds<T> {
-    /// What the thread has left, which is at its end.
-    fn take(self: Arc<Self>) -> Option<Result<T>>;
-    /// Gives the handle's share up.
-    fn give_up(self: Arc<Self>);
-}
-
-impl<F, T> Holds<T> for Job<F, T> {
-    fn take(self: Arc<Self>) -> Option<Result<T>> {
-        // The thread's share is gone, so this one is the last, and nobody needs to be told.
-        self.packet.shares.store(0, Relaxed);
-        // SAFETY: the other share is the thread's, which takes nothing unless this one has been given up.
-        unsafe { self.packet.take() }
+impl<F, T> Owner<F, T> {
+    /// A block for a job, of the model if the program `is_to_see` something in it.
+    #[inline(always)]
+    fn block(is_to_see: bool) -> NonNull<Job<F, T>> {
+        if is_to_see {
+            return NonNull::from(Box::leak(Box::<Job<F, T>>::new_uninit())).cast();
+        }
+        room::take(Layout::new::<Job<F, T>>()).cast()
     }
 
-    fn give_up(self: Arc<Self>) {
-        self.packet.give_up();
-    }
-}
-
-/// The two shares of a new job: to run `f`, and then to drop `member`.
-///
-/// # Safety
-///
-/// What `f` and its result use must live until the thread has dropped its `member`, and until the handle
-/// has gone. `f` and its result are `Send`, or both shares stay on this OS thread.
-#[track_caller]
-pub(super) unsafe fn job<F, T>(
-    f: F,
-    scope: Option<&Arc<Members>>,
-    modelled: bool,
-) -> (Body, Share<T>)
-where
-    F: FnOnce() -> T,
-{
-    let member = scope.map(Member::new);
-    // Not as a function that `then` calls, or std is the caller.
-    let site = Location::caller();
-    let job = Arc::new(Job {
-        work: UnsafeCell::new(Some((f, member))),
-        modelled,
-        packet: Packet {
-            result: UnsafeCell::default(),
-            left: AtomicBool::new(false),
-            scope: scope.cloned(),
-            shares: AtomicUsize::new(2),
-            counted: (modelled && needs_drop::<T>()).then_some(site),
-        },
-    });
-    let work: Arc<dyn Work + '_> = job.clone();
-    let share: Arc<dyn Holds<T> + '_> = job;
-    // SAFETY: only lifetimes change, and the caller says that what they bound lives long enough. The
-    // closure is gone before the thread gives up its share, so the handle cannot be the one to drop it.
-    let (work, share) = unsafe {
-        (
-            std::mem::transmute::<Arc<dyn Work + '_>, Arc<dyn Work>>(work),
-            std::mem::transmute::<Arc<dyn Holds<T> + '_>, Arc<dyn Holds<T>>>(share),
-        )
-    };
-    (Body::new(work), Share(Some(share)))
-}
-
-/// The thread's share of a job, given up when it is dropped.
-struct Theirs<F, T>(Arc<Job<F, T>>);
-
-impl<F, T> Job<F, T> {
     /// Gives the closure to `act`, and the thread's share up.
     ///
     /// # Safety
     ///
     /// Only for the thread.
-    unsafe fn end(self: Arc<Self>, act: impl FnOnce(F, &Packet<T>)) {
+    unsafe fn end(self, act: impl FnOnce(F, &Packet<T>)) {
+        /// The thread's share, given up when it is dropped.
+        struct Theirs<F, T>(Owner<F, T>);
+        impl<F, T> Drop for Theirs<F, T> {
+            fn drop(&mut self) {
+                self.0.packet.give_up();
+            }
+        }
         // SAFETY: nobody else looks there.
         let Some((f, member)) = (unsafe { (*self.work.get()).take() }) else {
             return;
@@ -126,56 +81,159 @@ impl<F, T> Job<F, T> {
     }
 }
 
-impl<F, T> Drop for Theirs<F, T> {
-    fn drop(&mut self) {
-        self.0.packet.give_up();
+impl<F, T> Deref for Owner<F, T> {
+    type Target = Job<F, T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Job<F, T> {
+        // SAFETY: the job lives until its second owner has gone, and nobody uses it mutably before.
+        unsafe { self.0.as_ref() }
     }
 }
 
-impl<F, T> Work for Job<F, T>
+impl<F, T> Drop for Owner<F, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // Mostly the thread has gone before its handle, which only has to look then.
+        let gone = &self.one_is_gone;
+        if gone.load(Acquire) || gone.swap(true, AcqRel) {
+            // SAFETY: this is the last owner.
+            unsafe { drop_job(self.0) };
+        }
+    }
+}
+
+/// Drops a job, and gives its block back.
+///
+/// # Safety
+///
+/// It is nobody's any more, and in a block of [`Owner::block`].
+#[inline(never)]
+unsafe fn drop_job<F, T>(job: NonNull<Job<F, T>>) {
+    // SAFETY: the caller says so. Whether the block is of the model is found like where it was made.
+    unsafe {
+        if needs_drop::<T>() && job.as_ref().packet.counted.is_some() {
+            drop(Box::from_raw(job.as_ptr()));
+            return;
+        }
+        job.drop_in_place();
+        room::put(job.cast(), Layout::new::<Job<F, T>>());
+    }
+}
+
+/// The handle's share of a [`Job`], until it is taken or dropped. The other one is the thread's [`Body`].
+pub(super) struct Share<T>(Option<Handles<T>>);
+
+/// An [`Owner`] of a job of which only the result is known, and what gives it up where all of the job is known, so that nobody
+/// has to ask how large it is and what there is to be dropped. That gives what the thread has left, if it `is_taken`, for
+/// which the thread must be at its end.
+type Handles<T> = (
+    NonNull<()>,
+    unsafe fn(NonNull<()>, is_taken: bool) -> Option<Result<T>>,
+);
+
+/// The two shares of a new job: to run `f`, and then to drop `member`.
+///
+/// # Safety
+///
+/// What `f` and its result use must live until the thread has dropped its `member`, and until the handle
+/// has gone. `f` and its result are `Send`, or both shares stay on this OS thread.
+#[track_caller]
+#[inline(always)]
+pub(super) unsafe fn job<F, T>(
+    f: F,
+    scope: Option<&Arc<Members>>,
+    modelled: bool,
+) -> (Body, Share<T>)
 where
     F: FnOnce() -> T,
 {
-    fn run(self: Arc<Self>) {
-        let modelled = self.modelled;
-        let run = |f, packet: &Packet<T>| {
-            let result = match modelled {
-                true => rt::catch_panic(f),
-                false => catch_unwind(AssertUnwindSafe(f)),
-            };
-            // SAFETY: this is the thread, and `end` calls once.
-            unsafe { packet.put(result) };
-        };
-        // SAFETY: this is the thread: the only `Body` of this job has called, and does so once.
-        unsafe { self.end(run) };
-    }
+    let member = scope.map(Member::new);
+    // Not as a function that `then` calls, or std is the caller.
+    let site = Location::caller();
+    // Then the program sees something in the block.
+    let is_counted = needs_drop::<T>() && modelled;
+    let block = Owner::<F, T>::block(is_counted);
+    let job = Job {
+        work: UnsafeCell::new(Some((f, member))),
+        modelled,
+        one_is_gone: AtomicBool::new(false),
+        packet: Packet {
+            result: UnsafeCell::default(),
+            left: AtomicBool::new(false),
+            scope: scope.cloned(),
+            shares: AtomicUsize::new(2),
+            counted: is_counted.then_some(site),
+        },
+    };
+    // SAFETY: the block is new, and a job's.
+    unsafe { block.write(job) };
+    // SAFETY: `run` is told of this thread's owner, once. What the job has may go where the body goes, the caller says.
+    let body = unsafe { Body::new(block.cast(), run::<F, T>) };
+    (body, Share(Some((block.cast(), leave::<F, T>))))
+}
 
-    fn abandon(self: Arc<Self>) {
-        // SAFETY: as in `run`, of which this is called instead.
-        unsafe { self.end(|f, _| drop(f)) };
+/// Runs the closure of a job, or drops it.
+///
+/// # Safety
+///
+/// The job is of this type, and is the thread's owner's, who is not used again.
+unsafe fn run<F, T>(job: NonNull<()>, fate: Fate)
+where
+    F: FnOnce() -> T,
+{
+    let job: Owner<F, T> = Owner(job.cast());
+    let modelled = job.modelled;
+    let run = |f, packet: &Packet<T>| {
+        let result = match modelled {
+            true => rt::catch_panic(f),
+            false => catch_unwind(AssertUnwindSafe(f)),
+        };
+        // SAFETY: this is the thread, and `end` calls once.
+        unsafe { packet.put(result) };
+    };
+    // SAFETY: this is the thread, which does one of both.
+    unsafe {
+        match fate {
+            Fate::Run => job.end(run),
+            Fate::Abandon => job.end(|f, _| drop(f)),
+        }
     }
 }
 
-// SAFETY: if the closure or the result is not `Send`, the job stays on the OS thread that made it: `job`, which
-// makes them all, has its caller promise that.
-unsafe impl<F, T> Send for Job<F, T> {}
-// SAFETY: the closure goes to the thread, and the result from there to the one who takes it; each is used
-// by one of them at a time. That they may be used on another OS thread is the promise of above.
-unsafe impl<F, T> Sync for Job<F, T> {}
+/// Gives the handle's share of a job up.
+///
+/// # Safety
+///
+/// The job is of this type, and is the handle's owner's, who is not used again.
+unsafe fn leave<F, T>(job: NonNull<()>, is_taken: bool) -> Option<Result<T>> {
+    let job: Owner<F, T> = Owner(job.cast());
+    if !is_taken {
+        job.packet.give_up();
+        return None;
+    }
+    // The thread's share is gone, so this one is the last, and nobody needs to be told.
+    job.packet.shares.store(0, Relaxed);
+    // SAFETY: the other share is the thread's, which takes nothing unless this one has been given up.
+    unsafe { job.packet.take() }
+}
 
 impl<T> Share<T> {
     /// What a thread has left that is at its end.
     #[inline]
     pub(super) fn take(mut self) -> Option<Result<T>> {
-        self.0.take().and_then(Holds::take)
+        let (job, leave) = self.0.take()?;
+        // SAFETY: `job` has put both there, and they are taken once.
+        unsafe { leave(job, true) }
     }
 }
 
 impl<T> Drop for Share<T> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(share) = self.0.take() {
-            share.give_up();
+        if let Some((job, leave)) = self.0.take() {
+            // SAFETY: as above.
+            unsafe { leave(job, false) };
         }
     }
 }
@@ -247,6 +305,62 @@ impl<T> Drop for Packet<T> {
         // Mostly there is none.
         if let Some(scope) = self.scope.take() {
             self.tell(&scope);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(feature = "allocator")]
+    use crate::rt::heap::Heap;
+
+    /// How many blocks of the model the two shares of such a job are, and how many are left when both are gone.
+    #[cfg(feature = "allocator")]
+    fn blocks<T>(f: impl FnOnce() -> T, handle_first: bool) -> (usize, usize) {
+        let heap = Heap::new();
+        heap.attach(|| {
+            heap.record(true);
+            // SAFETY: all that they use is owned, and they stay here.
+            let (body, share) = unsafe { job(f, None, true) };
+            heap.record(false);
+            let shared = heap.live_count();
+            match handle_first {
+                true => drop((share, body)),
+                false => drop((body, share)),
+            }
+            (shared, heap.live_count())
+        })
+    }
+
+    #[test]
+    #[cfg(feature = "allocator")]
+    fn a_job_is_a_block_of_the_model_if_its_result_is_seen_being_dropped() {
+        for handle_first in [false, true] {
+            assert_eq!(blocks(|| 7, handle_first), (0, 0));
+            assert_eq!(blocks(|| vec![7], handle_first), (1, 0));
+        }
+    }
+
+    #[test]
+    fn whoever_goes_last_drops_what_nobody_has_taken() {
+        for handle_first in [false, true] {
+            let dropped = Arc::new(());
+            let held = dropped.clone();
+            // SAFETY: as above. Whether the job is a model's makes no difference to who drops the result.
+            let (body, share) = unsafe { job(move || held, None, false) };
+            match handle_first {
+                true => {
+                    drop(share);
+                    body.run();
+                }
+                false => {
+                    body.run();
+                    assert_eq!(Arc::strong_count(&dropped), 2);
+                    drop(share);
+                }
+            }
+            assert_eq!(Arc::strong_count(&dropped), 1);
         }
     }
 }

@@ -14,6 +14,7 @@
 mod handle;
 mod job;
 mod local;
+mod room;
 mod scoped;
 mod spawn;
 

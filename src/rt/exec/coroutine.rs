@@ -374,11 +374,6 @@ pub(crate) fn forget_panic() -> bool {
     struct Alone(Coroutine);
     // SAFETY: everything that knows of the control block moves with it, and the other OS thread has ended when this one goes on.
     unsafe impl Send for Alone {}
-    struct Nothing;
-    impl Work for Nothing {
-        fn run(self: Arc<Self>) {}
-        fn abandon(self: Arc<Self>) {}
-    }
     fn unwind(_: Body) {
         struct Suspend;
         impl Drop for Suspend {
@@ -392,7 +387,7 @@ pub(crate) fn forget_panic() -> bool {
     let begun = thread::Builder::new().spawn(|| {
         let mut alone = Alone(Coroutine::new(SMALL));
         alone.0.0.run.set(unwind);
-        alone.0.0.body.set(Some(Body::new(Arc::new(Nothing))));
+        alone.0.0.body.set(Some(Arc::new(|| ()).body()));
         alone.0.0.state.set(State::Ready);
         alone.0.resume();
         alone

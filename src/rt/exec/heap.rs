@@ -14,7 +14,7 @@
 //!
 //! - *Allocations* count only while [`Heap::record`] is on, which is while user code runs. What the
 //!   runtime allocates to do its work is not part of the model. A box that is made for the user's
-//!   values (the result of a thread, say) should be allocated while it is on, or the objects in it
+//!   values should be allocated while it is on if the user can get at them there, or the objects in it
 //!   have no name but an address.
 //! - *Frees* of known blocks count always, since the runtime may drop a value for the user. Frees of
 //!   unknown blocks (older than the model, or than this execution) count while recording is on.
@@ -51,7 +51,7 @@ mod watched;
 #[cfg(unix)]
 pub(crate) use attached::is_behind;
 pub(crate) use attached::{
-    allocated, behind, entered, freed, installed, instead, knows, reallocated,
+    allocated, behind, entered, freed, installed, instead, knows, reallocated, unrecorded,
 };
 pub(crate) use blocks::Block;
 use blocks::{Blocks, Listing};

@@ -105,17 +105,6 @@ pub(crate) struct Between<'a> {
     pub(crate) uses_cells: bool,
 }
 
-/// The main thread of every execution.
-pub(crate) struct Main<F>(pub(crate) F);
-
-impl<F: Fn() + Send + Sync> Work for Main<F> {
-    fn run(self: Arc<Self>) {
-        (self.0)();
-    }
-
-    fn abandon(self: Arc<Self>) {}
-}
-
 /// The stacks that executions run on, each of this size.
 pub(crate) fn stacks(bytes: usize) -> Pool {
     Pool::new(bytes, run)
@@ -375,7 +364,7 @@ fn execute(
         inner.resting.clear();
         stacks.rested();
         inner.asked.clear();
-        inner.put_body(ThreadId::MAIN, Body::new(main.clone()));
+        inner.put_body(ThreadId::MAIN, main.clone().body());
         let next = inner.next();
         runtime.take(&mut inner, next);
     }

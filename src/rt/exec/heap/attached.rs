@@ -47,6 +47,15 @@ pub(super) fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
     Some(work(unsafe { &*heap }))
 }
 
+/// Calls `call`, which asks the allocator for what is not the model's. It may call nothing else of this crate.
+pub(crate) fn unrecorded<R>(call: impl FnOnce() -> R) -> R {
+    let record = |on| with_attached(|heap| heap.record(on));
+    let recorded = record(false);
+    let result = call();
+    recorded.and_then(record);
+    result
+}
+
 /// Called by the tracking allocator before it calls the allocator behind it to make a block larger, so that a
 /// coroutine that runs out of stack does so here and not in there: see [`coroutine`](super::super::coroutine). The other
 /// functions that are called before that one do so themselves.

@@ -24,7 +24,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         replay: |schedule, _| schedule.to_owned(),
         in_order: InOrder::These(Vec::new()),
     };
-    match explore(Arc::new(Main(body)), driver, pool, settings, |_| true) {
+    match explore(Arc::new(body), driver, pool, settings, |_| true) {
         Explored::Passed(driver) => driver.stats.complete,
         Explored::Failed(found) => panic!("it fails: {:?}", found.end),
     }

@@ -1,0 +1,195 @@
+//! Where do the jobs of threads have their memory from?
+//!
+//! From the jobs before them: an execution has about as many threads as the one before it. A block that the program
+//! can see is to come from the allocator, which tracks it under a name and keeps it when it is freed; that takes as
+//! long as a few steps. But no shim lies in a job while it is used, and no pointer of the program leads there, except
+//! where a result is dropped in it ([`Packet`](super::job)). So all other jobs are in blocks that go from one to the
+//! next on their OS thread, and that no model knows of.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::Cell;
+use std::ptr::{self, NonNull};
+
+use crate::rt::heap;
+
+/// The sizes of blocks are multiples of this, in bytes, and they are aligned to it.
+const UNIT: usize = 32;
+
+/// So many sizes there are. What is larger comes from the allocator.
+const SIZES: usize = 16;
+
+/// So many blocks wait for another job at most.
+const IDLE: usize = 1024;
+
+thread_local! {
+    static ROOM: Room = const { Room::new() };
+}
+
+/// The idle blocks of an OS thread.
+struct Room {
+    /// For each size the latest one.
+    latest: [Cell<*mut Idle>; SIZES],
+    blocks: Cell<usize>,
+}
+
+/// What is in an idle block.
+struct Idle {
+    /// The one before it of its size, or null.
+    before: *mut Idle,
+}
+
+impl Room {
+    const fn new() -> Room {
+        Room {
+            latest: [const { Cell::new(ptr::null_mut()) }; SIZES],
+            blocks: Cell::new(0),
+        }
+    }
+
+    #[inline]
+    fn take(&self, size: usize) -> Option<NonNull<u8>> {
+        let latest = &self.latest[size];
+        let block = NonNull::new(latest.get())?;
+        // SAFETY: `put` has written it, and nobody else has the block.
+        latest.set(unsafe { block.as_ref() }.before);
+        self.blocks.set(self.blocks.get() - 1);
+        Some(block.cast())
+    }
+
+    /// Keeps a block of this size. False if there are too many.
+    ///
+    /// # Safety
+    ///
+    /// It is one of [`of`]'s, and nobody uses it any more.
+    #[inline]
+    unsafe fn put(&self, block: NonNull<u8>, size: usize) -> bool {
+        let (latest, blocks) = (&self.latest[size], self.blocks.get());
+        if blocks >= IDLE {
+            return false;
+        }
+        let block: NonNull<Idle> = block.cast();
+        let before = latest.get();
+        // SAFETY: each block is large enough and aligned, and this one is nobody's.
+        unsafe { block.write(Idle { before }) };
+        latest.set(block.as_ptr());
+        self.blocks.set(blocks + 1);
+        true
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        for size in 0..SIZES {
+            while let Some(block) = self.take(size) {
+                // SAFETY: it came from the allocator with this layout.
+                unsafe { dealloc(block.as_ptr(), of(size)) };
+            }
+        }
+    }
+}
+
+/// The number of the size of blocks that have room for this layout, if there are such blocks.
+const fn size_for(layout: Layout) -> Option<usize> {
+    let size = layout.size().saturating_sub(1) / UNIT;
+    if size < SIZES && layout.align() <= UNIT {
+        Some(size)
+    } else {
+        None
+    }
+}
+
+/// The layout of the blocks of the size with this number.
+const fn of(size: usize) -> Layout {
+    match Layout::from_size_align((size + 1) * UNIT, UNIT) {
+        Ok(layout) => layout,
+        Err(_) => unreachable!(),
+    }
+}
+
+/// A block for a job of this layout.
+#[inline(always)]
+pub(super) fn take(layout: Layout) -> NonNull<u8> {
+    let Some(size) = size_for(layout) else {
+        return unseen(layout);
+    };
+    // An OS thread that ends has no room any more.
+    match ROOM.try_with(|room| room.take(size)) {
+        Ok(Some(block)) => block,
+        _ => unseen(of(size)),
+    }
+}
+
+/// Takes a block back that [`take`] has given for a job of this layout.
+///
+/// # Safety
+///
+/// Nobody uses it any more.
+#[inline(always)]
+pub(super) unsafe fn put(block: NonNull<u8>, layout: Layout) {
+    let size = size_for(layout);
+    if let Some(size) = size {
+        // SAFETY: the caller says that it is nobody's, and `take` gave it for this size.
+        let is_kept = ROOM.try_with(|room| unsafe { room.put(block, size) });
+        if is_kept == Ok(true) {
+            return;
+        }
+    }
+    let layout = size.map_or(layout, of);
+    // SAFETY: it came from the allocator with this layout, and the caller says that it is nobody's.
+    heap::unrecorded(|| unsafe { dealloc(block.as_ptr(), layout) });
+}
+
+/// A block from the allocator that no model hears of.
+#[cold]
+#[inline(never)]
+fn unseen(layout: Layout) -> NonNull<u8> {
+    // SAFETY: no job is without a byte.
+    let block = heap::unrecorded(|| unsafe { alloc(layout) });
+    NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, 8).unwrap()
+    }
+
+    #[test]
+    fn a_block_goes_to_the_next_job_of_about_its_size_and_to_no_other() {
+        let first = take(layout(100));
+        let second = take(layout(100));
+        assert_ne!(first, second);
+        // SAFETY: they are not used any more.
+        unsafe {
+            put(first, layout(100));
+            put(second, layout(100));
+        }
+        let other = take(layout(97 + UNIT));
+        assert!(other != first && other != second);
+        assert_eq!([take(layout(97)), take(layout(128))], [second, first]);
+        // SAFETY: as above.
+        unsafe {
+            put(other, layout(97 + UNIT));
+            put(first, layout(128));
+            put(second, layout(97));
+        }
+    }
+
+    #[test]
+    fn no_more_blocks_are_kept_than_that() {
+        let idle = || ROOM.with(|room| room.blocks.get());
+        let before = idle();
+        let blocks: Vec<_> = (0..IDLE + 9).map(|_| take(layout(1))).collect();
+        for block in blocks {
+            // SAFETY: it is not used any more.
+            unsafe { put(block, layout(1)) };
+        }
+        assert_eq!((before, idle()), (0, IDLE));
+        let large = take(layout(UNIT * SIZES + 1));
+        // SAFETY: as above.
+        unsafe { put(large, layout(UNIT * SIZES + 1)) };
+        assert_eq!(idle(), IDLE);
+    }
+}
