@@ -58,7 +58,7 @@ fn had_passed(found: &Found) -> bool {
     let End::Panicked { thread } = found.end else {
         return false;
     };
-    let Driver { trace, stats, .. } = &*found.driver;
+    let Driver { trace, stats, .. }: &Driver = &found.driver;
     // One that has made no event may have begun at another time there.
     let has_begun = thread == ThreadId::MAIN || !trace.positions_of(thread).is_empty();
     stats.begun() > 0 && has_begun && trace.len() <= found.driver.repeated()

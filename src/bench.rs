@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::config::Builder;
 use crate::rt::Work;
 use crate::rt::exec::run::{Explored, explore, stacks};
-use crate::rt::explore::driver::{Driver, Stats};
+use crate::rt::explore::driver::Stats;
 use crate::rt::explore::floor::{Floor, Recorded, Recorder};
 use crate::rt::explore::optimal::Optimal;
 use crate::rt::explore::testing::{Found, Program, driver, explore_on, programs};
@@ -69,7 +69,7 @@ pub fn abstract_programs() -> Vec<(&'static str, Measured)> {
 
 fn without_stacks(program: &Program) -> Measured {
     measure(|explorer| {
-        let mut driver: Driver = driver(program, explorer);
+        let mut driver = driver(program, explorer);
         explore_on(program, &mut driver, false, &mut Found::default(), |_| true);
         driver.stats
     })
@@ -79,7 +79,7 @@ fn without_stacks(program: &Program) -> Measured {
 fn measure(mut run: impl FnMut(Box<dyn Explorer>) -> Stats) -> Measured {
     let recorded = Recorded::default();
     let optimal = || Optimal::new(Free::Last);
-    let stats = run(Box::new(Recorder::new(optimal(), &recorded)));
+    let stats = run(Box::new(Recorder::new(*optimal(), &recorded)));
     let mut timed = |explorer: Box<dyn Explorer>| {
         let start = Instant::now();
         let again = run(explorer);
@@ -95,7 +95,7 @@ fn measure(mut run: impl FnMut(Box<dyn Explorer>) -> Stats) -> Measured {
         floor: Duration::MAX,
     };
     for _ in 0..TURNS {
-        measured.exploring = measured.exploring.min(timed(Box::new(optimal())));
+        measured.exploring = measured.exploring.min(timed(optimal()));
         measured.floor = measured.floor.min(timed(Box::new(Floor::new(&recorded))));
     }
     measured

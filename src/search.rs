@@ -21,6 +21,7 @@ use crate::rt::explore::price::Price;
 use crate::rt::explore::sample::{Sampler, Strategy, Walk};
 use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
+use crate::rt::pooled::Pooled;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::passing;
 use crate::rt::report::places::{Callers, Life};
@@ -32,7 +33,11 @@ use crate::unknown;
 
 impl Builder {
     /// A driver for this explorer. Whether the ends of threads are events is known once a thread has looked for one.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, ends_are_events: bool) -> Box<Driver> {
+    pub(crate) fn driver(
+        &self,
+        explorer: Box<dyn Explorer>,
+        ends_are_events: bool,
+    ) -> Pooled<Box<Driver>> {
         let limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
@@ -50,7 +55,7 @@ impl Builder {
             threads_max: self.max_threads,
             explicit: self.expect_explicit_explore,
         };
-        Box::new(Driver::new(explorer, limits, bounds))
+        Driver::new(explorer, limits, bounds)
     }
 
     /// The bound that is set.
@@ -150,7 +155,7 @@ impl Builder {
     /// The explorer that visits each trace once, in the order that the settings ask for.
     fn optimal(&self) -> Box<dyn Explorer> {
         let order = match self.order {
-            Order::DepthFirst => return Box::new(optimal::Optimal::new(Free::Last)),
+            Order::DepthFirst => return optimal::Optimal::new(Free::Last),
             Order::BitReversal => order::Order::BitReversal(0),
             Order::RoundRobin => order::Order::RoundRobin(Turns::new()),
             Order::Stride => order::Order::Stride(0),

@@ -8,6 +8,7 @@ use crate::plural::{counted, estimated};
 use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::price::Price;
+use crate::rt::pooled::Pooled;
 use crate::rt::report::source::Sources;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::{Site, foreign};
@@ -64,7 +65,7 @@ pub struct Report {
 
 /// An exploration without a failure.
 pub(crate) struct Passed {
-    pub(crate) driver: Box<Driver>,
+    pub(crate) driver: Pooled<Box<Driver>>,
     /// The limit that has ended it.
     pub(crate) stopped: Option<Limit>,
     pub(crate) seed: u64,

@@ -1,177 +1,176 @@
-//! Where does a list have its memory from?
+//! Where does an exploration have its memory from?
 //!
-//! A short exploration has some fifty lists. To ask the allocator for their memory, to move them whenever they get longer, and
-//! to give all of it back takes as long as one or two executions. So a list that is dropped leaves its memory to the next list
-//! of such items on its OS thread, which mostly is the same one of the next exploration, and has as much room at once as that
-//! one came to need. Its items are dropped like those of any list: nothing but room goes from one exploration to another.
+//! A short exploration has some sixty lists, and lists of lists. To ask the allocator for their memory, to move them whenever
+//! they get longer, and to give all of it back takes as long as one or two executions. So what is dropped at its end leaves its
+//! memory to the next one of its kind on its OS thread, which mostly is that of the next exploration, and has as much room at
+//! once as that one came to need. Nothing but room goes from one exploration to another: what is left is emptied before.
 
 use std::cell::RefCell;
-use std::hash::Hash;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::thread::LocalKey;
 
 use rustc_hash::FxHashMap;
 
-/// A list that leaves its memory to another one.
+/// Something that leaves its memory to another one of its kind.
 #[derive(Debug)]
-pub(crate) struct Pooled<T: Item>(Vec<T>);
+pub(crate) struct Pooled<T: Kind>(ManuallyDrop<T>);
 
-/// What may be in such a list. [`pooled!`] says so of a type.
-pub(crate) trait Item: Sized + 'static {
-    fn pool() -> &'static LocalKey<Pool<Vec<Self>>>;
+/// What can be emptied.
+pub(crate) trait Empty {
+    /// Makes it like a new one in all but the room that it has, which is as much as small explorations need: a large one does
+    /// not keep the process large.
+    fn empty(&mut self);
+
+    /// Whether there is any.
+    #[inline]
+    fn has_room(&self) -> bool {
+        true
+    }
 }
 
-/// A map that leaves its memory to another one.
-#[derive(Debug)]
-pub(crate) struct PooledMap<K: Key>(FxHashMap<K, K::Value>);
-
-/// What may be a key of such a map, and what it leads to. [`pooled_map!`] says so of a type.
-pub(crate) trait Key: Sized + 'static {
-    type Value: 'static;
-
-    fn pool() -> &'static LocalKey<Pool<FxHashMap<Self, Self::Value>>>;
+/// A type of which there is a pool. [`pooled!`] says so.
+pub(crate) trait Kind: Empty + Default + 'static {
+    fn pool() -> &'static LocalKey<Pool<Self>>;
 }
 
-/// The memory of lists or maps that are gone: they are all empty.
-pub(crate) struct Pool<L>(RefCell<Vec<L>>);
+/// What was left: all of it is empty.
+pub(crate) struct Pool<T>(RefCell<Vec<T>>);
 
-/// So many lists of one kind of item leave their memory at most, and each of them so many bytes: as much as small explorations
-/// need, so that a large one does not keep the process large.
-const LISTS: usize = 32;
+/// So many of one kind leave their memory at most, and each list of them so many bytes.
+const MOST: usize = 32;
 const BYTES: usize = 16 << 10;
 
-impl<L> Pool<L> {
-    pub(crate) const fn new() -> Pool<L> {
+/// So many rows of a table stay.
+const ROWS: usize = 16;
+
+impl<T> Pool<T> {
+    pub(crate) const fn new() -> Pool<T> {
         Pool(RefCell::new(Vec::new()))
     }
 
     #[inline]
-    fn take(&self) -> Option<L> {
+    fn take(&self) -> Option<T> {
         self.0.borrow_mut().pop()
     }
 
     #[inline]
-    fn put(&self, list: L) {
-        let mut lists = self.0.borrow_mut();
-        if lists.len() < LISTS {
-            lists.push(list);
+    fn put(&self, it: T) {
+        let mut all = self.0.borrow_mut();
+        if all.len() < MOST {
+            all.push(it);
         }
     }
 }
 
-impl<T: Item> Default for Pooled<T> {
-    /// An empty list.
+impl<T: Kind> Default for Pooled<T> {
+    /// An empty one.
     #[inline]
     fn default() -> Pooled<T> {
         // An OS thread that ends has no pools any more.
-        let list = T::pool().try_with(Pool::take);
-        Pooled(list.ok().flatten().unwrap_or_default())
+        let left = T::pool().try_with(Pool::take);
+        left.ok().flatten().unwrap_or_default().into()
     }
 }
 
-impl<T: Item> Pooled<T> {
-    /// An empty list with room for so many items.
+impl<T: Kind> From<T> for Pooled<T> {
+    /// From now on it leaves its memory.
     #[inline]
-    pub(crate) fn with_capacity(items: usize) -> Pooled<T> {
-        let mut list = Pooled::default();
-        list.reserve_exact(items);
-        list
+    fn from(it: T) -> Pooled<T> {
+        Pooled(ManuallyDrop::new(it))
     }
 }
 
-impl<T: Item> Drop for Pooled<T> {
+impl<T: Kind> Pooled<T> {
+    /// What is no longer to leave its memory.
+    pub(crate) fn into_inner(self) -> T {
+        let mut it = ManuallyDrop::new(self);
+        // SAFETY: it is not dropped, and nobody has it any more.
+        unsafe { ManuallyDrop::take(&mut it.0) }
+    }
+}
+
+impl<T: Kind> Drop for Pooled<T> {
     #[inline]
     fn drop(&mut self) {
-        // Before anybody looks into the pool: lists in this one leave their memory, too.
-        self.0.clear();
-        let bytes = self.0.capacity() * size_of::<T>();
-        if (1..=BYTES).contains(&bytes) {
-            let list = std::mem::take(&mut self.0);
+        // SAFETY: nobody has it any more.
+        let mut it = unsafe { ManuallyDrop::take(&mut self.0) };
+        if it.has_room() {
+            // Before anybody looks into the pool: what is in this one may leave its memory, too.
+            it.empty();
             // As above.
-            let _ = T::pool().try_with(|pool| pool.put(list));
+            let _ = T::pool().try_with(|pool| pool.put(it));
         }
     }
 }
 
-impl<T: Item + Clone> Clone for Pooled<T> {
-    fn clone(&self) -> Pooled<T> {
-        let mut list = Pooled::default();
-        list.extend_from_slice(self);
-        list
-    }
-}
-
-impl<T: Item> Deref for Pooled<T> {
-    type Target = Vec<T>;
+impl<T: Kind> Deref for Pooled<T> {
+    type Target = T;
 
     #[inline(always)]
-    fn deref(&self) -> &Vec<T> {
+    fn deref(&self) -> &T {
         &self.0
     }
 }
 
-impl<T: Item> DerefMut for Pooled<T> {
+impl<T: Kind> DerefMut for Pooled<T> {
     #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Vec<T> {
+    fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<K: Key> Default for PooledMap<K> {
-    /// An empty map.
-    fn default() -> PooledMap<K> {
-        // As above.
-        let map = K::pool().try_with(Pool::take);
-        PooledMap(map.ok().flatten().unwrap_or_default())
-    }
-}
-
-impl<K: Key> Drop for PooledMap<K> {
-    fn drop(&mut self) {
-        let bytes = self.0.capacity() * size_of::<(K, K::Value)>();
-        if (1..=BYTES).contains(&bytes) {
-            let mut map = std::mem::take(&mut self.0);
-            map.clear();
-            // As above.
-            let _ = K::pool().try_with(|pool| pool.put(map));
+impl<T> Empty for Vec<T> {
+    #[inline]
+    fn empty(&mut self) {
+        self.clear();
+        if self.capacity() * size_of::<T>() > BYTES {
+            *self = Vec::new();
         }
     }
-}
 
-impl<K: Key + Eq + Hash + Clone> Clone for PooledMap<K>
-where
-    K::Value: Clone,
-{
-    fn clone(&self) -> PooledMap<K> {
-        let mut map = PooledMap::default();
-        map.extend(self.iter().map(|(key, value)| (key.clone(), value.clone())));
-        map
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.capacity() > 0
     }
 }
 
-impl<K: Key> Deref for PooledMap<K> {
-    type Target = FxHashMap<K, K::Value>;
+impl<K, V> Empty for FxHashMap<K, V> {
+    #[inline]
+    fn empty(&mut self) {
+        if self.capacity() * size_of::<(K, V)>() > BYTES {
+            *self = FxHashMap::default();
+        }
+        self.clear();
+    }
 
-    #[inline(always)]
-    fn deref(&self) -> &FxHashMap<K, K::Value> {
-        &self.0
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.capacity() > 0
     }
 }
 
-impl<K: Key> DerefMut for PooledMap<K> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut FxHashMap<K, K::Value> {
-        &mut self.0
+impl<T: Empty> Empty for Box<T> {
+    #[inline]
+    fn empty(&mut self) {
+        (**self).empty();
     }
 }
 
-/// Lets lists of these types be [`Pooled`].
+/// Empties the rows of a table that goes by the indices of names, of which the first ones stay: a row that nothing has been put
+/// into must be like none.
+pub(crate) fn empty_rows<T: Empty>(rows: &mut Vec<T>) {
+    rows.truncate(ROWS);
+    rows.iter_mut().for_each(T::empty);
+}
+
+/// Lets what is of these types be [`Pooled`].
 macro_rules! pooled {
-    ($($item:ty),*) => {$(
-        impl $crate::rt::pooled::Item for $item {
-            fn pool() -> &'static std::thread::LocalKey<$crate::rt::pooled::Pool<Vec<$item>>> {
+    ($($kind:ty),*) => {$(
+        impl $crate::rt::pooled::Kind for $kind {
+            fn pool() -> &'static std::thread::LocalKey<$crate::rt::pooled::Pool<$kind>> {
                 use $crate::rt::pooled::Pool;
-                thread_local!(static POOL: Pool<Vec<$item>> = const { Pool::new() });
+                thread_local!(static POOL: Pool<$kind> = const { Pool::new() });
                 &POOL
             }
         }
@@ -179,26 +178,7 @@ macro_rules! pooled {
 }
 pub(crate) use pooled;
 
-/// Lets maps from this type to that one be [`PooledMap`]s.
-macro_rules! pooled_map {
-    ($key:ty => $value:ty) => {
-        impl $crate::rt::pooled::Key for $key {
-            type Value = $value;
-
-            fn pool() -> &'static std::thread::LocalKey<
-                $crate::rt::pooled::Pool<rustc_hash::FxHashMap<$key, $value>>,
-            > {
-                use $crate::rt::pooled::Pool;
-                use rustc_hash::FxHashMap;
-                thread_local!(static POOL: Pool<FxHashMap<$key, $value>> = const { Pool::new() });
-                &POOL
-            }
-        }
-    };
-}
-pub(crate) use pooled_map;
-
-pooled!(u32, Pooled<u32>, i32);
+pooled!(Vec<u32>);
 
 #[cfg(test)]
 mod tests {
@@ -209,62 +189,78 @@ mod tests {
 
     /// Something of which there is a pool for these tests only.
     pub(crate) struct Counted(#[allow(dead_code)] Rc<()>);
-    pooled!(Counted, [u8; 1024]);
-    pooled_map!(u8 => Counted);
+    pooled!(Vec<Counted>, Vec<[u8; 1024]>, FxHashMap<u8, Counted>);
 
     #[test]
     fn the_next_list_has_the_memory_of_this_one_and_none_of_its_items() {
         let count = Rc::new(());
-        let mut list = Pooled::default();
+        let mut list = Pooled::<Vec<_>>::default();
         assert_eq!(list.capacity(), 0);
         list.extend((0..5).map(|_| Counted(count.clone())));
         let (memory, room) = (list.as_ptr(), list.capacity());
         assert_eq!(Rc::strong_count(&count), 6);
         drop(list);
         assert_eq!(Rc::strong_count(&count), 1);
-        let (one, another) = (Pooled::<Counted>::default(), Pooled::<Counted>::default());
+        let (one, another) = (
+            Pooled::<Vec<Counted>>::default(),
+            Pooled::<Vec<Counted>>::default(),
+        );
         assert_eq!((one.as_ptr(), one.capacity(), one.len()), (memory, room, 0));
         assert_eq!((another.capacity(), another.len()), (0, 0));
     }
 
     #[test]
     fn neither_large_lists_nor_many_leave_their_memory() {
-        const MOST: usize = BYTES / 1024;
-        drop(Pooled::<[u8; 1024]>::with_capacity(MOST + 1));
-        assert_eq!(Pooled::<[u8; 1024]>::default().capacity(), 0);
-        let lists = || (0..2 * LISTS).map(|_| Pooled::<[u8; 1024]>::default());
+        const ITEMS: usize = BYTES / 1024;
+        drop(Pooled::from(Vec::<[u8; 1024]>::with_capacity(ITEMS + 1)));
+        assert_eq!(Pooled::<Vec<[u8; 1024]>>::default().capacity(), 0);
+        let lists = || (0..2 * MOST).map(|_| Pooled::<Vec<[u8; 1024]>>::default());
         let roomy = lists().map(|mut list| {
-            list.reserve_exact(MOST);
+            list.reserve_exact(ITEMS);
             list
         });
         drop(roomy.collect::<Vec<_>>());
         let again = lists().collect::<Vec<_>>();
-        let roomy = again.iter().filter(|list| list.capacity() == MOST);
-        assert_eq!(roomy.count(), LISTS);
+        let roomy = again.iter().filter(|list| list.capacity() == ITEMS);
+        assert_eq!(roomy.count(), MOST);
     }
 
     #[test]
     fn the_next_map_has_the_memory_of_this_one_and_nothing_else_of_it() {
         let count = Rc::new(());
-        let mut map = PooledMap::default();
+        let mut map = Pooled::<FxHashMap<_, _>>::default();
         assert_eq!(map.capacity(), 0);
         map.extend((0..5_u8).map(|key| (key, Counted(count.clone()))));
         let room = map.capacity();
         drop(map);
         assert_eq!(Rc::strong_count(&count), 1);
-        let (one, another) = (PooledMap::<u8>::default(), PooledMap::<u8>::default());
+        let (one, another) = (
+            Pooled::<FxHashMap<u8, Counted>>::default(),
+            Pooled::<FxHashMap<u8, Counted>>::default(),
+        );
         assert_eq!((one.capacity(), one.len()), (room, 0));
         assert_eq!(another.capacity(), 0);
     }
 
     #[test]
+    fn few_rows_of_a_table_stay_and_none_that_is_large() {
+        let row = |row: usize| Vec::<u8>::with_capacity(if row == 1 { BYTES + 1 } else { 5 });
+        let mut rows: Vec<_> = (0..2 * ROWS).map(row).collect();
+        rows.iter_mut().for_each(|row| row.push(7));
+        empty_rows(&mut rows);
+        let rooms: Vec<_> = rows.iter().map(Vec::capacity).collect();
+        assert!(rows.iter().all(Vec::is_empty));
+        assert_eq!(rooms, [vec![5, 0], vec![5; ROWS - 2]].concat());
+    }
+
+    #[test]
     fn a_list_may_outlive_the_pools_of_its_os_thread() {
-        thread_local!(static LAST: Cell<Option<Pooled<u32>>> = const { Cell::new(None) });
+        thread_local!(static LAST: Cell<Option<Pooled<Vec<u32>>>> = const { Cell::new(None) });
         let ends = thread::spawn(|| {
             // What was used first ends last.
             LAST.set(None);
-            drop(Pooled::<u32>::with_capacity(8));
-            LAST.set(Some(Pooled::with_capacity(8)));
+            drop(Pooled::from(Vec::<u32>::with_capacity(8)));
+            LAST.set(Some(Vec::with_capacity(8).into()));
         });
         assert!(ends.join().is_ok());
     }

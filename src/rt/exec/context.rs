@@ -115,9 +115,9 @@ pub(crate) struct Inner {
     pub(crate) in_order: InOrder,
     /// By thread the stack of one that has started and not ended: the lowest address, and the one behind the
     /// highest.
-    pub(crate) stacks: Pooled<Option<(usize, usize)>>,
+    pub(crate) stacks: Pooled<Vec<Option<(usize, usize)>>>,
     /// The stacks of threads that have ended in this execution.
-    pub(crate) ended: Pooled<(ThreadId, (usize, usize))>,
+    pub(crate) ended: Pooled<Vec<(ThreadId, (usize, usize))>>,
     /// Those of them whose stacks had something on them that was known of, or that a child may know of. Nobody
     /// else gets these stacks before the execution has ended, so whoever still uses what was there is found out.
     pub(crate) resting: Vec<ThreadId>,
@@ -125,7 +125,7 @@ pub(crate) struct Inner {
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
     /// By thread the body of one that has been spawned and not started.
-    pub(crate) bodies: Pooled<Option<Body>>,
+    pub(crate) bodies: Pooled<Vec<Option<Body>>>,
     /// The threads that have asked for a stack of so many bytes.
     pub(crate) asked: Vec<(ThreadId, usize)>,
     pub(crate) names: Vec<(ThreadId, String)>,
@@ -134,9 +134,9 @@ pub(crate) struct Inner {
 }
 
 pooled!(
-    Option<(usize, usize)>,
-    (ThreadId, (usize, usize)),
-    Option<Body>
+    Vec<Option<(usize, usize)>>,
+    Vec<(ThreadId, (usize, usize))>,
+    Vec<Option<Body>>
 );
 
 impl Inner {

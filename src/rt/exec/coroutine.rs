@@ -91,7 +91,7 @@ pub(crate) enum Resumed {
 pub(crate) struct Pool {
     stack_bytes: usize,
     run: fn(Body),
-    idle: Pooled<Coroutine>,
+    idle: Pooled<Vec<Coroutine>>,
     /// Larger ones.
     large: Vec<Coroutine>,
     kept: &'static Kept,
@@ -213,7 +213,7 @@ impl Drop for Pool {
 /// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise.
 pub(crate) struct Coroutine(Rc<Control>);
 
-pooled!(Coroutine);
+pooled!(Vec<Coroutine>);
 
 impl Coroutine {
     fn new(stack_bytes: usize) -> Coroutine {

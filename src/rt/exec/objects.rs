@@ -16,9 +16,11 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
-use crate::rt::pooled::{Pooled, PooledMap, pooled, pooled_map};
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::verdict::Gone;
@@ -30,9 +32,9 @@ use super::statics;
 
 /// The objects of an execution, by address.
 pub(crate) struct Table {
-    entries: Pooled<Entry>,
+    entries: Pooled<Vec<Entry>>,
     /// By address.
-    numbers: PooledMap<usize>,
+    numbers: Pooled<FxHashMap<usize, u32>>,
     /// Valid entries that were met last.
     front: Front,
     /// The number of the entry that was looked up last for each place of an address, in this execution or before.
@@ -40,11 +42,11 @@ pub(crate) struct Table {
     /// The number of this execution, from 1.
     execution: u64,
     /// The entries that were valid in this execution. Those that are are linked by their [`line`]s.
-    met: Pooled<Met>,
+    met: Pooled<Vec<Met>>,
     /// For each line of memory whether there are valid entries in those with the same remainder, and if so, which of the
     /// entries that were met is the last of them.
     lines: [u64; LINES / 64],
-    heads: Pooled<u32>,
+    heads: Pooled<Vec<u32>>,
     /// The scratch of [`Table::find_inside`].
     inside: Vec<u32>,
     /// Whether an object on a stack was met.
@@ -58,8 +60,7 @@ pub(crate) struct Table {
     turn: statics::Turn,
 }
 
-pooled!(Entry, Met);
-pooled_map!(usize => u32);
+pooled!(Vec<Entry>, Vec<Met>, FxHashMap<usize, u32>);
 
 struct Entry {
     address: usize,
@@ -97,7 +98,7 @@ impl Default for Table {
         let heads = Pooled::default();
         Table {
             entries,
-            numbers: PooledMap::default(),
+            numbers: Pooled::default(),
             front: Front::default(),
             latest: [0; PLACES],
             execution: 1,

@@ -35,7 +35,7 @@ use super::watchdog::{Pulse, Watchdog};
 /// An execution that failed, with everything that is needed to tell about it.
 pub(crate) struct Found {
     pub(crate) end: End,
-    pub(crate) driver: Box<Driver>,
+    pub(crate) driver: Pooled<Box<Driver>>,
     /// Names given to threads.
     pub(crate) names: Vec<(ThreadId, String)>,
     /// What the program said, to be filled in by who has listened.
@@ -68,7 +68,7 @@ impl Found {
 pub(crate) enum Explored {
     /// Nothing failed. Whether `go_on` left something out is the caller's to know; the driver knows
     /// the rest.
-    Passed(Box<Driver>),
+    Passed(Pooled<Box<Driver>>),
     /// This execution failed.
     Failed(Box<Found>),
 }
@@ -114,7 +114,7 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
 /// says no.
 pub(crate) fn explore(
     main: Arc<dyn Work>,
-    mut driver: Box<Driver>,
+    driver: Pooled<Box<Driver>>,
     pool: &mut Pool,
     settings: Settings,
     mut go_on: impl FnMut(&Between<'_>) -> bool,
@@ -128,6 +128,7 @@ pub(crate) fn explore(
         replay,
         in_order,
     } = settings;
+    let mut driver = driver.into_inner();
     panics::install();
     faults::prepare_thread();
     coroutine::prepare_thread();
@@ -209,7 +210,7 @@ pub(crate) fn explore(
         if !more || !inner.driver.begin(site) {
             drop(inner);
             *driver = runtime.inner.into_inner().driver;
-            return Explored::Passed(driver);
+            return Explored::Passed(driver.into());
         }
         drop(inner);
         let was_panicking = std::thread::panicking();
@@ -299,7 +300,7 @@ pub(crate) fn explore(
             End::Pruned(Pruned::EndsAreSeen) => {
                 drop(inner);
                 *driver = runtime.inner.into_inner().driver;
-                return Explored::Passed(driver);
+                return Explored::Passed(driver.into());
             }
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
                 inner.driver.finish(&end);
@@ -312,7 +313,7 @@ pub(crate) fn explore(
                 *driver = inner.driver;
                 return Explored::Failed(Box::new(Found {
                     end,
-                    driver,
+                    driver: driver.into(),
                     names: inner.names,
                     log: Vec::new(),
                     message: message.map(|message| *message),
@@ -473,14 +474,14 @@ fn next(runtime: &Runtime, inner: &mut Inner) -> Result<ThreadId, End> {
 struct Stacks<'a> {
     pool: &'a mut Pool,
     /// By thread.
-    coroutines: Pooled<Option<Coroutine>>,
+    coroutines: Pooled<Vec<Option<Coroutine>>>,
     /// Stacks that are not to be used again in this execution.
     resting: Vec<Coroutine>,
     /// How many threads have one.
     in_use: usize,
 }
 
-pooled!(Option<Coroutine>);
+pooled!(Vec<Option<Coroutine>>);
 
 impl Stacks<'_> {
     #[inline]

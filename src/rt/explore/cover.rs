@@ -23,7 +23,7 @@ mod needed;
 
 pub(super) use needed::Needed;
 
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Empty;
 use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -40,14 +40,25 @@ use super::wakeup_tree::{Arena, List, NodeId};
 pub(super) struct Passed {
     /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
     /// there is none, and [`UNKNOWN`] until it is asked for.
-    heads: Pooled<u32>,
+    heads: Vec<u32>,
     /// The labels of the steps that are not in the sequence and change a count.
-    others: Pooled<Label>,
+    others: Vec<Label>,
     /// Whether the reversed event is among it.
     second: bool,
 }
 
-pooled!(Label);
+impl Empty for Passed {
+    fn empty(&mut self) {
+        let Passed {
+            heads,
+            others,
+            second,
+        } = self;
+        heads.empty();
+        others.empty();
+        *second = false;
+    }
+}
 
 impl Passed {
     /// Whether it is nothing.

@@ -25,7 +25,7 @@
 //! one array read, one comparison and the operation per step.
 
 use crate::rt::object::machine::{Limits, Machine};
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Pooled;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -43,6 +43,7 @@ use super::regions::Regions;
 use super::replay::Replay;
 use super::{Coverage, Explorer, Finished};
 
+mod room;
 mod steps;
 
 pub(crate) use steps::Short;
@@ -54,7 +55,7 @@ pub(crate) struct Plan {
     pub(crate) kept: usize,
     /// The steps that follow them, before the explorer is asked again. Where the label is known,
     /// the step must come out with it.
-    pub(crate) steps: Pooled<(Step, Option<Label>)>,
+    pub(crate) steps: Vec<(Step, Option<Label>)>,
     /// How many of the steps only repeat what was executed before, by another process or in an earlier
     /// execution than the last.
     pub(crate) repeated: usize,
@@ -63,7 +64,15 @@ pub(crate) struct Plan {
     pub(crate) instead: Option<Site>,
 }
 
-pooled!((Step, Option<Label>));
+impl Plan {
+    /// Nothing is planned.
+    fn clear(&mut self) {
+        self.kept = 0;
+        self.steps.clear();
+        self.repeated = 0;
+        self.instead = None;
+    }
+}
 
 /// What [`Driver::next`] did.
 #[derive(Debug)]
@@ -173,34 +182,20 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) -> Driver {
-        Driver {
-            machine: Machine::new(limits),
-            trace: Trace::new(),
-            clocks: HappensBefore::default(),
-            stats: Stats::default(),
-            regions: Regions::new(bounds.explicit),
-            hotspots: Hotspots::default(),
-            estimator: Estimator::default(),
-            last_goes_on: explorer.lets_the_last_go_on(),
-            asks_for_clocks: explorer.asks_for_clocks(),
-            has_all_begin: explorer.has_all_begin(),
-            explorer,
-            bounds,
-            plan: Plan::default(),
-            replayed: 0,
-            begun: 0,
-            unbroken: 0,
-            again: false,
-            free_from: 0,
-            free_for: 0,
-            position: 0,
-            current: ThreadId::MAIN,
-            end: None,
-            ends_are_seen: false,
-            owners: Owners::default(),
-            whole: None,
-        }
+    pub(crate) fn new(
+        explorer: Box<dyn Explorer>,
+        limits: Limits,
+        bounds: Bounds,
+    ) -> Pooled<Box<Driver>> {
+        let mut driver = Pooled::<Box<Driver>>::default();
+        driver.machine.limits = limits;
+        driver.regions = Regions::new(bounds.explicit);
+        driver.last_goes_on = explorer.lets_the_last_go_on();
+        driver.asks_for_clocks = explorer.asks_for_clocks();
+        driver.has_all_begin = explorer.has_all_begin();
+        driver.explorer = explorer;
+        driver.bounds = bounds;
+        driver
     }
 
     /// What will have been covered once nothing is left to explore.
@@ -323,10 +318,7 @@ impl Driver {
 
     /// Asks the explorer for the next execution; false if nothing is left to explore.
     fn plan_next(&mut self) -> bool {
-        self.plan.kept = 0;
-        self.plan.steps.clear();
-        self.plan.repeated = 0;
-        self.plan.instead = None;
+        self.plan.clear();
         if !self.explorer.begin(&mut self.plan) {
             return false;
         }

@@ -14,7 +14,7 @@
 //! Both take the planned branches for all there will be. Races found later add to them, so early
 //! estimates are too low; `docs/BIG_STATE_SPACES.md` has the errors on known programs.
 
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Empty;
 
 /// No estimate is larger. It has to stay a number that can be multiplied: a loop that may come round for ever has as many
 /// executions as there is time for.
@@ -24,7 +24,7 @@ pub(crate) const MOST: f64 = 1e200;
 #[derive(Default, Debug)]
 pub(crate) struct Estimator {
     /// The nodes above the current leaf that have a branch done, from the root on.
-    nodes: Pooled<Node>,
+    nodes: Vec<Node>,
     leaves: u64,
 }
 
@@ -38,7 +38,13 @@ struct Node {
     before_branch: u64,
 }
 
-pooled!(Node);
+impl Empty for Estimator {
+    fn empty(&mut self) {
+        let Estimator { nodes, leaves } = self;
+        nodes.empty();
+        *leaves = 0;
+    }
+}
 
 impl Estimator {
     /// The next execution branches off at this depth.

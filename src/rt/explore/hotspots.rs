@@ -9,6 +9,7 @@ use std::ptr;
 
 use rustc_hash::FxHashMap;
 
+use crate::rt::pooled::Empty;
 use crate::rt::trace::Site;
 
 /// The number of executions that each place has cost.
@@ -17,6 +18,14 @@ pub(crate) struct Hotspots {
     counts: FxHashMap<Site, u64>,
     /// How many were booked last, one after the other, at a place, which `counts` does not have yet.
     last: Option<(Site, u64)>,
+}
+
+impl Empty for Hotspots {
+    fn empty(&mut self) {
+        let Hotspots { counts, last } = self;
+        counts.empty();
+        *last = None;
+    }
 }
 
 impl Hotspots {

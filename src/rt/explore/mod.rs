@@ -134,6 +134,8 @@ pub(crate) trait Explorer {
     fn memory(&self) -> usize {
         0
     }
+    /// The exploration is over. What has memory that the next one may need leaves it to that.
+    fn leave(self: Box<Self>) {}
 }
 
 /// What an exploration that came to its end has covered.
@@ -257,9 +259,10 @@ impl Finished<'_> {
 }
 
 /// How the free choices of an explorer are made. Any choice is right; tests try them all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) enum Free {
     /// [`Point::default_thread`]: few switches.
+    #[default]
     Last,
     /// By chance, from this seed.
     #[cfg(test)]

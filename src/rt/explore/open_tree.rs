@@ -62,7 +62,7 @@ impl OpenTree {
         };
         let label = Label::of(ObjectId::NONE, Class::Local);
         let mut tree = OpenTree {
-            nodes: Slots::new(),
+            nodes: Slots::default(),
         };
         tree.allocate(NOWHERE, step, label);
         tree

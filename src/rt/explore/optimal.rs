@@ -21,7 +21,7 @@
 //!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
 //!    leads to, and the rest of the sequence is among what is explored from there.
 
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::{Empty, Pooled, pooled};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{NOWHERE, Trace};
@@ -36,13 +36,14 @@ use super::wakeup_tree::{Arena, List, NodeId};
 use super::{Choice, Explorer, Finished, Free, Point};
 
 /// The explorer that visits each trace once.
+#[derive(Default)]
 pub(crate) struct Optimal {
     free: Free,
     /// One for each point of the current execution up to the last one at which somebody sleeps or
     /// something is planned.
-    levels: Pooled<Level>,
+    levels: Vec<Level>,
     /// The sleep sets of all levels, one after the other.
-    sleepers: Pooled<Sleeper>,
+    sleepers: Vec<Sleeper>,
     arena: Arena,
     reversal: Reversal,
     /// The scratch of [`Walk`].
@@ -50,7 +51,7 @@ pub(crate) struct Optimal {
     behind: Behind,
     needed: Needed,
     /// For each race of the execution whether its reversal is covered whatever comes behind the race.
-    settled: Pooled<bool>,
+    settled: Vec<bool>,
     choices: Choices,
     /// Where the next execution branches off, and what was explored there last.
     next: Option<Branch>,
@@ -63,12 +64,18 @@ pub(crate) struct Optimal {
 #[derive(Default)]
 struct Behind {
     /// The nodes by which it has come.
-    path: Pooled<NodeId>,
+    path: Vec<NodeId>,
     /// Who will be asleep behind them, unless the sequence wakes them.
-    asleep: Pooled<Sleeper>,
+    asleep: Vec<Sleeper>,
 }
 
-pooled!(Level, Sleeper, bool);
+impl Empty for Behind {
+    fn empty(&mut self) {
+        let Behind { path, asleep } = self;
+        path.empty();
+        asleep.empty();
+    }
+}
 
 /// A point of the current execution.
 #[derive(Clone, Copy, Debug)]
@@ -97,23 +104,44 @@ impl Level {
     }
 }
 
+pooled!(Box<Optimal>);
+
+impl Empty for Optimal {
+    fn empty(&mut self) {
+        let Optimal {
+            free: _,
+            levels,
+            sleepers,
+            arena,
+            reversal,
+            passed,
+            behind,
+            needed,
+            settled,
+            choices,
+            next,
+            started,
+            elsewhere,
+        } = self;
+        levels.empty();
+        sleepers.empty();
+        arena.empty();
+        reversal.empty();
+        passed.empty();
+        behind.empty();
+        needed.empty();
+        settled.empty();
+        *choices = Choices::default();
+        (*next, *started) = (None, false);
+        elsewhere.empty();
+    }
+}
+
 impl Optimal {
-    pub(crate) fn new(free: Free) -> Optimal {
-        Optimal {
-            free,
-            levels: Pooled::default(),
-            sleepers: Pooled::default(),
-            arena: Arena::new(),
-            reversal: Reversal::default(),
-            passed: Passed::default(),
-            behind: Behind::default(),
-            needed: Needed::default(),
-            settled: Pooled::default(),
-            choices: Choices::default(),
-            next: None,
-            started: false,
-            elsewhere: Vec::new(),
-        }
+    pub(crate) fn new(free: Free) -> Box<Optimal> {
+        let mut optimal = Pooled::<Box<Optimal>>::default();
+        optimal.free = free;
+        optimal.into_inner()
     }
 
     /// Gives every new point up to the end of the wakeup sequence its sleep set. Behind it nobody
@@ -215,7 +243,7 @@ impl Optimal {
                 assert!(made.build(run, first, second, label));
                 made.leave_behind(run, first, second, &self.passed);
                 made.trim(run, &self.behind.asleep);
-                assert_eq!(made.items, **self.needed.items);
+                assert_eq!(made.items, self.needed.items);
             }
             &self.needed.items
         } else {
@@ -429,5 +457,9 @@ impl Explorer for Optimal {
         self.arena.bytes()
             + self.levels.capacity() * size_of::<Level>()
             + self.sleepers.capacity() * size_of::<Sleeper>()
+    }
+
+    fn leave(self: Box<Self>) {
+        drop(Pooled::from(self));
     }
 }

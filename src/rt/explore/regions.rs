@@ -7,7 +7,7 @@
 //! as far as they do not ask for a branch at a fixed one.
 
 /// Whether exploration is on, and for which events of the execution it was.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(crate) struct Regions {
     /// Whether an execution begins with exploration off.
     explicit: bool,
@@ -27,9 +27,7 @@ impl Regions {
         Regions {
             explicit,
             off: explicit,
-            skipped: false,
-            fixed: Vec::new(),
-            any: false,
+            ..Regions::default()
         }
     }
 

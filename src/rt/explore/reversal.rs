@@ -17,6 +17,7 @@
 //! are found anew in the same way.
 
 use crate::rt::object::State;
+use crate::rt::pooled::Empty;
 use crate::rt::trace::dependency::{COUNTED, Class, Label, Nature, commutes, ordered};
 use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -89,6 +90,25 @@ pub(crate) struct Reversal {
     needed: Vec<bool>,
     clock: Vec<u32>,
     counted: Vec<ObjectId>,
+}
+
+impl Empty for Reversal {
+    fn empty(&mut self) {
+        let Reversal {
+            items,
+            done,
+            predecessor,
+            needed,
+            clock,
+            counted,
+        } = self;
+        items.empty();
+        done.empty();
+        *predecessor = None;
+        needed.empty();
+        clock.empty();
+        counted.empty();
+    }
 }
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three

@@ -5,6 +5,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use crate::rt::pooled::Empty;
+
 /// The index of a slot.
 pub(super) type SlotId = u32;
 
@@ -15,14 +17,24 @@ pub(super) struct Slots<T> {
     free: Vec<SlotId>,
 }
 
-impl<T> Slots<T> {
-    pub(super) fn new() -> Slots<T> {
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
         Slots {
             values: Vec::new(),
             free: Vec::new(),
         }
     }
+}
 
+impl<T> Empty for Slots<T> {
+    fn empty(&mut self) {
+        let Slots { values, free } = self;
+        values.empty();
+        free.empty();
+    }
+}
+
+impl<T> Slots<T> {
     /// Puts a value into a free slot.
     pub(super) fn put(&mut self, value: T) -> SlotId {
         match self.free.pop() {

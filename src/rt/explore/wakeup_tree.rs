@@ -8,6 +8,7 @@
 
 use super::checkpoint::SavedNode;
 use super::slots::{SlotId, Slots};
+use crate::rt::pooled::Empty;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::operation::Step;
@@ -43,18 +44,19 @@ impl List {
 }
 
 /// All nodes of one exploration.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(crate) struct Arena {
     nodes: Slots<Node>,
 }
 
-impl Arena {
-    pub(crate) fn new() -> Arena {
-        Arena {
-            nodes: Slots::new(),
-        }
+impl Empty for Arena {
+    fn empty(&mut self) {
+        let Arena { nodes } = self;
+        nodes.empty();
     }
+}
 
+impl Arena {
     /// How many nodes there were at most.
     #[cfg(test)]
     pub(crate) fn peak(&self) -> usize {
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn siblings_come_off_in_the_order_they_were_appended_and_nodes_are_reused() {
-        let mut arena = Arena::new();
+        let mut arena = Arena::default();
         let mut list = List::EMPTY;
         for thread in 0..3 {
             let id = arena.push(&mut list, step(thread), LABEL);

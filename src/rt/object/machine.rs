@@ -5,7 +5,7 @@
 //! next operation of each thread, the machine says who can go on, executes one step and hands the
 //! outcome back. It knows nothing of schedules.
 
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Empty;
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
@@ -85,11 +85,11 @@ pub(crate) struct Machine {
     pub(crate) names: Names,
     pub(crate) sets: ReadSets,
     pub(crate) limits: Limits,
-    objects: Pooled<Option<Object>>,
-    touched: Pooled<ObjectId>,
-    threads: Pooled<Thread>,
+    objects: Vec<Option<Object>>,
+    touched: Vec<ObjectId>,
+    threads: Vec<Thread>,
     /// The threads that exist and have not exited, in the order of their spawns.
-    live: Pooled<ThreadId>,
+    live: Vec<ThreadId>,
     /// How many threads have been spawned and not joined.
     unjoined: u32,
     /// Of how many threads the code has not begun.
@@ -110,8 +110,6 @@ pub(crate) struct Machine {
     /// The values that the waits of this execution have seen, one stretch after the other.
     seen: Vec<u64>,
 }
-
-pooled!(Option<Object>, ObjectId, Thread, ThreadId);
 
 #[derive(Clone, Debug)]
 struct Object {
@@ -258,16 +256,52 @@ impl Thread {
     }
 }
 
+impl Empty for Machine {
+    fn empty(&mut self) {
+        let Machine {
+            names,
+            sets,
+            limits: _,
+            objects,
+            touched,
+            threads,
+            live,
+            unjoined,
+            unbegun,
+            leaves_rounds_out,
+            most_rounds,
+            hintless,
+            hinted,
+            goes_further,
+            first_spawn,
+            seen,
+        } = self;
+        names.empty();
+        objects.empty();
+        touched.empty();
+        live.empty();
+        seen.empty();
+        // A thread that is spawned takes the place of one of these, which none of them is asked for before.
+        threads.truncate(FEW);
+        threads
+            .iter_mut()
+            .for_each(|thread| thread.announced = false);
+        (*sets, *hintless, *hinted) = Default::default();
+        (*unjoined, *unbegun, *first_spawn) = (0, 0, None);
+        (*leaves_rounds_out, *most_rounds, *goes_further) = (false, None, None);
+    }
+}
+
 impl Machine {
     pub(crate) fn new(limits: Limits) -> Machine {
         Machine {
             names: Names::new(),
             sets: ReadSets::default(),
             limits,
-            objects: Pooled::default(),
-            touched: Pooled::with_capacity(FEW),
-            threads: Pooled::default(),
-            live: Pooled::with_capacity(FEW),
+            objects: Vec::new(),
+            touched: Vec::with_capacity(FEW),
+            threads: Vec::new(),
+            live: Vec::with_capacity(FEW),
             unjoined: 0,
             unbegun: 0,
             leaves_rounds_out: false,

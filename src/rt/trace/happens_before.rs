@@ -28,7 +28,7 @@ use super::dependency::{CHANGING_SLOTS, COUNTED, Class, Classes, ReadSets, WAIT_
 use super::id::{ObjectId, ThreadId};
 use super::operation::{OpKind, Outcome};
 use super::{Event, NOWHERE, Trace};
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::{Empty, empty_rows};
 use clock::{Clocks, NOTHING};
 use contention::{Contention, Order};
 use record::Record;
@@ -46,7 +46,7 @@ pub(crate) struct Race {
 pub(crate) struct HappensBefore {
     past: Past,
     /// What has been done to each object. Of those that no two threads contend for nothing is noted.
-    objects: Pooled<Record>,
+    objects: Vec<Record>,
     contention: Contention,
 }
 
@@ -54,18 +54,50 @@ pub(crate) struct HappensBefore {
 #[derive(Default, Clone, Debug)]
 struct Past {
     /// One for each event.
-    rows: Pooled<Row>,
+    rows: Vec<Row>,
     clocks: Clocks,
     /// What waits have read, in order.
     reads: Vec<Read>,
-    races: Pooled<Race>,
-    candidates: Pooled<u32>,
+    races: Vec<Race>,
+    candidates: Vec<u32>,
     /// The candidates as they would be if none was left out.
     #[cfg(test)]
     all: Vec<u32>,
 }
 
-pooled!(Record, Row, Race);
+impl Empty for HappensBefore {
+    fn empty(&mut self) {
+        let HappensBefore {
+            past,
+            objects,
+            contention,
+        } = self;
+        past.empty();
+        empty_rows(objects);
+        contention.empty();
+    }
+}
+
+impl Empty for Past {
+    fn empty(&mut self) {
+        let Past {
+            rows,
+            clocks,
+            reads,
+            races,
+            candidates,
+            #[cfg(test)]
+            all,
+        } = self;
+        rows.empty();
+        clocks.empty();
+        reads.empty();
+        races.empty();
+        candidates.empty();
+        #[cfg(test)]
+        all.empty();
+    }
+}
 
 /// What there is to know of one event.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,10 @@
 
 use std::fmt;
 
+use rustc_hash::FxHashMap;
+
 use super::mix::STEP;
-use crate::rt::pooled::{Pooled, PooledMap, pooled, pooled_map};
+use crate::rt::pooled::Empty;
 
 /// Most tests have no more threads, and not many more objects. A list of either gets so much room at once: what grows from
 /// nothing is moved several times, which is a good part of a short exploration.
@@ -156,18 +158,15 @@ impl Region {
 /// The names of one exploration.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Names {
-    threads: Pooled<ThreadName>,
+    threads: Vec<ThreadName>,
     /// The child that was asked for last.
     latest: usize,
-    places: Pooled<Place>,
+    places: Vec<Place>,
     /// But for those that stand for something of a thread.
-    objects: PooledMap<Place>,
+    objects: FxHashMap<Place, ObjectId>,
     /// The names that the program gave to places, of so many bytes.
     labels: Vec<(Region, usize, String)>,
 }
-
-pooled!(ThreadName, Place);
-pooled_map!(Place => ObjectId);
 
 #[derive(Clone, Copy, Debug)]
 struct ThreadName {
@@ -189,6 +188,25 @@ impl ThreadName {
             older,
             objects: [ObjectId::NONE; 2],
         }
+    }
+}
+
+impl Empty for Names {
+    /// Only the main thread has one.
+    fn empty(&mut self) {
+        let Names {
+            threads,
+            latest,
+            places,
+            objects,
+            labels,
+        } = self;
+        threads.empty();
+        threads.push(ThreadName::new(None, None));
+        *latest = 0;
+        places.empty();
+        objects.empty();
+        labels.empty();
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) mod verdict;
 
 use std::panic::Location;
 
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::{Empty, empty_rows};
 use dependency::Label;
 use id::{FEW, ThreadId, lengthen};
 use operation::{Operation, Outcome, Step};
@@ -80,22 +80,21 @@ impl Event {
 /// The events of one execution, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
-    events: Pooled<Event>,
+    events: Vec<Event>,
     /// Whose they are.
     turns: Turns,
-    /// For each thread the positions of its events, as far as they have places.
-    positions: Pooled<Pooled<u32>>,
+    /// For each thread the positions of its events, as far as they have places. There are more if a trace before had more
+    /// threads.
+    positions: Vec<Vec<u32>>,
     /// How many events have their places.
     placed: usize,
     /// The positions of the events that have something to be reversed besides their races.
-    notable: Pooled<u32>,
+    notable: Vec<u32>,
     /// For each thread the position of the event that spawned it, or [`NOWHERE`].
-    spawned: Pooled<u32>,
+    spawned: Vec<u32>,
     /// The threads in the order in which their code began, and before which event that was.
-    begun: Pooled<(u32, ThreadId)>,
+    begun: Vec<(u32, ThreadId)>,
 }
-
-pooled!(Event, (u32, ThreadId));
 
 /// For how many events there is room at first, in all and of each thread: most executions of a test are as short,
 /// and what grows from nothing is moved several times.
@@ -107,17 +106,38 @@ const SOME: usize = 256;
 /// A long execution gets room for so many.
 const MANY: usize = 65_536;
 
+impl Empty for Trace {
+    fn empty(&mut self) {
+        let Trace {
+            events,
+            turns,
+            positions,
+            placed,
+            notable,
+            spawned,
+            begun,
+        } = self;
+        events.empty();
+        turns.empty();
+        empty_rows(positions);
+        *placed = 0;
+        notable.empty();
+        spawned.empty();
+        begun.empty();
+    }
+}
+
 impl Trace {
     /// An empty trace.
     pub(crate) fn new() -> Trace {
         Trace {
-            events: Pooled::with_capacity(ROOM.0),
+            events: Vec::with_capacity(ROOM.0),
             turns: Turns::new(),
-            positions: Pooled::default(),
+            positions: Vec::new(),
             placed: 0,
-            notable: Pooled::default(),
-            spawned: Pooled::default(),
-            begun: Pooled::with_capacity(FEW),
+            notable: Vec::new(),
+            spawned: Vec::new(),
+            begun: Vec::with_capacity(FEW),
         }
     }
 
@@ -131,7 +151,7 @@ impl Trace {
 
     /// How many threads there are names for.
     pub(crate) fn threads(&self) -> usize {
-        self.positions.len()
+        self.spawned.len()
     }
 
     /// The positions of the events that had several outcomes, or may have had to wait for others.
@@ -215,7 +235,7 @@ impl Trace {
     pub(crate) fn push(&mut self, event: Event) {
         debug_assert_eq!(self.placed, self.events.len());
         let thread = event.thread.index();
-        if self.positions.len() <= thread {
+        if self.spawned.len() <= thread {
             make_room(&mut self.positions, &mut self.spawned, thread);
         }
         let positions = &mut self.positions[thread];
@@ -271,7 +291,7 @@ impl Trace {
             return;
         }
         for (thread, turn) in self.turns.behind(placed as u32, length as u32) {
-            if self.positions.len() <= thread.index() {
+            if self.spawned.len() <= thread.index() {
                 make_room(&mut self.positions, &mut self.spawned, thread.index());
             }
             self.positions[thread.index()].extend(turn);
@@ -394,8 +414,8 @@ impl Trace {
 
 /// Makes room for the events of this thread.
 #[cold]
-fn make_room(positions: &mut Vec<Pooled<u32>>, spawned: &mut Vec<u32>, thread: usize) {
-    let room = || Pooled::with_capacity(ROOM.1);
+fn make_room(positions: &mut Vec<Vec<u32>>, spawned: &mut Vec<u32>, thread: usize) {
+    let room = || Vec::with_capacity(ROOM.1);
     lengthen(positions, thread + 1, room);
     lengthen(spawned, thread + 1, || NOWHERE);
 }

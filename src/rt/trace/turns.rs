@@ -6,26 +6,32 @@
 use std::ops::Range;
 
 use super::id::{FEW, ThreadId};
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Empty;
 
 /// The turns of an execution, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     /// Whose each is, and where it begins. Each ends where the next one begins.
-    turns: Pooled<(ThreadId, u32)>,
+    turns: Vec<(ThreadId, u32)>,
     /// Whose the last one is, or [`NOBODY`], because that is asked with each event.
     last: ThreadId,
 }
 
-pooled!((ThreadId, u32));
-
 /// Nobody has had a turn.
 const NOBODY: ThreadId = ThreadId(u32::MAX);
+
+impl Empty for Turns {
+    fn empty(&mut self) {
+        let Turns { turns, last } = self;
+        turns.empty();
+        *last = NOBODY;
+    }
+}
 
 impl Turns {
     pub(super) fn new() -> Turns {
         Turns {
-            turns: Pooled::with_capacity(FEW),
+            turns: Vec::with_capacity(FEW),
             last: NOBODY,
         }
     }

@@ -8,7 +8,7 @@
 //! the reversed event is what does so in the execution, or only what comes before the event directly before it, because
 //! all else on its object happens after the first event. Otherwise the sequence is made.
 
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Empty;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{Label, commutes};
 use crate::rt::trace::id::ThreadId;
@@ -22,12 +22,18 @@ use super::{Walk, touched};
 #[derive(Default, Debug)]
 pub(in crate::rt::explore) struct Needed {
     /// In order; the reversed event is the last, if it is among them.
-    pub(in crate::rt::explore) items: Pooled<Item>,
+    pub(in crate::rt::explore) items: Vec<Item>,
     /// For each thread how many of its events are needed; the scratch of one call.
-    clock: Pooled<u32>,
+    clock: Vec<u32>,
 }
 
-pooled!(Item);
+impl Empty for Needed {
+    fn empty(&mut self) {
+        let Needed { items, clock } = self;
+        items.empty();
+        clock.empty();
+    }
+}
 
 impl Walk<'_> {
     /// Tells what has to be planned of the rest of the sequence, which must wake those who are `asleep`. False

@@ -9,6 +9,7 @@ use super::super::rng::Rng;
 use super::super::{Explorer, Free, backtrack, exhaustive, optimal};
 use super::{Code, Program, site};
 use crate::rt::object::machine::{Limits, Machine, Pending};
+use crate::rt::pooled::Pooled;
 use crate::rt::trace::Trace;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::key::{Hashes, TraceKey};
@@ -52,7 +53,7 @@ pub(crate) fn explorer(name: &str, free: Free) -> Box<dyn Explorer> {
         "sleep_sets" => Box::new(exhaustive::Exhaustive::sleep_sets(free)),
         "classic" => Box::new(backtrack::Backtrack::classic(free)),
         "source" => Box::new(backtrack::Backtrack::source(free)),
-        "optimal" => Box::new(optimal::Optimal::new(free)),
+        "optimal" => optimal::Optimal::new(free),
         other => Box::new(Frontier::new(free, order(other))),
     }
 }
@@ -127,7 +128,7 @@ pub(crate) fn explore_with(
 }
 
 /// The loop that explores `program` with `explorer`.
-pub(crate) fn driver(program: &Program, explorer: Box<dyn Explorer>) -> Driver {
+pub(crate) fn driver(program: &Program, explorer: Box<dyn Explorer>) -> Pooled<Box<Driver>> {
     Driver::new(explorer, limits(program), Bounds::default())
 }
 

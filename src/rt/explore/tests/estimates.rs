@@ -59,7 +59,7 @@ impl Explorer for Watched {
 fn estimates(program: &Program, total: u64) -> Vec<(f64, f64)> {
     let answers = Rc::new(RefCell::new(Vec::new()));
     let explorer = Watched {
-        inner: Optimal::new(Free::Last),
+        inner: *Optimal::new(Free::Last),
         estimator: Estimator::default(),
         ended: 0,
         ask: vec![total / 100, total / 10, total],

@@ -15,6 +15,7 @@ mod let_go;
 mod linearisations;
 mod orders;
 mod random;
+mod room;
 mod samples;
 
 use super::testing::programs::{load, lost_update, store, var};

@@ -5,7 +5,7 @@
 //! earlier event's, and whoever learns of the event puts the right one there.
 
 use super::ThreadId;
-use crate::rt::pooled::Pooled;
+use crate::rt::pooled::Empty;
 
 /// So many words are compared at once. They are signed, because of unsigned words not every processor can tell
 /// which is greater.
@@ -21,11 +21,19 @@ pub(super) const NOTHING: u32 = 0;
 /// The words of many clocks.
 #[derive(Default, Clone, Debug)]
 pub(super) struct Clocks {
-    words: Pooled<i32>,
+    words: Vec<i32>,
     /// How many words a clock has, which is a multiple of [`LANE`].
     width: usize,
     /// Where the next clock begins. The words from here on are left over from clocks that are gone.
     end: usize,
+}
+
+impl Empty for Clocks {
+    fn empty(&mut self) {
+        let Clocks { words, width, end } = self;
+        words.empty();
+        (*width, *end) = (0, 0);
+    }
 }
 
 impl Clocks {
@@ -63,7 +71,11 @@ impl Clocks {
         let (before, width) = (self.width, threads.next_multiple_of(LANE));
         // At first there is only the clock of nothing.
         let clocks = self.end.checked_div(before).unwrap_or(1);
-        let mut words = Pooled::default();
+        let mut words = match before {
+            // There may be room that was left.
+            0 => std::mem::take(&mut self.words),
+            _ => Vec::new(),
+        };
         words.resize((clocks + CHUNK) * width, 0);
         if before > 0 {
             let old = self.words.chunks_exact(before);

@@ -10,6 +10,7 @@
 
 use super::super::dependency::Label;
 use super::{ObjectId, ThreadId};
+use crate::rt::pooled::Empty;
 
 /// Who has used which atomic, in this execution or an earlier one.
 #[derive(Default, Clone, Debug)]
@@ -42,6 +43,14 @@ pub(super) enum Order {
     PossibleFromNow,
     /// It is ordered with none but those of its own thread.
     Impossible,
+}
+
+impl Empty for Contention {
+    fn empty(&mut self) {
+        let Contention { uses, surprises } = self;
+        uses.empty();
+        *surprises = 0;
+    }
 }
 
 impl Contention {

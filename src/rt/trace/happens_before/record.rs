@@ -4,7 +4,7 @@ use super::super::NOWHERE;
 use super::super::dependency::{Class, Classes, Label, SLOTS, changes_value};
 use super::ThreadId;
 use super::messages::Messages;
-use crate::rt::pooled::Pooled;
+use crate::rt::pooled::Empty;
 
 /// What has been done to one object.
 #[derive(Clone, Debug)]
@@ -20,12 +20,23 @@ pub(super) struct Record {
     /// The thread that has made all accesses, or [`NOBODY`].
     owner: ThreadId,
     /// The positions of all events on the object.
-    pub(super) events: Pooled<u32>,
+    pub(super) events: Vec<u32>,
     pub(super) messages: Messages,
 }
 
 /// Stands where no thread is the only one.
 const NOBODY: ThreadId = ThreadId(u32::MAX);
+
+impl Empty for Record {
+    fn empty(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        events.empty();
+        *self = Record {
+            events,
+            ..Record::new()
+        };
+    }
+}
 
 impl Record {
     /// The record of an object that nothing has been done to.
@@ -36,7 +47,7 @@ impl Record {
             classes: Classes::NONE,
             changing: 0,
             owner: NOBODY,
-            events: Pooled::default(),
+            events: Vec::new(),
             messages: Messages::default(),
         }
     }

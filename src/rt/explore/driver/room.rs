@@ -1,0 +1,110 @@
+//! What does a driver leave to that of the next exploration?
+//!
+//! Its memory, and nothing else. The two functions here list all that a driver has, so that nothing is forgotten.
+
+use crate::rt::explore::estimate::Estimator;
+use crate::rt::explore::hotspots::Hotspots;
+use crate::rt::explore::owners::Owners;
+use crate::rt::explore::regions::Regions;
+use crate::rt::explore::{Choice, Explorer, Finished, Point};
+use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::pooled::{Empty, pooled};
+use crate::rt::trace::Trace;
+use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::trace::id::ThreadId;
+
+use super::{Bounds, Driver, Plan, Stats};
+
+pooled!(Box<Driver>);
+
+impl Default for Driver {
+    /// A driver that explores nothing.
+    fn default() -> Driver {
+        Driver {
+            machine: Machine::new(Limits::default()),
+            trace: Trace::new(),
+            clocks: HappensBefore::default(),
+            stats: Stats::default(),
+            regions: Regions::default(),
+            hotspots: Hotspots::default(),
+            estimator: Estimator::default(),
+            explorer: Box::new(Nothing),
+            last_goes_on: false,
+            asks_for_clocks: false,
+            has_all_begin: false,
+            bounds: Bounds::default(),
+            plan: Plan::default(),
+            replayed: 0,
+            begun: 0,
+            unbroken: 0,
+            again: false,
+            free_from: 0,
+            free_for: 0,
+            position: 0,
+            current: ThreadId::MAIN,
+            end: None,
+            ends_are_seen: false,
+            owners: Owners::default(),
+            whole: None,
+        }
+    }
+}
+
+impl Empty for Driver {
+    fn empty(&mut self) {
+        let Driver {
+            machine,
+            trace,
+            clocks,
+            stats,
+            regions,
+            hotspots,
+            estimator,
+            explorer,
+            last_goes_on: _,
+            asks_for_clocks: _,
+            has_all_begin: _,
+            bounds: _,
+            plan,
+            replayed,
+            begun,
+            unbroken,
+            again,
+            free_from,
+            free_for,
+            position,
+            current,
+            end,
+            ends_are_seen,
+            owners,
+            whole,
+        } = self;
+        machine.empty();
+        trace.empty();
+        clocks.empty();
+        plan.clear();
+        plan.steps.empty();
+        estimator.empty();
+        hotspots.empty();
+        std::mem::replace(explorer, Box::new(Nothing)).leave();
+        (*stats, *regions, *owners) = Default::default();
+        (*replayed, *begun, *unbroken, *again) = Default::default();
+        (*free_from, *free_for, *position) = Default::default();
+        (*current, *end, *ends_are_seen, *whole) = (ThreadId::MAIN, None, false, None);
+    }
+}
+
+/// The explorer of a driver that explores nothing.
+struct Nothing;
+
+impl Explorer for Nothing {
+    fn begin(&mut self, _: &mut Plan) -> bool {
+        false
+    }
+
+    fn choose(&mut self, _: &Point<'_>) -> Choice {
+        Choice::NothingEnabled
+    }
+
+    fn finish(&mut self, _: &Finished<'_>) {}
+}
