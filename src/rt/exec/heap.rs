@@ -92,7 +92,7 @@ pub(crate) enum MustFree {
 }
 
 thread_local! {
-    /// The tables of an exploration that is over, which the next one uses. There is nothing in them.
+    /// The tables of an exploration that is over, which the next one uses. There is nothing in them but what is in stock.
     static TABLES: Cell<Option<Box<State>>> = const { Cell::new(None) };
 }
 
@@ -471,10 +471,7 @@ impl Drop for Heap {
         let Some(mut state) = self.state.take() else {
             return;
         };
-        for kept in state.stock.drain() {
-            kept.release();
-        }
-        if state.blocks.are_few() {
+        if state.blocks.are_few() && state.stock.is_small() {
             state.empty();
             // As above.
             let _ = TABLES.try_with(|tables| tables.set(Some(state)));
@@ -483,7 +480,7 @@ impl Drop for Heap {
 }
 
 impl State {
-    /// Forgets all that is left of an exploration but the memory of the tables. The stock has been given back.
+    /// Forgets all that is left of an exploration but the memory of the tables, and what is in stock.
     fn empty(&mut self) {
         let State {
             blocks,
@@ -496,7 +493,7 @@ impl State {
             later,
             freed,
         } = self;
-        blocks.empty();
+        blocks.clear();
         counters.clear();
         (*fault, *watched, *outsiders) = (None, Watched::default(), 0);
         later.clear();

@@ -243,12 +243,6 @@ impl Blocks {
         }
     }
 
-    /// Forgets all blocks, and none keeps its slot.
-    pub(super) fn empty(&mut self) {
-        self.clear();
-        self.unlist();
-    }
-
     /// Empties all slots.
     fn unlist(&mut self) {
         self.emptied = self.serial;

@@ -3,7 +3,8 @@
 //! An execution allocates mostly what the one before it did. So the small blocks that it frees are not given
 //! back to the allocator when it ends, but handed out to the next one: those of each layout in the order
 //! in which they came from the allocator. Then the next execution has its blocks where this one had them, and at
-//! its end nothing has to be done for a layout whose blocks are all free.
+//! its end nothing has to be done for a layout whose blocks are all free. What a small exploration has in stock at its end the
+//! next one on its OS thread has from the start.
 //!
 //! Each block still is one of the allocator behind, with the layout that it was asked for. So one that outlives
 //! its execution, or that another OS thread frees, simply is not in stock any more.
@@ -19,6 +20,9 @@ const SIZE_MAX: usize = 1024;
 
 /// How many bytes are in stock at most.
 const BYTES_MAX: usize = 16 << 20;
+
+/// So many bytes are few.
+const SMALL_STOCK: usize = 64 << 10;
 
 /// The blocks that are handed out again.
 #[derive(Default)]
@@ -147,7 +151,7 @@ impl Stock {
         for number in self.used.drain(..) {
             let shelf = &mut self.shelves[number as usize - 1];
             if shelf.back < shelf.out {
-                self.bytes -= (shelf.out - shelf.back) * shelf.layout.size();
+                let before = shelf.blocks.len();
                 // Those behind have not been handed out, and wait for their turn as before.
                 let mut out = shelf.out;
                 shelf.blocks.retain(|stocked| {
@@ -155,17 +159,30 @@ impl Stock {
                     out = out.saturating_sub(1);
                     !was_out || is_free(&stocked.block, &stocked.listing)
                 });
+                self.bytes -= (before - shelf.blocks.len()) * shelf.layout.size();
             }
             shelf.out = 0;
             shelf.back = 0;
         }
     }
 
-    /// Takes all blocks out of stock for good, between two executions.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Kept> {
-        self.bytes = 0;
-        let shelves = self.shelves.iter_mut();
-        let stocked = shelves.flat_map(|shelf| shelf.blocks.drain(..));
-        stocked.map(|stocked| stocked.block)
+    /// How many bytes are in stock.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there is no more than a small exploration needs.
+    pub(super) fn is_small(&self) -> bool {
+        self.bytes <= SMALL_STOCK
+    }
+}
+
+impl Drop for Stock {
+    /// Gives back what is not handed out any more.
+    fn drop(&mut self) {
+        let shelves = self.shelves.drain(..);
+        let stocked = shelves.flat_map(|shelf| shelf.blocks);
+        stocked.for_each(|stocked| stocked.block.release());
     }
 }
