@@ -207,3 +207,31 @@ fn what_the_test_keeps_for_itself_and_what_statics_lead_to_is_no_leak() {
         std::mem::forget(Arc::new(AtomicUsize::new(0)));
     });
 }
+
+#[test]
+fn memory_that_was_freed_last_of_all_keeps_no_block() {
+    // Nobody of the model has allocated it, so it is like that of a static. It is larger than what a new thread frees.
+    struct Elsewhere {
+        slot: AtomicPtr<u64>,
+        _rest: [u64; 500],
+    }
+    let hangs = |is_freed: bool| {
+        move || {
+            let made = std::thread::spawn(|| {
+                Box::new(Elsewhere {
+                    slot: AtomicPtr::new(null_mut()),
+                    _rest: [0; 500],
+                })
+            });
+            let elsewhere = made.join().unwrap();
+            let block = Box::into_raw(Box::new(5));
+            elsewhere.slot.store(block, Release);
+            match is_freed {
+                true => drop(elsewhere),
+                false => std::mem::forget(elsewhere),
+            }
+        }
+    };
+    fails(FailureKind::Leak, hangs(true));
+    assert_eq!(passes(hangs(false)), 1);
+}

@@ -421,8 +421,12 @@ pub(crate) fn exit(site: Site) {
             return runtime.given_up();
         }
         if runtime.heap.has_news() {
+            let is_over = inner.is_over_with(me);
             drop(inner);
-            runtime.hear_of_frees()?;
+            match is_over {
+                true => runtime.hear_of_a_fault()?,
+                false => runtime.hear_of_frees()?,
+            }
             inner = runtime.inner.borrow_mut();
         }
         let machine = &mut inner.driver.machine;

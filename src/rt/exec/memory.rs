@@ -107,7 +107,16 @@ impl Runtime {
                 races.forget(start, length);
             });
         }
-        match end.or_else(|| self.fault()) {
+        match end {
+            None => self.hear_of_a_fault(),
+            Some(end) => self.fail(end),
+        }
+    }
+
+    /// Learns what is wrong with the frees of the current thread that can be told without looking at objects. `None` if the
+    /// execution ends with it.
+    pub(super) fn hear_of_a_fault(&self) -> Option<()> {
+        match self.fault() {
             None => Some(()),
             Some(end) => self.fail(end),
         }
@@ -339,6 +348,13 @@ impl Inner {
                 false
             }
         }
+    }
+
+    /// Whether nobody asks any more which objects were in what this thread has freed, because its code has returned: nothing
+    /// races with its frees, all objects of the execution are forgotten with it, and none is to be put back that may be gone.
+    #[inline]
+    pub(super) fn is_over_with(&self, thread: ThreadId) -> bool {
+        self.driver.machine.is_alone(thread) && self.table.older.is_empty()
     }
 
     /// Whether the object lies in a block that our own shims count the references to.
