@@ -88,6 +88,18 @@ fn definition(trace: &Trace) -> Vec<Vec<bool>> {
     all
 }
 
+/// Gives clocks to the events that have none, and compares all with the definition.
+#[track_caller]
+fn extend_and_compare(clocks: &mut HappensBefore, trace: &Trace) {
+    clocks.extend(trace, &ReadSets::default());
+    for (later, before) in definition(trace).iter().enumerate() {
+        for (earlier, &is_before) in before[..later].iter().enumerate() {
+            let told = clocks.before(earlier as u32, later as u32);
+            assert_eq!(told, is_before, "{earlier} and {later} of {trace:?}");
+        }
+    }
+}
+
 /// Threads are joined one after the other, by one that may have learnt of what they did, and an execution shares a part with the
 /// one before it.
 #[test]
@@ -122,13 +134,50 @@ fn clocks_say_of_spawns_joins_and_accesses_what_the_definition_says() {
                     }
                 }
             }
-            clocks.extend(&trace, &ReadSets::default());
-            for (later, before) in definition(&trace).iter().enumerate() {
-                for (earlier, &is_before) in before[..later].iter().enumerate() {
-                    let told = clocks.before(earlier as u32, later as u32);
-                    assert_eq!(told, is_before, "{earlier} and {later} of {trace:?}");
-                }
-            }
+            extend_and_compare(&mut clocks, &trace);
         }
     }
+}
+
+/// The clock of a join that tells nothing new is that of the join before it, and stays where only the former is forgotten.
+#[test]
+fn a_join_that_tells_nothing_new_is_forgotten_without_the_clock_that_it_shares() {
+    let [main, writer, reader, late] = [0, 1, 2, 3].map(ThreadId);
+    let object = ObjectId(0);
+    let (mut trace, mut clocks) = (Trace::new(), HappensBefore::default());
+    let join = |trace: &mut Trace, thread, child| {
+        push(trace, thread, OpKind::Join { child }, ObjectId::NONE);
+    };
+    for child in [writer, reader, late] {
+        push(&mut trace, main, OpKind::Spawn { child }, ObjectId::NONE);
+    }
+    push(&mut trace, writer, STORE, object);
+    push(&mut trace, reader, LOAD, object);
+    join(&mut trace, main, reader);
+    let kept = trace.len();
+    // Of its store the main thread knows by the reader.
+    join(&mut trace, main, writer);
+    extend_and_compare(&mut clocks, &trace);
+
+    trace.truncate(kept);
+    clocks.truncate(kept);
+    // It gets a clock of its own, which is the next one that is made.
+    push(&mut trace, late, LOAD, object);
+    join(&mut trace, main, late);
+    extend_and_compare(&mut clocks, &trace);
+}
+
+#[test]
+fn joins_of_two_threads_one_behind_the_other_have_clocks_of_their_own() {
+    let [main, other, third, fourth] = [0, 1, 2, 3].map(ThreadId);
+    let (mut trace, mut clocks) = (Trace::new(), HappensBefore::default());
+    for child in [other, third, fourth] {
+        push(&mut trace, main, OpKind::Spawn { child }, ObjectId::NONE);
+    }
+    push(&mut trace, third, STORE, ObjectId(0));
+    push(&mut trace, fourth, STORE, ObjectId(1));
+    for (thread, child) in [(main, third), (other, fourth)] {
+        push(&mut trace, thread, OpKind::Join { child }, ObjectId::NONE);
+    }
+    extend_and_compare(&mut clocks, &trace);
 }
