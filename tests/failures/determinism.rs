@@ -169,6 +169,28 @@ fn a_panic_where_an_earlier_execution_went_on_is_not_put_down_to_its_schedule() 
     });
     assert!(lines.contains(expected), "{lines}");
 
+    // There is no earlier execution than the first.
+    let found = failure(|| panic!("at once"));
+    let json: serde_json::Value = serde_json::from_str(&found.json()).expect("JSON");
+    assert!(json["again"].is_null());
+
+    // A thread that has made no event there begins when it comes to its turn, which the schedule decides.
+    let stored = std::sync::atomic::AtomicBool::new(false);
+    let stored = Arc::new(stored);
+    let (_, json) = told(move || {
+        stored.store(false, SeqCst);
+        let (x, seen) = (Arc::new(AtomicUsize::new(0)), stored.clone());
+        let mine = x.clone();
+        let other = thread::spawn(move || {
+            assert!(seen.load(SeqCst), "too early");
+            mine.load(SeqCst);
+        });
+        x.store(1, SeqCst);
+        stored.store(true, SeqCst);
+        other.join().unwrap();
+    });
+    assert!(json["again"].is_null());
+
     // What comes behind the events that are new may hang on these.
     let (lines, json) = told(|| assert_eq!(two_orders(&Arc::default()), 0, "too late"));
     assert!(lines.contains("it fails because"), "{lines}");
