@@ -24,6 +24,14 @@ impl<F: FnMut()> Drop for Finally<F> {
     }
 }
 
+/// Plain memory of several threads.
+struct Shared(UnsafeCell<usize>);
+
+// SAFETY: that its accesses race is the point.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
+unsafe impl Send for Shared {}
+
 /// A destructor that joins a thread.
 fn joins(handle: JoinHandle<()>) -> Finally<impl FnMut()> {
     let mut handle = Some(handle);
@@ -366,6 +374,25 @@ fn child_that_ends_the_process() {
             thread::park();
             std::mem::forget(checks);
         }),
+        Ok("races") => Builder::new().check(|| {
+            let shared = Arc::new(Shared(UnsafeCell::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || theirs.0.with_mut(|_| ()));
+            let checks = Finally(|| panic!("a second time"));
+            shared.0.with_mut(|_| ());
+            other.join().unwrap();
+            std::mem::forget(checks);
+        }),
+        Ok("late") => Builder::new().check(|| {
+            let checks = Finally(|| panic!("a second time"));
+            let flag = Box::into_raw(Box::new(AtomicUsize::new(0)));
+            // SAFETY: none: it is gone when it is used, which dpor has to notice.
+            unsafe {
+                drop(Box::from_raw(flag));
+                (*flag).load(SeqCst);
+            }
+            std::mem::forget(checks);
+        }),
         Ok("stuck") => {
             // Given up by `assume` while another thread has to wait for the lock.
             Builder::new().check(|| check_when_dropped(|| true))
@@ -399,10 +426,21 @@ fn a_thread_that_is_stuck_where_the_execution_ends_is_unwinding() {
 
 #[test]
 fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor_then_panics() {
-    let said = last_words("waits");
-    let deadlock = "  the execution had ended with a deadlock: main at tests/unwinding.rs:";
-    assert!(said.contains("a second time"), "{said}");
-    assert!(said.contains(deadlock), "{said}");
+    for (how, what, places) in [
+        ("waits", "deadlock", 1),
+        ("races", "data race", 2),
+        ("late", "wrong use of memory", 1),
+    ] {
+        let said = last_words(how);
+        assert!(said.contains("a second time"), "{said}");
+        let begins = format!("  the execution had ended with a {what}: main");
+        let told = said.lines().find(|line| line.starts_with(&begins));
+        let told = told.unwrap_or_else(|| panic!("{said}"));
+        let at = " at tests/unwinding.rs:";
+        assert_eq!(told.matches(at).count(), places, "{said}");
+        // Such a panic ends the process by `abort`, which is told where it is the program that calls it.
+        assert_eq!(said.matches("ends the process").count(), 1, "{said}");
+    }
 }
 
 #[test]
