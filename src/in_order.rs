@@ -11,19 +11,22 @@ use crate::rt::trace::id::{ObjectId, Region};
 use crate::rt::trace::verdict::{Block, DataRace, End};
 use crate::shown::{Body, Looks, begin_with_spawns, schedule};
 
-/// Where in this block there are objects on which the threads of this execution have operated, in bytes from its beginning.
-fn offsets(found: &Found, block: &Block) -> Vec<usize> {
+/// Whether the threads of this execution have operated on objects where a block of std's has its counts.
+fn are_counts_seen(found: &Found, block: &Block) -> bool {
     let names = &found.driver.machine.names;
-    let events = found.driver.trace.events().iter();
-    let objects = events.map(|event| event.operation.object);
-    let objects = objects.filter(|&object| object != ObjectId::NONE);
-    let offset = |object| match names.place(object).region {
-        region @ Region::Heap { offset, .. } => {
-            (Block::around(&region) == Some(*block)).then_some(offset)
+    let mut events = found.driver.trace.events().iter();
+    events.any(|event| {
+        let object = event.operation.object;
+        if object == ObjectId::NONE {
+            return false;
         }
-        _ => None,
-    };
-    objects.filter_map(offset).collect()
+        match names.place(object).region {
+            region @ Region::Heap { offset, .. } => {
+                offset < COUNTS && Block::around(&region) == Some(*block)
+            }
+            _ => false,
+        }
+    })
 }
 
 impl Body<'_> {
@@ -36,10 +39,8 @@ impl Body<'_> {
         let is_in_order = match self.comes_first(found, &race) {
             Some(comes_first) => !comes_first,
             None => {
-                let is_seen = found.end.block().is_some_and(|block| {
-                    let inside = offsets(found, &block);
-                    inside.into_iter().any(|offset| offset < COUNTS)
-                });
+                let block = found.end.block();
+                let is_seen = block.is_some_and(|block| are_counts_seen(found, &block));
                 (self.watched(found)).is_some_and(|block| Unseen::is(&block, is_seen))
             }
         };

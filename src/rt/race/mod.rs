@@ -356,13 +356,15 @@ pub(crate) fn is_known_of(race: &DataRace, events: &[Event]) -> bool {
     let first = &race.first;
     let performed = match race.lasts {
         // Who sees what an operation has written knows of it.
-        _ if first.effect.is_atomic() => first.after,
-        Lasts::Until(events) => events,
+        _ if first.effect.is_atomic() => Some(first.after),
+        Lasts::Until(events) => Some(events),
         // Up to when it has to be known, nobody can say: it counts what the first thread has told since it began.
-        Lasts::OnAndOn => return weak::direct(race, events).is_some(),
+        Lasts::OnAndOn => None,
     };
-    flow::reaches(events, (first.thread, performed), race.second.thread)
-        || weak::direct(race, events).is_some()
+    weak::direct(race, events).is_some()
+        || performed.is_some_and(|performed| {
+            flow::reaches(events, (first.thread, performed), race.second.thread)
+        })
 }
 
 #[cfg(test)]
