@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use dpor::{Algorithm, Builder, FailureKind, Order, Verdict};
 
+#[path = "support/drawn.rs"]
+mod drawn;
 #[path = "random_live/operations.rs"]
 mod operations;
 #[path = "support/orders.rs"]
@@ -29,6 +31,7 @@ mod traces;
 #[path = "random_live/world.rs"]
 mod world;
 
+use drawn::{setting, smallest};
 use orders::ORDERS;
 use program::{Op, Program};
 use world::Outcome;
@@ -202,29 +205,17 @@ fn verdict_by_std(program: &Program) -> Option<Result<(), String>> {
 /// How a program is judged.
 type Judge = fn(&Program) -> Option<Result<(), String>>;
 
-/// The program without what does not matter for its being wrong.
-fn smallest(mut program: Program, judge: Judge) -> Program {
-    let wrong = |program: &Program| matches!(judge(program), Some(Err(_)));
-    'again: loop {
-        for thread in 0..program.threads.len() {
-            for at in 0..program.threads[thread].len() {
-                let mut less = program.clone();
-                less.threads[thread].remove(at);
-                if wrong(&less) {
-                    program = less;
-                    continue 'again;
-                }
-            }
+/// The programs without one of its operations.
+fn simpler(program: &Program) -> Vec<Program> {
+    let mut all = Vec::new();
+    for thread in 0..program.threads.len() {
+        for at in 0..program.threads[thread].len() {
+            let mut less = program.clone();
+            less.threads[thread].remove(at);
+            all.push(less);
         }
-        return program;
     }
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text.parse().expect("a number of programs"),
-        Err(_) => default,
-    }
+    all
 }
 
 /// Checks the programs of these seeds; gives how many were small enough, and how many of those wait.
@@ -236,7 +227,9 @@ fn check(seeds: impl Iterator<Item = u64>, judge: Judge) -> (u64, u64) {
             None => continue,
             Some(Ok(())) => checked += 1,
             Some(Err(_)) => {
-                let program = smallest(program, judge);
+                let program = smallest(program, simpler, |program| {
+                    matches!(judge(program), Some(Err(_)))
+                });
                 let why = judge(&program).map(|verdict| verdict.expect_err("it is wrong"));
                 panic!("seed {seed}: {}\n{program:#?}", why.unwrap_or_default());
             }

@@ -15,15 +15,16 @@ use std::time::Duration;
 use dpor::future::block_on;
 use dpor::hint;
 use dpor::sync::atomic::fence;
-use dpor::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError, TrySendError};
+use dpor::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, TrySendError};
 use dpor::sync::{
     Arc, LazyLock, LockResult, MutexGuard, RwLockReadGuard, RwLockWriteGuard, TryLockError,
     TryLockResult, Weak,
 };
 use dpor::thread::{self, ScopedJoinHandle, Thread};
 
+use super::drawn::{Sender, channel_for};
 use super::program::{Logic, Op, Program, Small};
-use super::world::{Keep, Loud, MARK, Mark, Outcome, Sender, World};
+use super::world::{Keep, Loud, MARK, Mark, Outcome, World};
 
 /// What belongs to one thread.
 struct Own<'a> {
@@ -54,17 +55,8 @@ pub fn run(program: &Program, keep: impl FnMut(Outcome)) {
         keep,
     };
     let world = World::new(program.group, seen.clone());
-    let (first, mut receiver) = match (program.sends(), program.room) {
-        (false, _) => (None, None),
-        (true, None) => {
-            let (sender, receiver) = mpsc::channel();
-            (Some(Sender::Any(sender)), Some(receiver))
-        }
-        (true, Some(room)) => {
-            let (sender, receiver) = mpsc::sync_channel(room);
-            (Some(Sender::Bounded(sender)), Some(receiver))
-        }
-    };
+    let channel = (program.sends()).then(|| channel_for(program.room));
+    let (first, mut receiver) = channel.unzip();
     // The last thread that receives has the receiver; the others find that they have none.
     let receiving = program
         .threads

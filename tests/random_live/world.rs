@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::future::AtomicWaker;
 use dpor::sync::atomic::{AtomicBool, AtomicI8, AtomicUsize};
-use dpor::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Notify, Once, OnceLock, RwLock, mpsc};
+use dpor::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Notify, Once, OnceLock, RwLock};
 use dpor::thread;
 
 /// What was seen: a log for each thread, what became of the shared value, and whether the program came
@@ -45,12 +45,6 @@ impl Drop for Mark {
 
 dpor::thread_local! {
     pub(super) static MARK: RefCell<Option<Mark>> = const { RefCell::new(None) };
-}
-
-#[derive(Clone)]
-pub(super) enum Sender {
-    Any(mpsc::Sender<usize>),
-    Bounded(mpsc::SyncSender<usize>),
 }
 
 /// What all threads share.

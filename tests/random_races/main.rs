@@ -6,6 +6,8 @@
 //! `DPOR_RACES` says how many programs of each family there are to be, and `DPOR_RACES_FROM` the first one's seed.
 
 mod draw;
+#[path = "../support/drawn.rs"]
+mod drawn;
 mod happens_before;
 mod oracle;
 mod program;
@@ -14,6 +16,7 @@ mod run;
 use dpor::{Builder, FailureKind};
 
 use draw::Family;
+use drawn::{setting, smallest};
 use program::Program;
 
 /// More interleavings than this are too many for a test that has thousands of programs.
@@ -52,33 +55,22 @@ fn verdict(program: &Program) -> Option<(bool, Result<(), String>)> {
     Some((is_racy, found))
 }
 
-/// The program without what does not matter for its being wrong.
-fn smallest(mut program: Program) -> Program {
-    let wrong = |program: &Program| matches!(verdict(program), Some((_, Err(_))));
-    'again: loop {
-        for thread in 0..program.threads.len() {
-            for at in 0..program.threads[thread].len() {
-                let mut less = program.clone();
-                less.threads[thread].remove(at);
+/// The programs without one of its operations, or in which one waits for nothing.
+fn simpler(program: &Program) -> Vec<Program> {
+    let mut all = Vec::new();
+    for thread in 0..program.threads.len() {
+        for at in 0..program.threads[thread].len() {
+            let mut less = program.clone();
+            less.threads[thread].remove(at);
+            all.push(less);
+            if program.threads[thread][at].only_after.is_some() {
                 let mut plainer = program.clone();
                 plainer.threads[thread][at].only_after = None;
-                let is_plainer = program.threads[thread][at].only_after.is_some();
-                let simpler = [Some(less), is_plainer.then_some(plainer)];
-                if let Some(simpler) = simpler.into_iter().flatten().find(&wrong) {
-                    program = simpler;
-                    continue 'again;
-                }
+                all.push(plainer);
             }
         }
-        return program;
     }
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text.parse().expect("a number of programs"),
-        Err(_) => default,
-    }
+    all
 }
 
 /// Compares the programs of these seeds; gives how many of them are small enough, and how many of those have a race.
@@ -92,7 +84,9 @@ fn compare(family: Family, seeds: impl Iterator<Item = u64>) -> [u64; 2] {
         compared += 1;
         racy += u64::from(is_racy);
         if found.is_err() {
-            let program = smallest(program);
+            let program = smallest(program, simpler, |program| {
+                matches!(verdict(program), Some((_, Err(_))))
+            });
             let why = verdict(&program).and_then(|(_, found)| found.err());
             panic!(
                 "{family:?}, seed {seed}: {}\n{program:#?}",

@@ -8,12 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize, fence};
-use dpor::sync::mpsc::{self, Receiver, TryRecvError};
+use dpor::sync::mpsc::{Receiver, TryRecvError};
 use dpor::sync::{
     Arc, Barrier, Condvar, Mutex, MutexGuard, Once, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
 use dpor::thread::{self, ScopedJoinHandle, Thread};
 
+use super::drawn::{Sender, channel_for};
 use super::program::{OWNED, Op, Program};
 
 /// Plain memory that threads share.
@@ -97,20 +98,6 @@ dpor::thread_local! {
     static AT_END: AtEnd = AtEnd::default();
 }
 
-enum Sender {
-    Any(mpsc::Sender<usize>),
-    Bounded(mpsc::SyncSender<usize>),
-}
-
-impl Sender {
-    fn clone(&self) -> Sender {
-        match self {
-            Sender::Any(sender) => Sender::Any(sender.clone()),
-            Sender::Bounded(sender) => Sender::Bounded(sender.clone()),
-        }
-    }
-}
-
 /// What all threads share.
 struct World {
     atomics: [To<AtomicUsize>; 2],
@@ -179,17 +166,8 @@ pub fn run(program: &Program) {
         once: Once::new(),
     };
     world.cells.iter().for_each(|cell| cell.write());
-    let (sender, mut receiver) = match (program.sends(), program.room) {
-        (false, _) => (None, None),
-        (true, None) => {
-            let (sender, receiver) = mpsc::channel();
-            (Some(Sender::Any(sender)), Some(receiver))
-        }
-        (true, Some(room)) => {
-            let (sender, receiver) = mpsc::sync_channel(room);
-            (Some(Sender::Bounded(sender)), Some(receiver))
-        }
-    };
+    let channel = (program.sends()).then(|| channel_for(program.room));
+    let (sender, mut receiver) = channel.unzip();
     let owner = (program.refers()).then(|| Arc::new(Owner(world.cells[OWNED])));
     let mut all: Vec<Own<'_>> = (0..count)
         .map(|me| Own {
@@ -198,7 +176,7 @@ pub fn run(program: &Program) {
             seen: 0,
             has_freed: false,
             is_inside: program.inside,
-            sender: sender.as_ref().map(Sender::clone),
+            sender: sender.clone(),
             receiver: (me == program.receiving).then(|| receiver.take()).flatten(),
             reference: owner.clone(),
             other: None,
