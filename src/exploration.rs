@@ -18,11 +18,11 @@ use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
+use crate::rt::exec::seat::Seated;
 use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
-use crate::rt::pooled::Pooled;
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::search::Watch;
@@ -81,7 +81,7 @@ pub(crate) fn explored(
 
 impl Exploration<'_> {
     /// Explores until there is no more to be explored. What is known in the end is in the driver.
-    fn search(&mut self, mut driver: Pooled<Box<Driver>>) -> Pooled<Box<Driver>> {
+    fn search(&mut self, mut driver: Seated) -> Seated {
         loop {
             let running = self.settings.running(self.site, &self.unseen);
             let log = self.watch.log.clone();
@@ -103,7 +103,7 @@ impl Exploration<'_> {
     }
 
     /// A thread has looked whether another one has ended: from now on such ends are events.
-    fn begin_anew(&mut self) -> Pooled<Box<Driver>> {
+    fn begin_anew(&mut self) -> Seated {
         self.watch.begin_anew();
         (self.failures, self.unseen) = (Vec::new(), Vec::new());
         let explorer = self.settings.following(self.given.as_ref(), self.seed);
@@ -111,7 +111,7 @@ impl Exploration<'_> {
     }
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
-    fn look_at(&mut self, mut found: Found) -> Result<Pooled<Box<Driver>>, Pooled<Box<Driver>>> {
+    fn look_at(&mut self, mut found: Found) -> Result<Seated, Seated> {
         let (kind, at) = (
             kind_of(&found.end),
             place(&found.end, found.message.as_ref()),
@@ -180,7 +180,7 @@ impl Exploration<'_> {
     }
 
     /// Nothing has failed. Says what there is to be said of that.
-    fn passed(mut self, driver: Pooled<Box<Driver>>) -> Passed {
+    fn passed(mut self, driver: Seated) -> Passed {
         if let Some(line) = self.watch.vain(&driver) {
             above(|| eprintln!("{line}"));
         }

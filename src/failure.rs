@@ -5,8 +5,7 @@ use std::panic::Location;
 
 use crate::rerun;
 use crate::rt::exec::run::Found;
-use crate::rt::explore::driver::Driver;
-use crate::rt::pooled::Pooled;
+use crate::rt::exec::seat::Seated;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::record::Record;
 use crate::rt::report::{dot, html, json, log, places, text};
@@ -185,7 +184,7 @@ pub(crate) fn failure(
     found: Found,
     shown: Shown,
     given: Option<&Schedule>,
-) -> (Failure, End, Pooled<Box<Driver>>) {
+) -> (Failure, End, Seated) {
     let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
     let mut failure = told(
         shown.simpler.as_deref().unwrap_or(&found),

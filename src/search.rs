@@ -11,6 +11,7 @@ use crate::report_dir::ReportDir;
 use crate::rerun;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
+use crate::rt::exec::seat::Seated;
 use crate::rt::explore::bound::Bounded;
 use crate::rt::explore::driver::{Bounds, Driver};
 use crate::rt::explore::frontier::Frontier;
@@ -21,7 +22,6 @@ use crate::rt::explore::price::Price;
 use crate::rt::explore::sample::{Sampler, Strategy, Walk};
 use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
 use crate::rt::object::machine::Limits;
-use crate::rt::pooled::Pooled;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::passing;
 use crate::rt::report::places::{Callers, Life};
@@ -33,11 +33,7 @@ use crate::unknown;
 
 impl Builder {
     /// A driver for this explorer. Whether the ends of threads are events is known once a thread has looked for one.
-    pub(crate) fn driver(
-        &self,
-        explorer: Box<dyn Explorer>,
-        ends_are_events: bool,
-    ) -> Pooled<Box<Driver>> {
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, ends_are_events: bool) -> Seated {
         let limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
@@ -55,7 +51,7 @@ impl Builder {
             threads_max: self.max_threads,
             explicit: self.expect_explicit_explore,
         };
-        Driver::new(explorer, limits, bounds)
+        Seated::new(explorer, limits, bounds)
     }
 
     /// The bound that is set.

@@ -20,6 +20,7 @@ use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
+use crate::rt::exec::seat::Seated;
 use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::explore::Explorer;
 use crate::rt::explore::bound::Bounded;
@@ -29,7 +30,6 @@ use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::turns::{Turns, preemptions};
-use crate::rt::pooled::Pooled;
 use crate::rt::report::places::{self, Callers, Life};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
@@ -180,7 +180,7 @@ impl Body<'_> {
     }
 
     /// A driver for this explorer.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Pooled<Box<Driver>> {
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Seated {
         self.settings.driver(explorer, self.ends_are_events)
     }
 
@@ -317,7 +317,7 @@ impl Body<'_> {
     }
 
     /// The execution that begins like this, and goes on as it likes, if it is fine.
-    pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<Pooled<Box<Driver>>> {
+    pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<Seated> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.driver(explorer);

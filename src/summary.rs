@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use crate::gives_up::GivesUp;
 use crate::plural::{counted, estimated};
+use crate::rt::exec::seat::Seated;
 use crate::rt::explore::Coverage;
-use crate::rt::explore::driver::Driver;
 use crate::rt::explore::price::Price;
-use crate::rt::pooled::Pooled;
 use crate::rt::report::source::Sources;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::{Site, foreign};
@@ -65,7 +64,7 @@ pub struct Report {
 
 /// An exploration without a failure.
 pub(crate) struct Passed {
-    pub(crate) driver: Pooled<Box<Driver>>,
+    pub(crate) driver: Seated,
     /// The limit that has ended it.
     pub(crate) stopped: Option<Limit>,
     pub(crate) seed: u64,

@@ -150,10 +150,22 @@ impl<K, V> Empty for FxHashMap<K, V> {
     }
 }
 
+impl<T> Empty for Option<T> {
+    #[inline]
+    fn empty(&mut self) {
+        *self = None;
+    }
+}
+
 impl<T: Empty> Empty for Box<T> {
     #[inline]
     fn empty(&mut self) {
         (**self).empty();
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        (**self).has_room()
     }
 }
 

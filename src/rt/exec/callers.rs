@@ -38,12 +38,9 @@ pub(crate) struct Callers {
 }
 
 impl Callers {
-    /// Whether somebody wants to know.
-    pub(crate) fn new(asked: bool) -> Callers {
-        Callers {
-            asked: Cell::new(asked),
-            calls: RefCell::default(),
-        }
+    /// Says whether somebody wants to know.
+    pub(super) fn ask(&self, wanted: bool) {
+        self.asked.set(wanted);
     }
 
     #[inline(always)]
@@ -63,6 +60,11 @@ impl Callers {
                 stack: Backtrace::force_capture(),
             });
         }
+    }
+
+    /// Forgets what was noted.
+    pub(super) fn forget(&self) {
+        self.calls.borrow_mut().clear();
     }
 
     /// What was noted since it was taken last.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::Machine;
-use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
@@ -104,6 +103,8 @@ pub(crate) struct Runtime {
     pub(crate) raised: Cell<Option<Box<Backtrace>>>,
     /// Who was where when the execution failed.
     pub(crate) failed_at: RefCell<Vec<(ThreadId, Site)>>,
+    /// Whether an exploration has begun here and not ended.
+    pub(crate) explores: bool,
 }
 
 /// What the runtime works with between two steps.
@@ -115,9 +116,9 @@ pub(crate) struct Inner {
     pub(crate) in_order: InOrder,
     /// By thread the stack of one that has started and not ended: the lowest address, and the one behind the
     /// highest.
-    pub(crate) stacks: Pooled<Vec<Option<(usize, usize)>>>,
+    pub(crate) stacks: Vec<Option<(usize, usize)>>,
     /// The stacks of threads that have ended in this execution.
-    pub(crate) ended: Pooled<Vec<(ThreadId, (usize, usize))>>,
+    pub(crate) ended: Vec<(ThreadId, (usize, usize))>,
     /// Those of them whose stacks had something on them that was known of, or that a child may know of. Nobody
     /// else gets these stacks before the execution has ended, so whoever still uses what was there is found out.
     pub(crate) resting: Vec<ThreadId>,
@@ -125,19 +126,13 @@ pub(crate) struct Inner {
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
     /// By thread the body of one that has been spawned and not started.
-    pub(crate) bodies: Pooled<Vec<Option<Body>>>,
+    pub(crate) bodies: Vec<Option<Body>>,
     /// The threads that have asked for a stack of so many bytes.
     pub(crate) asked: Vec<(ThreadId, usize)>,
     pub(crate) names: Vec<(ThreadId, String)>,
     /// Room for the objects in what is being freed; empty in between.
     pub(crate) inside: Vec<ObjectId>,
 }
-
-pooled!(
-    Vec<Option<(usize, usize)>>,
-    Vec<(ThreadId, (usize, usize))>,
-    Vec<Option<Body>>
-);
 
 impl Inner {
     /// What a thread is to do that is spawned.

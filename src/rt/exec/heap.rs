@@ -39,6 +39,7 @@ use std::cell::Cell;
 use std::mem;
 
 use super::outsiders;
+use crate::rt::pooled::Empty;
 use crate::rt::trace::NOWHERE;
 
 mod attached;
@@ -91,11 +92,6 @@ pub(crate) enum MustFree {
     Found,
 }
 
-thread_local! {
-    /// The tables of an exploration that is over, which the next one uses. There is nothing in them but what is in stock.
-    static TABLES: Cell<Option<Box<State>>> = const { Cell::new(None) };
-}
-
 /// The heap blocks of one exploration. One per OS thread can be attached at a time.
 pub(crate) struct Heap {
     recording: Cell<bool>,
@@ -136,10 +132,7 @@ impl Heap {
             some_freed: Cell::new(false),
             watching: Cell::new(false),
             owing: Cell::new(false),
-            // An OS thread that ends has no tables any more.
-            state: Cell::new(Some(
-                (TABLES.try_with(Cell::take).ok().flatten()).unwrap_or_default(),
-            )),
+            state: Cell::new(Some(Box::default())),
         }
     }
 
@@ -465,17 +458,26 @@ impl Heap {
     }
 }
 
+impl Empty for Heap {
+    /// Like a new one, but for the memory of its tables and what is in stock, if that is not much.
+    fn empty(&mut self) {
+        self.give_back();
+        self.recording.set(false);
+        self.thread.set((0, 0));
+        self.some_freed.set(false);
+        self.watching.set(false);
+        self.owing.set(false);
+        let state = self.state.get_mut().get_or_insert_default();
+        match state.blocks.are_few() && state.stock.is_small() {
+            true => state.empty(),
+            false => **state = State::default(),
+        }
+    }
+}
+
 impl Drop for Heap {
     fn drop(&mut self) {
         self.give_back();
-        let Some(mut state) = self.state.take() else {
-            return;
-        };
-        if state.blocks.are_few() && state.stock.is_small() {
-            state.empty();
-            // As above.
-            let _ = TABLES.try_with(|tables| tables.set(Some(state)));
-        }
     }
 }
 

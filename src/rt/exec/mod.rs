@@ -23,6 +23,7 @@ pub(crate) mod outsiders;
 pub(crate) mod panics;
 pub(crate) mod put_back;
 pub(crate) mod run;
+pub(crate) mod seat;
 pub(crate) mod short;
 pub(crate) mod statics;
 mod step;

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Empty;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::trace::verdict::Gone;
@@ -32,9 +32,9 @@ use super::statics;
 
 /// The objects of an execution, by address.
 pub(crate) struct Table {
-    entries: Pooled<Vec<Entry>>,
+    entries: Vec<Entry>,
     /// By address.
-    numbers: Pooled<FxHashMap<usize, u32>>,
+    numbers: FxHashMap<usize, u32>,
     /// Valid entries that were met last.
     front: Front,
     /// The number of the entry that was looked up last for each place of an address, in this execution or before.
@@ -42,11 +42,11 @@ pub(crate) struct Table {
     /// The number of this execution, from 1.
     execution: u64,
     /// The entries that were valid in this execution. Those that are are linked by their [`line`]s.
-    met: Pooled<Vec<Met>>,
+    met: Vec<Met>,
     /// For each line of memory whether there are valid entries in those with the same remainder, and if so, which of the
     /// entries that were met is the last of them.
     lines: [u64; LINES / 64],
-    heads: Pooled<Vec<u32>>,
+    heads: [u32; LINES],
     /// The scratch of [`Table::find_inside`].
     inside: Vec<u32>,
     /// Whether an object on a stack was met.
@@ -59,8 +59,6 @@ pub(crate) struct Table {
     /// The right to use the statics of the process, which is kept from the first one on.
     turn: statics::Turn,
 }
-
-pooled!(Vec<Entry>, Vec<Met>, FxHashMap<usize, u32>);
 
 struct Entry {
     address: usize,
@@ -90,27 +88,53 @@ const LINES: usize = 512;
 const MOST: usize = 10_000;
 
 impl Default for Table {
-    #[inline(always)]
     fn default() -> Table {
-        // What may panic comes first, so that the rest is made where it stays.
-        let entries = Pooled::default();
-        let met = Pooled::default();
-        let heads = Pooled::default();
         Table {
-            entries,
-            numbers: Pooled::default(),
+            entries: Vec::new(),
+            numbers: FxHashMap::default(),
             front: Front::default(),
             latest: [0; PLACES],
             execution: 1,
-            met,
+            met: Vec::new(),
             lines: [0; LINES / 64],
-            heads,
+            heads: [NOWHERE; LINES],
             inside: Vec::new(),
             on_stacks: false,
             older: Older::default(),
             made: Vec::new(),
             turn: statics::Turn::default(),
         }
+    }
+}
+
+impl Empty for Table {
+    fn empty(&mut self) {
+        // Nothing is in front of the table any more, and no line has anything. So what else is known of lines and places, which
+        // is compared before it is believed, may stay.
+        self.forget_all();
+        let Table {
+            entries,
+            numbers,
+            front: _,
+            latest: _,
+            execution,
+            met,
+            lines: _,
+            heads: _,
+            inside,
+            on_stacks: _,
+            older,
+            made,
+            turn,
+        } = self;
+        entries.empty();
+        numbers.empty();
+        *execution = 1;
+        met.empty();
+        inside.empty();
+        *older = Older::default();
+        made.empty();
+        *turn = statics::Turn::default();
     }
 }
 
@@ -294,9 +318,6 @@ impl Table {
     #[inline]
     fn note_met(&mut self, number: u32, address: usize) {
         let line = line(address);
-        if self.heads.is_empty() {
-            self.make_room();
-        }
         let next = match has(&self.lines, line) {
             true => self.heads[line],
             false => NOWHERE,
@@ -304,11 +325,6 @@ impl Table {
         self.lines[line / 64] |= 1 << (line % 64);
         self.heads[line] = self.met.len() as u32;
         self.met.push(Met { number, next });
-    }
-
-    #[cold]
-    fn make_room(&mut self) {
-        self.heads.resize(LINES, NOWHERE);
     }
 
     /// The object at this address, if the execution has met it.

@@ -5,37 +5,35 @@
 
 use std::any::Any;
 use std::backtrace::Backtrace;
-use std::cell::{Cell, RefCell};
 use std::io::Write;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::rt::explore::driver::{Driver, Next};
-use crate::rt::pooled::{Pooled, pooled};
-use crate::rt::race::Detector;
+use crate::rt::pooled::{Empty, Pooled, empty_rows, pooled};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ThreadId, entry};
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Leaked, Panic, Pruned};
 use crate::rt::{Body, Work};
 
-use super::callers::{Call, Callers};
+use super::callers::Call;
 use super::context::{Inner, Runtime, enter, here};
 use super::coroutine::{self, Coroutine, Pool, Resumed};
 use super::faults::{self, Fault};
-use super::heap::{self, Heap, MustFree, Watched};
-use super::objects::Table;
+use super::heap::{self, MustFree, Watched};
 use super::outsiders;
 use super::panics;
 use super::put_back::put_back_statics;
+use super::seat::Seated;
 use super::unseen::InOrder;
-use super::unwinding::Unwinding;
-use super::watchdog::{Pulse, Watchdog};
+use super::watchdog::Watchdog;
 
 /// An execution that failed, with everything that is needed to tell about it.
 pub(crate) struct Found {
     pub(crate) end: End,
-    pub(crate) driver: Pooled<Box<Driver>>,
+    pub(crate) driver: Seated,
     /// Names given to threads.
     pub(crate) names: Vec<(ThreadId, String)>,
     /// What the program said, to be filled in by who has listened.
@@ -68,7 +66,7 @@ impl Found {
 pub(crate) enum Explored {
     /// Nothing failed. Whether `go_on` left something out is the caller's to know; the driver knows
     /// the rest.
-    Passed(Pooled<Box<Driver>>),
+    Passed(Seated),
     /// This execution failed.
     Failed(Box<Found>),
 }
@@ -114,70 +112,72 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
 /// says no.
 pub(crate) fn explore(
     main: Arc<dyn Work>,
-    driver: Pooled<Box<Driver>>,
+    mut driver: Seated,
     pool: &mut Pool,
     settings: Settings,
-    mut go_on: impl FnMut(&Between<'_>) -> bool,
+    go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Explored {
+    let Some(failed) = fails(&main, driver.begin(&settings), pool, &settings, go_on) else {
+        driver.end();
+        return Explored::Passed(driver);
+    };
+    let Failed {
+        end,
+        events,
+        panics: (message, earlier, raised),
+        payload,
+    } = failed;
+    driver.cut(events);
+    let runtime = driver.runtime();
+    let names = take(&mut runtime.inner.get_mut().names);
+    let (watched, faulted) = (runtime.heap.take_watched(), runtime.faulted.take());
+    let callers = runtime.callers.take();
+    driver.end();
+    Explored::Failed(Box::new(Found {
+        end,
+        driver,
+        names,
+        log: Vec::new(),
+        message: message.map(|message| *message),
+        earlier,
+        faulted,
+        raised,
+        watched,
+        callers,
+        payload,
+    }))
+}
+
+/// The execution that has failed, as far as the runtime does not know of it.
+struct Failed {
+    end: End,
+    /// How many events it had by then.
+    events: usize,
+    panics: Panics,
+    payload: Option<Box<dyn Any + Send>>,
+}
+
+/// What is known of the panic that has failed an execution, of those before it, and of where it began.
+type Panics = (Option<Box<Panic>>, Vec<Panic>, Option<Box<Backtrace>>);
+
+/// Explores; gives the execution that fails, if one does.
+fn fails(
+    main: &Arc<dyn Work>,
+    runtime: &Runtime,
+    pool: &mut Pool,
+    settings: &Settings,
+    mut go_on: impl FnMut(&Between<'_>) -> bool,
+) -> Option<Failed> {
     let Settings {
         patience,
         site,
         must_free,
-        watch,
-        callers,
-        replay,
-        in_order,
-    } = settings;
-    let mut driver = driver.into_inner();
+        ..
+    } = *settings;
     panics::install();
     faults::prepare_thread();
     coroutine::prepare_thread();
     let _outsiders = outsiders::Watch::begin();
-    let catches_panics = driver.machine.limits.catches_panics;
-    let runtime = Runtime {
-        heap: Heap::new(),
-        current: Cell::new(ThreadId::MAIN),
-        running: Cell::new(false),
-        outcome: Cell::new(None),
-        roomy: Cell::default(),
-        stopping: Cell::new(false),
-        within_panic: std::thread::panicking(),
-        failed_at: RefCell::default(),
-        unexplored: Cell::new(false),
-        aside: Cell::new(false),
-        catches_panics,
-        unwinding: Unwinding::default(),
-        locals: RefCell::default(),
-        tracked: RefCell::default(),
-        next_tracked: Cell::new(0),
-        callers: Callers::new(callers),
-        pulse: Arc::new(Pulse::default()),
-        message: Cell::new(None),
-        faulted: Cell::new(None),
-        replay,
-        panics: RefCell::default(),
-        failed: Cell::new(None),
-        earlier: RefCell::default(),
-        failing: Cell::new(None),
-        os_thread: std::thread::current(),
-        raised: Cell::new(None),
-        // The large one is last, and its large parts, so that they are made where they stay: what comes before may panic.
-        inner: RefCell::new(Inner {
-            stacks: Pooled::default(),
-            ended: Pooled::default(),
-            bodies: Pooled::default(),
-            races: Detector::default(),
-            in_order,
-            resting: Vec::new(),
-            next: None,
-            end: None,
-            asked: Vec::new(),
-            names: Vec::new(),
-            inside: Vec::new(),
-            table: Table::default(),
-            driver: *driver,
-        }),
-    };
     let _watchdog = patience.map(|patience| {
         // Not `eprintln`: what a test prints like that is kept until the test has ended, and this one may not.
         let say = |text: String| {
@@ -185,9 +185,6 @@ pub(crate) fn explore(
         };
         Watchdog::watch(runtime.pulse.clone(), site, patience, say)
     });
-    if let Some(block) = watch {
-        runtime.heap.watch(block);
-    }
     let mut stacks = Stacks {
         pool,
         coroutines: Pooled::default(),
@@ -208,15 +205,13 @@ pub(crate) fn explore(
         let more = go_on(&between);
         inner.names.clear();
         if !more || !inner.driver.begin(site) {
-            drop(inner);
-            *driver = runtime.inner.into_inner().driver;
-            return Explored::Passed(driver.into());
+            return None;
         }
         drop(inner);
         let was_panicking = std::thread::panicking();
-        let (end, events, (message, earlier, raised), payload) = enter(&runtime, || {
+        let (end, events, panics, payload) = enter(runtime, || {
             let mut panicked = None;
-            let mut end = execute(&runtime, &mut stacks, &main, &mut panicked);
+            let mut end = execute(runtime, &mut stacks, main, &mut panicked);
             if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
                 end = outside;
             }
@@ -229,7 +224,7 @@ pub(crate) fn explore(
                     ended_with = Some(inner.driver.machine.clone());
                 }
                 drop(inner);
-                run_out(&runtime, &mut stacks, &mut None);
+                run_out(runtime, &mut stacks, &mut None);
             }
             // A panic is the end of an execution where it begins; what it waited for later is of no interest.
             let unwinds = end.has_panicked() || std::thread::panicking();
@@ -258,12 +253,12 @@ pub(crate) fn explore(
                 ended_with = Some(runtime.inner.borrow().driver.machine.clone());
                 // It may have ended while the thread that has failed was unwinding.
                 let mut late = None;
-                run_out(&runtime, &mut stacks, &mut late);
+                run_out(runtime, &mut stacks, &mut late);
                 panicked = panicked.or(late.filter(|_| failed.is_some()));
             }
             // Where every thread has finished there is nothing to unwind.
             if stacks.in_use > 0 || !matches!(end, End::Complete) {
-                tear_down(&runtime, &mut stacks, failed, &mut panicked);
+                tear_down(runtime, &mut stacks, failed, &mut panicked);
             }
             runtime.forget_panics();
             runtime.locals.borrow_mut().reset();
@@ -279,11 +274,9 @@ pub(crate) fn explore(
             let complete = matches!(end, End::Complete);
             let kept =
                 complete && (runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere());
-            put_back_statics(&runtime);
+            put_back_statics(runtime);
             let end = match end {
-                End::Complete => runtime
-                    .fault()
-                    .or_else(|| leaked(&runtime, must_free, kept)),
+                End::Complete => runtime.fault().or_else(|| leaked(runtime, must_free, kept)),
                 _ => None,
             }
             .unwrap_or(end);
@@ -297,33 +290,18 @@ pub(crate) fn explore(
         match inner.driver.unless_more_was_asked_for(end) {
             // What left it had finished it.
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds) => last = Some(end),
-            End::Pruned(Pruned::EndsAreSeen) => {
-                drop(inner);
-                *driver = runtime.inner.into_inner().driver;
-                return Explored::Passed(driver.into());
-            }
+            End::Pruned(Pruned::EndsAreSeen) => return None,
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
                 inner.driver.finish(&end);
                 last = Some(end);
             }
             end => {
-                drop(inner);
-                let mut inner = runtime.inner.into_inner();
-                inner.driver.cut(events);
-                *driver = inner.driver;
-                return Explored::Failed(Box::new(Found {
+                return Some(Failed {
                     end,
-                    driver: driver.into(),
-                    names: inner.names,
-                    log: Vec::new(),
-                    message: message.map(|message| *message),
-                    earlier,
+                    events,
+                    panics,
                     payload,
-                    watched: runtime.heap.take_watched(),
-                    faulted: runtime.faulted.take(),
-                    raised,
-                    callers: runtime.callers.take(),
-                }));
+                });
             }
         }
     }
@@ -473,20 +451,29 @@ fn next(runtime: &Runtime, inner: &mut Inner) -> Result<ThreadId, End> {
 /// The stacks of one execution.
 struct Stacks<'a> {
     pool: &'a mut Pool,
-    /// By thread.
-    coroutines: Pooled<Vec<Option<Coroutine>>>,
+    coroutines: Pooled<Running>,
     /// Stacks that are not to be used again in this execution.
     resting: Vec<Coroutine>,
     /// How many threads have one.
     in_use: usize,
 }
 
-pooled!(Vec<Option<Coroutine>>);
+/// The stacks that threads run on, by thread.
+#[derive(Default)]
+struct Running(Vec<Option<Coroutine>>);
+
+pooled!(Running);
+
+impl Empty for Running {
+    fn empty(&mut self) {
+        empty_rows(&mut self.0);
+    }
+}
 
 impl Stacks<'_> {
     #[inline]
     fn of(&mut self, thread: ThreadId) -> Option<&mut Coroutine> {
-        self.coroutines.get_mut(thread.index())?.as_mut()
+        self.coroutines.0.get_mut(thread.index())?.as_mut()
     }
 
     /// A stack for a thread that is about to start.
@@ -501,13 +488,13 @@ impl Stacks<'_> {
         };
         *entry(&mut inner.stacks, thread.index()) = Some(coroutine.stack());
         self.in_use += 1;
-        entry(&mut self.coroutines, thread.index()).insert(coroutine)
+        entry(&mut self.coroutines.0, thread.index()).insert(coroutine)
     }
 
     /// Takes back the stack of a thread that has ended, for the next execution.
     #[cold]
     fn rest(&mut self, thread: ThreadId) {
-        if let Some(coroutine) = self.coroutines[thread.index()].take() {
+        if let Some(coroutine) = self.coroutines.0[thread.index()].take() {
             self.in_use -= 1;
             self.resting.push(coroutine);
         }
@@ -524,7 +511,7 @@ impl Stacks<'_> {
     /// Takes back the stack of a thread whose code has returned.
     #[inline(always)]
     fn put_back(&mut self, thread: ThreadId) {
-        if let Some(coroutine) = self.coroutines[thread.index()].take() {
+        if let Some(coroutine) = self.coroutines.0[thread.index()].take() {
             self.in_use -= 1;
             self.pool.put_back(coroutine);
         }
@@ -532,7 +519,7 @@ impl Stacks<'_> {
 
     /// Takes back the stack of a thread that has ended, one way or the other.
     fn end(&mut self, thread: ThreadId) {
-        if let Some(coroutine) = self.coroutines[thread.index()].take() {
+        if let Some(coroutine) = self.coroutines.0[thread.index()].take() {
             self.in_use -= 1;
             self.pool.recycle(coroutine);
         }
@@ -598,7 +585,7 @@ fn tear_down(
     let mut idle = 0;
     while stacks.in_use > 0 && idle < WAITS {
         idle += 1;
-        for index in 0..stacks.coroutines.len() {
+        for index in 0..stacks.coroutines.0.len() {
             let thread = ThreadId(index as u32);
             let Some(coroutine) = stacks.of(thread) else {
                 continue;
@@ -625,7 +612,7 @@ fn tear_down(
     // What still waits will wait for ever; its stack is lost, which is better than hanging.
     if stacks.in_use > 0 {
         stacks.in_use = 0;
-        for coroutine in stacks.coroutines.drain(..).flatten() {
+        for coroutine in stacks.coroutines.0.drain(..).flatten() {
             coroutine.abandon();
         }
         runtime.inner.borrow_mut().stacks.clear();

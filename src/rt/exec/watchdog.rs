@@ -26,6 +26,14 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
+    /// Makes it one that has not beaten. Whoever still describes the one before keeps that.
+    pub(super) fn renew(this: &mut Arc<Pulse>) {
+        match Arc::get_mut(this) {
+            Some(pulse) => *pulse = Pulse::default(),
+            None => *this = Arc::default(),
+        }
+    }
+
     /// Notes that another thread goes on, after an operation at `site` if it is not its first step.
     #[inline]
     pub(crate) fn turn_to(&self, thread: ThreadId, site: Option<Site>) {

@@ -25,7 +25,6 @@
 //! one array read, one comparison and the operation per step.
 
 use crate::rt::object::machine::{Limits, Machine};
-use crate::rt::pooled::Pooled;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -182,20 +181,15 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(
-        explorer: Box<dyn Explorer>,
-        limits: Limits,
-        bounds: Bounds,
-    ) -> Pooled<Box<Driver>> {
-        let mut driver = Pooled::<Box<Driver>>::default();
-        driver.machine.limits = limits;
-        driver.regions = Regions::new(bounds.explicit);
-        driver.last_goes_on = explorer.lets_the_last_go_on();
-        driver.asks_for_clocks = explorer.asks_for_clocks();
-        driver.has_all_begin = explorer.has_all_begin();
-        driver.explorer = explorer;
-        driver.bounds = bounds;
-        driver
+    /// Makes an empty driver one for this explorer.
+    pub(crate) fn prepare(&mut self, explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) {
+        self.machine.limits = limits;
+        self.regions = Regions::new(bounds.explicit);
+        self.last_goes_on = explorer.lets_the_last_go_on();
+        self.asks_for_clocks = explorer.asks_for_clocks();
+        self.has_all_begin = explorer.has_all_begin();
+        self.explorer = explorer;
+        self.bounds = bounds;
     }
 
     /// What will have been covered once nothing is left to explore.

@@ -53,7 +53,7 @@ impl Hotspots {
 
     /// The places with most executions, the most first.
     pub(crate) fn most(&self, places: usize) -> Vec<(Site, u64)> {
-        let mut all = Vec::with_capacity(self.counts.len() + 1);
+        let mut all = Vec::with_capacity(self.counts.len() + usize::from(self.last.is_some()));
         all.extend(self.counts.iter().map(|(&site, &times)| (site, times)));
         if let Some((last, times)) = self.last {
             match all.iter_mut().find(|(site, _)| *site == last) {

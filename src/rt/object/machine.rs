@@ -5,7 +5,7 @@
 //! next operation of each thread, the machine says who can go on, executes one step and hands the
 //! outcome back. It knows nothing of schedules.
 
-use crate::rt::pooled::Empty;
+use crate::rt::pooled::{Empty, empty_rows};
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
@@ -277,7 +277,7 @@ impl Empty for Machine {
             seen,
         } = self;
         names.empty();
-        objects.empty();
+        empty_rows(objects);
         touched.empty();
         live.empty();
         seen.empty();

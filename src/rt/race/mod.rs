@@ -28,6 +28,7 @@ use std::ptr;
 
 use rustc_hash::FxHashMap;
 
+use super::pooled::Empty;
 use super::trace::Event;
 use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
@@ -123,6 +124,16 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
             counted: false,
         })),
         _ => Ok(true),
+    }
+}
+
+impl Empty for Detector {
+    fn empty(&mut self) {
+        // Otherwise nothing was noted.
+        if self.active {
+            *self = Detector::default();
+        }
+        self.weaker = (0, false);
     }
 }
 

@@ -12,12 +12,6 @@ use std::thread;
 
 mod stocked;
 
-/// A heap that has nothing of those that other tests have made on this OS thread.
-fn fresh() -> Heap {
-    drop(TABLES.take());
-    Heap::new()
-}
-
 fn layout(size: usize, align: usize) -> Layout {
     Layout::from_size_align(size, align).unwrap()
 }
@@ -84,7 +78,7 @@ impl Random {
 fn a_block_is_found_at_each_of_its_addresses_and_at_no_other() {
     for size in [1, 2, 63, 64, 65, 100, 4096, 4097, 1 << 20, (1 << 33) + 1] {
         for start in [0x1_0000_0000, 0x1_0000_0008, 0x1_2345_6780] {
-            let heap = fresh();
+            let heap = Heap::new();
             allocate(&heap, start, size);
             let block = heap.find(start).unwrap();
             assert_eq!((block.start, block.size, block.align), (start, size, 8));
@@ -102,7 +96,7 @@ fn a_block_is_found_at_each_of_its_addresses_and_at_no_other() {
 
 #[test]
 fn neighbours_are_told_apart() {
-    let heap = fresh();
+    let heap = Heap::new();
     allocate(&heap, 0x1000, 16);
     allocate(&heap, 0x1010, 200);
     allocate(&heap, 0x1010 + 200, 8);
@@ -115,7 +109,7 @@ fn neighbours_are_told_apart() {
 #[test]
 fn the_table_agrees_with_a_plain_list_on_thousands_of_blocks() {
     let mut random = Random(0x2545_F491_4F6C_DD1D);
-    let heap = fresh();
+    let heap = Heap::new();
     for round in 0..20 {
         heap.reset();
         let mut listed: Vec<(usize, usize)> = Vec::new();
@@ -157,7 +151,7 @@ fn the_table_agrees_with_a_plain_list_on_thousands_of_blocks() {
 
 #[test]
 fn blocks_are_counted_by_layout_since_the_last_event_of_their_thread() {
-    let heap = fresh();
+    let heap = Heap::new();
     heap.set_thread(2, 7);
     allocate(&heap, 0x1000, 16);
     allocate(&heap, 0x2000, 16);
@@ -183,7 +177,7 @@ fn blocks_are_counted_by_layout_since_the_last_event_of_their_thread() {
 
 #[test]
 fn a_thread_goes_on_counting_after_another_one_has_allocated() {
-    let heap = fresh();
+    let heap = Heap::new();
     heap.set_thread(0, 3);
     allocate(&heap, 0x1000, 16);
     heap.set_thread(1, 0);
@@ -196,7 +190,7 @@ fn a_thread_goes_on_counting_after_another_one_has_allocated() {
 
 #[test]
 fn many_layouts_between_two_events_are_all_counted() {
-    let heap = fresh();
+    let heap = Heap::new();
     for nth in 0..4 {
         for size in 1..100 {
             let start = 0x10_0000 * (nth + 1) + 0x1000 * size;
@@ -208,7 +202,7 @@ fn many_layouts_between_two_events_are_all_counted() {
 
 #[test]
 fn names_are_the_same_in_the_next_execution_and_at_other_addresses() {
-    let heap = fresh();
+    let heap = Heap::new();
     let mut executions = Vec::new();
     for base in [0x10_0000, 0x90_0000, 0x10_0000] {
         heap.reset();
@@ -226,7 +220,7 @@ fn names_are_the_same_in_the_next_execution_and_at_other_addresses() {
 
 #[test]
 fn allocations_count_only_while_recording_and_frees_of_known_blocks_always() {
-    let heap = fresh();
+    let heap = Heap::new();
     heap.attach(|| {
         assert!(!heap.record(false));
         allocated(pointer(0x1000), layout(8, 8));
@@ -246,7 +240,7 @@ fn allocations_count_only_while_recording_and_frees_of_known_blocks_always() {
 
 #[test]
 fn nothing_is_known_of_failed_allocations_and_of_blocks_without_a_byte() {
-    let heap = fresh();
+    let heap = Heap::new();
     allocate(&heap, 0, 8);
     allocate(&heap, 0x1000, 0);
     assert_eq!(heap.find(0), None);
@@ -260,7 +254,7 @@ fn nothing_is_known_of_failed_allocations_and_of_blocks_without_a_byte() {
 
 #[test]
 fn a_reallocation_is_a_new_block_even_in_place() {
-    let heap = fresh();
+    let heap = Heap::new();
     allocate(&heap, 0x1000, 16);
     heap.find(0x1000);
     for (old, size, new, new_size) in [
@@ -290,7 +284,7 @@ fn a_reallocation_is_a_new_block_even_in_place() {
 
 #[test]
 fn frees_are_reported_once_for_blocks_that_were_asked_for_and_for_unknown_ones() {
-    let heap = fresh();
+    let heap = Heap::new();
     allocate(&heap, 0x1000, 16);
     allocate(&heap, 0x2000, 16);
     assert!(heap.find(0x2004).is_some());
@@ -303,7 +297,7 @@ fn frees_are_reported_once_for_blocks_that_were_asked_for_and_for_unknown_ones()
 
 #[test]
 fn the_heap_can_be_used_while_frees_are_handed_over() {
-    let heap = fresh();
+    let heap = Heap::new();
     allocate(&heap, 0x1000, 16);
     free(&heap, 0x8000, 16);
     let mut seen = Vec::new();
@@ -318,7 +312,7 @@ fn the_heap_can_be_used_while_frees_are_handed_over() {
 
 #[test]
 fn a_block_that_outlives_its_execution_is_unknown_in_the_next() {
-    let heap = fresh();
+    let heap = Heap::new();
     heap.set_thread(4, 4);
     allocate(&heap, 0x1000, 16);
     free(&heap, 0x2000, 16);
@@ -337,7 +331,7 @@ fn a_block_that_outlives_its_execution_is_unknown_in_the_next() {
 
 #[test]
 fn memory_that_was_freed_unheard_belongs_to_the_newest_block() {
-    let heap = fresh();
+    let heap = Heap::new();
     allocate(&heap, 0x1000, 64);
     allocate(&heap, 0x1000, 64);
     assert_eq!(name(&heap, 0x1000), (0, 0, 1));
@@ -352,7 +346,7 @@ fn memory_that_was_freed_unheard_belongs_to_the_newest_block() {
 
 #[test]
 fn live_blocks_come_in_the_order_of_their_names() {
-    let heap = fresh();
+    let heap = Heap::new();
     for (start, thread, events, size) in [
         (0x9000, 1, 0, 8),
         (0x8000, 0, 2, 16),
@@ -369,8 +363,8 @@ fn live_blocks_come_in_the_order_of_their_names() {
 
 #[test]
 fn a_heap_inside_another_hides_it_and_gives_it_back() {
-    let outer = fresh();
-    let inner = fresh();
+    let outer = Heap::new();
+    let inner = Heap::new();
     outer.record(true);
     inner.record(true);
     outer.attach(|| {
@@ -394,7 +388,7 @@ fn a_heap_inside_another_hides_it_and_gives_it_back() {
 
 #[test]
 fn a_freed_block_is_known_as_gone_and_its_memory_is_kept_until_the_execution_ends() {
-    let heap = fresh();
+    let heap = Heap::new();
     let given_back = || GIVEN_BACK.with(|list| list.borrow_mut().drain(..).collect::<Vec<_>>());
     thread_local!(static GIVEN_BACK: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) });
     unsafe fn release(_: *const (), start: *mut u8, _: Layout) {
@@ -440,7 +434,7 @@ fn a_freed_block_is_known_as_gone_and_its_memory_is_kept_until_the_execution_end
 
 #[test]
 fn a_block_is_the_models_from_when_it_was_got() {
-    let heap = fresh();
+    let heap = Heap::new();
     let _watch = outsiders::Watch::begin();
     heap.reset();
     allocate(&heap, 0x1000, 16);
@@ -463,7 +457,7 @@ fn a_block_is_the_models_from_when_it_was_got() {
 
 #[test]
 fn frees_that_must_not_be_are_kept_from_the_allocator_and_told() {
-    let heap = fresh();
+    let heap = Heap::new();
     let free = |start: usize, size: usize, align: usize| {
         let was = heap.record(true);
         let now = heap.attach(|| freed(pointer(start), layout(size, align), || nothing(start)));
@@ -494,7 +488,7 @@ fn frees_that_must_not_be_are_kept_from_the_allocator_and_told() {
 
 #[test]
 fn other_os_threads_are_not_recorded() {
-    let heap = fresh();
+    let heap = Heap::new();
     heap.record(true);
     heap.attach(|| {
         thread::scope(|scope| {
@@ -511,7 +505,7 @@ fn other_os_threads_are_not_recorded() {
 
 #[test]
 fn a_heap_whose_work_was_cut_off_is_inert_until_the_next_execution() {
-    let heap = fresh();
+    let heap = Heap::new();
     allocate(&heap, 0x1000, 16);
     // As a stack overflow inside of a hook leaves it.
     mem::forget(heap.state.take());

@@ -8,14 +8,12 @@ use crate::rt::explore::owners::Owners;
 use crate::rt::explore::regions::Regions;
 use crate::rt::explore::{Choice, Explorer, Finished, Point};
 use crate::rt::object::machine::{Limits, Machine};
-use crate::rt::pooled::{Empty, pooled};
+use crate::rt::pooled::Empty;
 use crate::rt::trace::Trace;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 
 use super::{Bounds, Driver, Plan, Stats};
-
-pooled!(Box<Driver>);
 
 impl Default for Driver {
     /// A driver that explores nothing.

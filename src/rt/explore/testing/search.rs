@@ -9,7 +9,7 @@ use super::super::rng::Rng;
 use super::super::{Explorer, Free, backtrack, exhaustive, optimal};
 use super::{Code, Program, site};
 use crate::rt::object::machine::{Limits, Machine, Pending};
-use crate::rt::pooled::Pooled;
+use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::Trace;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::key::{Hashes, TraceKey};
@@ -127,9 +127,13 @@ pub(crate) fn explore_with(
     explore_on(program, &mut driver, record, &mut found, within).then_some(found)
 }
 
+pooled!(Box<Driver>);
+
 /// The loop that explores `program` with `explorer`.
 pub(crate) fn driver(program: &Program, explorer: Box<dyn Explorer>) -> Pooled<Box<Driver>> {
-    Driver::new(explorer, limits(program), Bounds::default())
+    let mut driver = Pooled::<Box<Driver>>::default();
+    driver.prepare(explorer, limits(program), Bounds::default());
+    driver
 }
 
 /// Runs the next execution; `None` if there is none.

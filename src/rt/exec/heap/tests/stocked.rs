@@ -39,7 +39,7 @@ fn put_back(heap: &Heap, start: usize, layout: Layout) {
 
 #[test]
 fn an_execution_gets_what_the_one_before_has_freed_in_the_order_of_its_allocations() {
-    let heap = fresh();
+    let heap = Heap::new();
     let (small, large) = (layout(16, 8), layout(2000, 8));
     let first = [0x1000, 0x2000, 0x3000].map(|new| get(&heap, new, small, 1));
     assert_eq!(first, [0x1000, 0x2000, 0x3000]);
@@ -72,7 +72,7 @@ fn an_execution_gets_what_the_one_before_has_freed_in_the_order_of_its_allocatio
     put_back(&heap, 0x8000, small);
 
     drop(heap);
-    drop(TABLES.take());
+
     let mut released = RELEASED.take();
     released.sort_unstable();
     assert_eq!(released, [0x1000, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000]);
@@ -80,7 +80,7 @@ fn an_execution_gets_what_the_one_before_has_freed_in_the_order_of_its_allocatio
 
 #[test]
 fn a_block_that_outlives_its_execution_is_not_handed_out() {
-    let heap = fresh();
+    let heap = Heap::new();
     let small = layout(16, 8);
     for new in [0x1000, 0x2000, 0x3000] {
         get(&heap, new, small, 1);
@@ -95,13 +95,13 @@ fn a_block_that_outlives_its_execution_is_not_handed_out() {
     heap.reset();
     assert_eq!(get(&heap, 0x7000, small, 1), 0x7000, "nothing was freed");
     drop(heap);
-    drop(TABLES.take());
+
     assert_eq!(RELEASED.take(), Vec::<usize>::new());
 }
 
 #[test]
 fn a_block_that_was_freed_wrongly_is_in_stock_as_often_as_it_is_counted() {
-    let heap = fresh();
+    let heap = Heap::new();
     let small = layout(16, 8);
     for _ in 0..3 {
         assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
@@ -114,7 +114,7 @@ fn a_block_that_was_freed_wrongly_is_in_stock_as_often_as_it_is_counted() {
 
 #[test]
 fn memory_that_another_os_thread_has_given_back_is_in_stock_once() {
-    let heap = fresh();
+    let heap = Heap::new();
     let small = layout(16, 8);
     assert_eq!(get(&heap, 0x1000, small, 1), 0x1000);
     // Its free was not heard of, and the allocator has handed it out again.
@@ -127,13 +127,13 @@ fn memory_that_another_os_thread_has_given_back_is_in_stock_once() {
         put_back(&heap, start, small);
     }
     drop(heap);
-    drop(TABLES.take());
+
     assert_eq!(RELEASED.take().len(), 2);
 }
 
 #[test]
 fn a_block_from_stock_is_found_in_its_slot_and_hidden_by_a_newer_one() {
-    let heap = fresh();
+    let heap = Heap::new();
     let small = layout(16, 8);
     let is_still = |address| heap.is_still(address, (0x1000, 16), |block| block.nth == 0);
     for _ in 0..3 {
@@ -152,7 +152,7 @@ fn a_block_from_stock_is_found_in_its_slot_and_hidden_by_a_newer_one() {
 
 #[test]
 fn a_block_is_owed_in_its_own_execution_only() {
-    let heap = fresh();
+    let heap = Heap::new();
     let small = layout(16, 8);
     let left = |must_free| heap.left(must_free).len();
     assert!(heap.owes_nothing(MustFree::Owed) && !heap.owes_nothing(MustFree::Found));
@@ -173,7 +173,7 @@ fn a_block_is_owed_in_its_own_execution_only() {
 
 #[test]
 fn a_size_whose_blocks_have_not_come_back_is_stocked_for_another_alignment() {
-    let heap = fresh();
+    let heap = Heap::new();
     let (kept, small) = (layout(16, 16), layout(16, 8));
     // What is made once and stays does not keep the others of its size from being stocked.
     get(&heap, 0x1000, kept, 1);
@@ -185,10 +185,10 @@ fn a_size_whose_blocks_have_not_come_back_is_stocked_for_another_alignment() {
 }
 
 #[test]
-fn the_next_heap_has_the_tables_and_the_stock_of_this_one_and_nothing_else() {
+fn a_heap_leaves_its_tables_and_its_stock_to_the_next_exploration_and_nothing_else() {
     let (small, large) = (layout(16, 8), layout(2000, 8));
     let tables = |heap: &Heap| heap.with(|state| ptr::from_mut(state).addr());
-    let heap = fresh();
+    let mut heap = Heap::new();
     let before = tables(&heap);
     heap.set_thread(1, 3);
     for (new, layout) in [
@@ -205,10 +205,11 @@ fn the_next_heap_has_the_tables_and_the_stock_of_this_one_and_nothing_else() {
     heap.record(true);
     put_back(&heap, 0x2000, small);
     assert!(heap.has_news(), "it was freed twice");
-    drop(heap);
+    heap.empty();
     assert_eq!(RELEASED.take(), [0x3000]);
 
-    let next = Heap::new();
+    let mut next = heap;
+    assert!(!next.has_news());
     assert_eq!(tables(&next), before);
     assert_eq!((next.live_count(), next.take_fault()), (0, None));
     for address in [0x1000, 0x2000, 0x3000, 0x4000] {
@@ -232,27 +233,27 @@ fn the_next_heap_has_the_tables_and_the_stock_of_this_one_and_nothing_else() {
     let got: Vec<_> = many.map(|new| get(&next, new, small, 1)).collect();
     assert_eq!(got[..2], [0x2000, 0x5000]);
     got.iter().for_each(|&start| put_back(&next, start, small));
-    drop(next);
+    next.empty();
     let mut released = RELEASED.take();
     released.sort_unstable();
     assert_eq!(
         (released.len(), &released[..2]),
         (1000, &[0x2000, 0x5000][..])
     );
-    let are_few = Heap::new().with(|state| state.blocks.are_few());
+    let are_few = next.with(|state| state.blocks.are_few());
     assert_eq!(are_few, Some(true));
 }
 
 #[test]
-fn much_in_stock_is_given_back_with_its_heap() {
+fn much_in_stock_is_given_back_at_the_end_of_the_exploration() {
     let large = layout(1000, 8);
-    let heap = fresh();
+    let mut heap = Heap::new();
     let got: Vec<_> = (0x10_0000..)
         .step_by(1000)
         .take(80)
         .map(|new| get(&heap, new, large, 1))
         .collect();
     got.iter().for_each(|&start| put_back(&heap, start, large));
-    drop(heap);
+    heap.empty();
     assert_eq!(RELEASED.take(), got);
 }

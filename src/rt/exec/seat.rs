@@ -1,0 +1,227 @@
+//! What does a runtime leave to that of the next exploration?
+//!
+//! All of its memory, and nothing else. It has some 6 KB in itself, which would be copied in and out if each exploration made
+//! its own. So a driver sits in its runtime from the beginning, before anything runs, and still when all has been explored.
+
+use std::cell::{Cell, RefCell};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crate::rt::explore::Explorer;
+use crate::rt::explore::driver::{Bounds, Driver};
+use crate::rt::object::machine::Limits;
+use crate::rt::pooled::{Empty, Pooled, empty_rows, pooled};
+use crate::rt::race::Detector;
+use crate::rt::trace::id::ThreadId;
+
+use super::callers::Callers;
+use super::context::{Inner, Runtime};
+use super::heap::Heap;
+use super::objects::Table;
+use super::run::Settings;
+use super::unseen::InOrder;
+use super::unwinding::Unwinding;
+use super::watchdog::Pulse;
+
+/// A driver, in the runtime in which it explores a program.
+#[derive(Default)]
+pub(crate) struct Seated(Pooled<Box<Runtime>>);
+
+pooled!(Box<Runtime>);
+
+impl Seated {
+    /// A driver for this explorer.
+    pub(crate) fn new(explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) -> Seated {
+        let mut seated = Seated::default();
+        seated.prepare(explorer, limits, bounds);
+        seated
+    }
+
+    /// The runtime of an exploration that begins, which has nothing of an earlier one but the driver.
+    pub(super) fn begin(&mut self, settings: &Settings) -> &Runtime {
+        let runtime = &mut **self.0;
+        let inner = runtime.inner.get_mut();
+        runtime.explores = true;
+        runtime.catches_panics = inner.driver.machine.limits.catches_panics;
+        runtime.within_panic = std::thread::panicking();
+        runtime.callers.ask(settings.callers);
+        runtime.replay = settings.replay;
+        inner.in_order = settings.in_order.clone();
+        if let Some(block) = settings.watch {
+            runtime.heap.watch(block);
+        }
+        runtime
+    }
+
+    /// The runtime of an exploration that has ended, with all that it knows.
+    pub(super) fn runtime(&mut self) -> &mut Runtime {
+        &mut self.0
+    }
+
+    /// The exploration has ended, and the driver is left.
+    pub(super) fn end(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Deref for Seated {
+    type Target = Driver;
+
+    #[inline]
+    fn deref(&self) -> &Driver {
+        let inner = self.0.inner.as_ptr();
+        // SAFETY: whoever could change what is in the cell has the runtime from `begin`, which borrows this exclusively.
+        unsafe { &(*inner).driver }
+    }
+}
+
+impl DerefMut for Seated {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Driver {
+        &mut self.0.inner.get_mut().driver
+    }
+}
+
+impl Default for Runtime {
+    /// A runtime that runs nothing.
+    fn default() -> Runtime {
+        Runtime {
+            locals: RefCell::default(),
+            tracked: RefCell::default(),
+            panics: RefCell::default(),
+            failed: Cell::new(None),
+            earlier: RefCell::default(),
+            outcome: Cell::new(None),
+            roomy: Cell::default(),
+            faulted: Cell::new(None),
+            inner: RefCell::new(Inner {
+                driver: Driver::default(),
+                table: Table::default(),
+                races: Detector::default(),
+                in_order: InOrder::All,
+                stacks: Vec::new(),
+                ended: Vec::new(),
+                resting: Vec::new(),
+                next: None,
+                end: None,
+                bodies: Vec::new(),
+                asked: Vec::new(),
+                names: Vec::new(),
+                inside: Vec::new(),
+            }),
+            heap: Heap::new(),
+            unwinding: Unwinding::default(),
+            next_tracked: Cell::new(0),
+            callers: Callers::default(),
+            message: Cell::new(None),
+            failing: Cell::new(None),
+            pulse: Arc::default(),
+            replay: |_, _| String::new(),
+            current: Cell::new(ThreadId::MAIN),
+            running: Cell::new(false),
+            stopping: Cell::new(false),
+            unexplored: Cell::new(false),
+            aside: Cell::new(false),
+            catches_panics: false,
+            within_panic: false,
+            // Neither this nor what has it goes to another one.
+            os_thread: std::thread::current(),
+            raised: Cell::new(None),
+            failed_at: RefCell::default(),
+            explores: false,
+        }
+    }
+}
+
+impl Runtime {
+    /// Forgets all of the exploration but the driver. The functions here list all that a runtime has, so that nothing is
+    /// forgotten to be forgotten.
+    fn leave(&mut self) {
+        let Runtime {
+            locals,
+            tracked,
+            panics,
+            failed,
+            earlier,
+            outcome,
+            roomy,
+            faulted,
+            inner,
+            heap,
+            unwinding,
+            next_tracked,
+            callers,
+            message,
+            failing,
+            pulse,
+            replay: _,
+            current,
+            running,
+            stopping,
+            unexplored,
+            aside,
+            catches_panics: _,
+            within_panic: _,
+            os_thread: _,
+            raised,
+            failed_at,
+            explores,
+        } = self;
+        let Inner {
+            driver: _,
+            table,
+            races,
+            in_order,
+            stacks,
+            ended,
+            resting,
+            next,
+            end,
+            bodies,
+            asked,
+            names,
+            inside,
+        } = inner.get_mut();
+        locals.get_mut().reset();
+        tracked.get_mut().empty();
+        panics.get_mut().empty();
+        earlier.get_mut().empty();
+        failed_at.get_mut().empty();
+        (*failed, *outcome, *failing) = Default::default();
+        (*roomy, *next_tracked, *faulted) = Default::default();
+        (*message, *raised) = Default::default();
+        table.empty();
+        races.empty();
+        *in_order = InOrder::All;
+        empty_rows(stacks);
+        ended.empty();
+        resting.empty();
+        (*next, *end) = (None, None);
+        empty_rows(bodies);
+        asked.empty();
+        names.empty();
+        inside.empty();
+        heap.empty();
+        unwinding.reset();
+        callers.forget();
+        Pulse::renew(pulse);
+        *current = Cell::new(ThreadId::MAIN);
+        (*running, *stopping, *unexplored, *aside) = Default::default();
+        *explores = false;
+    }
+}
+
+impl Empty for Runtime {
+    fn empty(&mut self) {
+        self.inner.get_mut().driver.empty();
+    }
+
+    /// What a panic has left in the middle of an exploration is of no use to another one.
+    #[inline]
+    fn has_room(&self) -> bool {
+        !self.explores
+    }
+}
+
+#[cfg(test)]
+mod tests;
