@@ -1,7 +1,7 @@
 //! How much of the time is the exploration? For `benches/core.rs`, and for nobody else.
 
 use std::panic::Location;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::config::Builder;
@@ -36,7 +36,7 @@ const TURNS: usize = 7;
 /// If it fails.
 #[track_caller]
 pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
-    let main: Arc<dyn Work> = Arc::new(body);
+    let main: Rc<dyn Work> = Rc::new(body);
     let builder = Builder {
         max_branches: 1_000_000,
         patience: None,
@@ -47,7 +47,7 @@ pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     measure(|explorer| {
         let driver = builder.driver(explorer, false);
         let settings = builder.running(site, &[]);
-        match explore(main.clone(), driver, &mut pool, settings, |_| true) {
+        match explore(&main, driver, &mut pool, settings, |_| true) {
             Explored::Passed(driver) => driver.stats,
             Explored::Failed(found) => panic!("the program fails: {:?}", found.end),
         }

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place};
@@ -37,9 +38,11 @@ struct Exploration<'a> {
     seed: u64,
     /// The schedule that is followed, if one is.
     given: Option<Schedule>,
-    main: Arc<dyn Work>,
+    main: Rc<dyn Work>,
     stacks: Pool,
     watch: Watch<'a>,
+    /// What the program says in an execution.
+    log: Log,
     failures: Vec<Failure>,
     /// The frees that are known to be in order.
     unseen: Vec<Unseen>,
@@ -49,7 +52,7 @@ struct Exploration<'a> {
 #[track_caller]
 pub(crate) fn explored(
     settings: &Builder,
-    main: Arc<dyn Work>,
+    main: Rc<dyn Work>,
     given: Option<Schedule>,
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
@@ -60,6 +63,9 @@ pub(crate) fn explored(
         Ok(watch) => watch,
         Err(error) => panic!("{error}"),
     };
+    let filter = settings.targets().unwrap_or_else(|error| panic!("{error}"));
+    // Who looks at each execution, or at a single one, wants to read what it says.
+    let log = Log::new(filter, settings.trace.is_some() || given.is_some());
     let mut exploration = Exploration {
         settings,
         site,
@@ -68,6 +74,7 @@ pub(crate) fn explored(
         main,
         stacks: stacks(settings.stack_size),
         watch,
+        log,
         failures: Vec::new(),
         unseen: Vec::new(),
     };
@@ -84,11 +91,10 @@ impl Exploration<'_> {
     fn search(&mut self, mut driver: Seated) -> Seated {
         loop {
             let running = self.settings.running(self.site, &self.unseen);
-            let log = self.watch.log.clone();
+            let (watch, log) = (&mut self.watch, &self.log);
             let explored = log.listen(|| {
-                let main = self.main.clone();
-                explore(main, driver, &mut self.stacks, running, |between| {
-                    self.watch.go_on(between)
+                explore(&self.main, driver, &mut self.stacks, running, |between| {
+                    watch.go_on(between, log)
                 })
             });
             driver = match explored {
@@ -105,6 +111,7 @@ impl Exploration<'_> {
     /// A thread has looked whether another one has ended: from now on such ends are events.
     fn begin_anew(&mut self) -> Seated {
         self.watch.begin_anew();
+        self.log.clear();
         (self.failures, self.unseen) = (Vec::new(), Vec::new());
         let explorer = self.settings.following(self.given.as_ref(), self.seed);
         self.settings.driver(explorer, true)
@@ -123,8 +130,7 @@ impl Exploration<'_> {
             return Ok(driver);
         }
         let follows = self.given.is_some();
-        let log = self.watch.log.clone();
-        let mut body = self.body(&log, &found.driver);
+        let mut body = self.body(&found.driver);
         if let Some(free) = body.is_in_order(&mut found) {
             self.unseen.push(free);
             let mut driver = found.driver;
@@ -157,12 +163,12 @@ impl Exploration<'_> {
     }
 
     /// The closure, to be run again as this driver has run it.
-    fn body<'b>(&'b mut self, log: &'b Log, driver: &Driver) -> Body<'b> {
+    fn body(&mut self, driver: &Driver) -> Body<'_> {
         Body {
             settings: self.settings,
-            main: self.main.clone(),
+            main: &self.main,
             stacks: &mut self.stacks,
-            log,
+            log: &self.log,
             site: self.site,
             unseen: &self.unseen,
             ends_are_events: driver.machine.limits.ends_are_events,
@@ -188,8 +194,7 @@ impl Exploration<'_> {
             Coverage::Sampled | Coverage::Replayed => None,
             _ => {
                 let waits = self.watch.waits();
-                let log = self.watch.log.clone();
-                self.body(&log, &driver).gives_up(&waits)
+                self.body(&driver).gives_up(&waits)
             }
         };
         let passed = Passed {

@@ -113,8 +113,7 @@ impl Body<'_> {
         driver.machine.let_go_further(path, wait.events);
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
-        let explored =
-            log.listen(|| explore(self.main.clone(), driver, self.stacks, settings, |_| true));
+        let explored = log.listen(|| explore(self.main, driver, self.stacks, settings, |_| true));
         let more = match explored {
             Explored::Passed(_) => rounds.get()?,
             // What has failed is not the loop.

@@ -1,7 +1,8 @@
 //! Exploring a closure, and what the closure can ask for while it is explored.
 
 use std::panic::Location;
-use std::sync::{Arc, PoisonError};
+use std::rc::Rc;
+use std::sync::PoisonError;
 
 pub use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, unfit};
@@ -171,7 +172,7 @@ impl Builder {
             Some(text) => given(text)?,
             None => None,
         };
-        exploration::explored(self, Arc::new(f), given, Location::caller())
+        exploration::explored(self, Rc::new(f), given, Location::caller())
     }
 }
 

@@ -17,6 +17,14 @@ use crate::rt::explore::driver::Driver;
 /// The bars on the terminal: explorations that run at the same time have a line each.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
+thread_local! {
+    /// What [`captured`] says, which takes a while to find out.
+    static CAPTURED: bool = captured();
+}
+
+/// Whether nobody would see them, which does not change: to ask them takes a lock.
+static HIDDEN: LazyLock<bool> = LazyLock::new(|| BARS.is_hidden());
+
 /// Fewer columns than this have no room for a bar, only for its text.
 const ROOMY: u16 = 75;
 
@@ -59,9 +67,10 @@ impl Progress {
     /// Of an exploration that begins now. `wanted` is what the user has asked for; without a wish there is something to see,
     /// unless the test harness captures what tests print.
     pub(crate) fn new(start: Instant, wanted: Option<bool>) -> Progress {
+        let captured = || CAPTURED.try_with(|it| *it).unwrap_or(true);
         let style = match wanted.unwrap_or_else(|| !captured()) {
             false => Style::Nothing,
-            true if BARS.is_hidden() => Style::Lines,
+            true if *HIDDEN => Style::Lines,
             true => Style::Bar(None),
         };
         Progress {

@@ -169,8 +169,6 @@ pub(crate) struct Watch<'a> {
     before: u64,
     progress: Progress,
     checkpoint: Option<Checkpoint>,
-    /// What the program says in an execution.
-    pub(crate) log: Log,
     /// Where the model was called.
     site: Site,
     /// The limit that has ended the exploration.
@@ -212,8 +210,6 @@ impl<'a> Watch<'a> {
             before: driver.stats.begun(),
             progress: Progress::new(start, settings.progress),
             checkpoint,
-            // Who looks at each execution, or at a single one, wants to read what it says.
-            log: Log::new(settings.targets()?, settings.trace.is_some() || follows),
             site,
             stopped: None,
             uses_cells: false,
@@ -231,7 +227,6 @@ impl<'a> Watch<'a> {
         self.failed = false;
         self.waits.clear();
         self.earlier_waits.clear();
-        self.log.clear();
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.begin_anew();
         }
@@ -247,27 +242,27 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether another execution may begin.
-    pub(crate) fn go_on(&mut self, between: &Between<'_>) -> bool {
+    /// Whether another execution may begin. What the program has said in the last one is in the log, and then forgotten.
+    pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
         let driver = between.driver;
-        self.progress.tick(driver);
         let begun = driver.stats.begun();
         if self.settings.log && begun > self.before {
             let schedule = driver.schedule();
             above(|| eprintln!("dpor: execution {begun}: {schedule}"));
         }
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
-            self.show(wanted, end, between);
+            self.show(wanted, end, between, log);
         }
         if !self.follows {
             gives_up::note(&mut self.waits, between);
         }
-        self.log.clear();
+        log.clear();
         self.uses_cells = between.uses_cells;
         if let Some(line) = self.hintless(driver) {
             above(|| eprintln!("{line}"));
         }
         if driver.more() {
+            self.progress.tick(driver);
             self.stopped = self.limit(driver);
         }
         // Whoever takes it up is to find the failure again, and not to call complete what has failed.
@@ -345,7 +340,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Shows the execution that has just ended, if it is wanted.
-    fn show(&self, wanted: Executions, end: &End, between: &Between<'_>) {
+    fn show(&self, wanted: Executions, end: &End, between: &Between<'_>, log: &Log) {
         let Between {
             driver,
             names,
@@ -377,7 +372,7 @@ impl<'a> Watch<'a> {
             pair: None,
             again: Again::Same,
             simplified: false,
-            log: &self.log.lines(),
+            log: &log.lines(),
             executions: number,
             schedule,
             test: test.name().map(str::to_owned),

@@ -9,7 +9,7 @@
 
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use crate::again::may_come_again;
 use crate::config::Builder;
@@ -80,7 +80,7 @@ impl Looks {
 /// A test's closure, to be run again.
 pub(crate) struct Body<'a> {
     pub(crate) settings: &'a Builder,
-    pub(crate) main: Arc<dyn Work>,
+    pub(crate) main: &'a Rc<dyn Work>,
     pub(crate) stacks: &'a mut Pool,
     pub(crate) log: &'a Log,
     pub(crate) site: Site,
@@ -218,19 +218,13 @@ impl Body<'_> {
         let driver = self.driver(explorer);
         let log = self.log.quiet();
         let explored = log.listen(|| {
-            explore(
-                self.main.clone(),
-                driver,
-                self.stacks,
-                settings,
-                |between| {
-                    let more = between.driver.stats.begun() < most;
-                    if more {
-                        log.clear();
-                    }
-                    more
-                },
-            )
+            explore(self.main, driver, self.stacks, settings, |between| {
+                let more = between.driver.stats.begun() < most;
+                if more {
+                    log.clear();
+                }
+                more
+            })
         });
         (explored, log)
     }
@@ -321,7 +315,7 @@ impl Body<'_> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.driver(explorer);
-        match explore(self.main.clone(), driver, self.stacks, settings, |_| true) {
+        match explore(self.main, driver, self.stacks, settings, |_| true) {
             Explored::Failed(_) => None,
             Explored::Passed(driver) => (driver.stats.complete == 1).then_some(driver),
         }

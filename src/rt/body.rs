@@ -1,28 +1,28 @@
 //! What does a thread do?
 
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// The closure of a model, which each execution's main thread runs.
 pub(crate) trait Work: Send + Sync {
     /// A thread that runs it.
-    fn body(self: Arc<Self>) -> Body;
+    fn body(self: Rc<Self>) -> Body;
 }
 
 impl<F: Fn() + Send + Sync> Work for F {
-    fn body(self: Arc<Self>) -> Body {
+    fn body(self: Rc<Self>) -> Body {
         /// # Safety
         ///
-        /// The pointer is of `Arc::<F>::into_raw`, and is not used again.
+        /// The pointer is of `Rc::<F>::into_raw` on this OS thread, and is not used again.
         unsafe fn end<F: Fn()>(work: NonNull<()>, fate: Fate) {
             // SAFETY: the caller says so.
-            let work = unsafe { Arc::<F>::from_raw(work.as_ptr().cast()) };
+            let work = unsafe { Rc::<F>::from_raw(work.as_ptr().cast()) };
             if let Fate::Run = fate {
                 work();
             }
         }
-        let work = Arc::into_raw(self).cast_mut();
-        // SAFETY: an `Arc` is not null. It may be used and dropped on any OS thread, because the closure may.
+        let work = Rc::into_raw(self).cast_mut();
+        // SAFETY: an `Rc` is not null. The body stays on this OS thread, as the coroutine that runs it, or drops it, does.
         unsafe { Body::new(NonNull::new_unchecked(work.cast()), end::<F>) }
     }
 }

@@ -29,7 +29,7 @@ use super::outsiders;
 use super::put_back::with_older;
 use super::unseen::InOrder;
 use super::unwinding::Unwinding;
-use super::watchdog::Pulse;
+use super::watchdog::{Pulse, Watchdog};
 
 scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
 
@@ -105,6 +105,8 @@ pub(crate) struct Runtime {
     pub(crate) failed_at: RefCell<Vec<(ThreadId, Site)>>,
     /// Whether an exploration has begun here and not ended.
     pub(crate) explores: bool,
+    /// Who looks at the pulse, if somebody is to.
+    pub(crate) watchdog: Option<Watchdog>,
 }
 
 /// What the runtime works with between two steps.

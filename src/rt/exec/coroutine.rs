@@ -55,7 +55,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::rc::Rc;
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Once, OnceLock};
 use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
@@ -68,6 +68,9 @@ use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::{Body, Work};
 use kept::{KEPT, Kept};
 pub(crate) use stretch::Stretch;
+
+/// So many stacks are taken at once from those that are kept.
+const AT_ONCE: usize = 4;
 
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -146,15 +149,24 @@ impl Pool {
         coroutine
     }
 
-    /// A stack that was not idle here.
+    /// A stack that was not idle here. Where there are more that are kept, some more become idle, because they have a lock.
     #[cold]
     fn another(&mut self, bytes: usize) -> Coroutine {
-        let kept = self.kept.take(bytes);
-        let coroutine = kept.unwrap_or_else(|| Coroutine::new(bytes));
-        coroutine.0.run.set(self.run);
+        let few = match bytes == self.stack_bytes {
+            true => AT_ONCE,
+            false => 1,
+        };
+        let before = self.idle.len();
+        self.kept.take(bytes, few, &mut self.idle);
+        if self.idle.len() == before {
+            self.idle.push(Coroutine::new(bytes));
+        }
+        for stack in &self.idle[before..] {
+            stack.0.run.set(self.run);
+        }
         // Up to now it may have been another exploration's, which outsiders may have used.
         self.got_after = outsiders::noted();
-        coroutine
+        self.idle.pop().expect("dpor bug: no stack was added")
     }
 
     /// How many uses by outsiders there had been when it got the newest of its stacks.
@@ -387,7 +399,7 @@ pub(crate) fn forget_panic() -> bool {
     let begun = thread::Builder::new().spawn(|| {
         let mut alone = Alone(Coroutine::new(SMALL));
         alone.0.0.run.set(unwind);
-        alone.0.0.body.set(Some(Arc::new(|| ()).body()));
+        alone.0.0.body.set(Some(Rc::new(|| ()).body()));
         alone.0.0.state.set(State::Ready);
         alone.0.resume();
         alone

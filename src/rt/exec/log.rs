@@ -144,16 +144,18 @@ impl Log {
         if !dispatcher::get_default(|default| default.is::<NoSubscriber>()) {
             return f();
         }
-        dispatcher::with_default(&self.collector(), f)
+        self.collected(f)
     }
 
-    /// Who hears for this log.
-    fn collector(&self) -> Dispatch {
+    /// Runs `f` where a collector hears for this log.
+    fn collected<R>(&self, f: impl FnOnce() -> R) -> R {
+        let mut f = Some(f);
         let known = FLEETING.try_with(|fleeting| {
-            let (log, collector) = fleeting.get()?;
-            Arc::ptr_eq(&log.0, &self.0).then(|| collector.clone())
+            let (_, collector) = fleeting.get().filter(|it| Arc::ptr_eq(&it.0.0, &self.0))?;
+            Some(dispatcher::with_default(collector, f.take()?))
         });
-        known.ok().flatten().unwrap_or_else(|| self.new_collector())
+        let new = || dispatcher::with_default(&self.new_collector(), f.take().expect("not run"));
+        known.ok().flatten().unwrap_or_else(new)
     }
 
     fn new_collector(&self) -> Dispatch {

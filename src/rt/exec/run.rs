@@ -5,9 +5,8 @@
 
 use std::any::Any;
 use std::backtrace::Backtrace;
-use std::io::Write;
 use std::mem::take;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::rt::explore::driver::{Driver, Next};
@@ -28,7 +27,6 @@ use super::panics;
 use super::put_back::put_back_statics;
 use super::seat::Seated;
 use super::unseen::InOrder;
-use super::watchdog::Watchdog;
 
 /// An execution that failed, with everything that is needed to tell about it.
 pub(crate) struct Found {
@@ -111,13 +109,13 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
 /// Explores the executions of `main` that the driver's explorer asks for, until one fails or `go_on`
 /// says no.
 pub(crate) fn explore(
-    main: Arc<dyn Work>,
+    main: &Rc<dyn Work>,
     mut driver: Seated,
     pool: &mut Pool,
     settings: Settings,
     go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Explored {
-    let Some(failed) = fails(&main, driver.begin(&settings), pool, &settings, go_on) else {
+    let Some(failed) = fails(main, driver.begin(&settings), pool, &settings, go_on) else {
         driver.end();
         return Explored::Passed(driver);
     };
@@ -162,29 +160,19 @@ type Panics = (Option<Box<Panic>>, Vec<Panic>, Option<Box<Backtrace>>);
 
 /// Explores; gives the execution that fails, if one does.
 fn fails(
-    main: &Arc<dyn Work>,
+    main: &Rc<dyn Work>,
     runtime: &Runtime,
     pool: &mut Pool,
     settings: &Settings,
     mut go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Option<Failed> {
     let Settings {
-        patience,
-        site,
-        must_free,
-        ..
+        site, must_free, ..
     } = *settings;
     panics::install();
     faults::prepare_thread();
     coroutine::prepare_thread();
     let _outsiders = outsiders::Watch::begin();
-    let _watchdog = patience.map(|patience| {
-        // Not `eprintln`: what a test prints like that is kept until the test has ended, and this one may not.
-        let say = |text: String| {
-            let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
-        };
-        Watchdog::watch(runtime.pulse.clone(), site, patience, say)
-    });
     let mut stacks = Stacks {
         pool,
         coroutines: Pooled::default(),
@@ -330,7 +318,7 @@ fn leaked(runtime: &Runtime, must_free: MustFree, kept: bool) -> Option<End> {
 fn execute(
     runtime: &Runtime,
     stacks: &mut Stacks<'_>,
-    main: &Arc<dyn Work>,
+    main: &Rc<dyn Work>,
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) -> End {
     runtime.heap.reset();

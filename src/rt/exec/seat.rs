@@ -4,8 +4,10 @@
 //! its own. So a driver sits in its runtime from the beginning, before anything runs, and still when all has been explored.
 
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::rt::explore::Explorer;
 use crate::rt::explore::driver::{Bounds, Driver};
@@ -21,7 +23,7 @@ use super::objects::Table;
 use super::run::Settings;
 use super::unseen::InOrder;
 use super::unwinding::Unwinding;
-use super::watchdog::Pulse;
+use super::watchdog::Watchdog;
 
 /// A driver, in the runtime in which it explores a program.
 #[derive(Default)]
@@ -44,12 +46,14 @@ impl Seated {
         runtime.explores = true;
         runtime.catches_panics = inner.driver.machine.limits.catches_panics;
         runtime.within_panic = std::thread::panicking();
+        runtime.pulse.begin(settings.site);
         runtime.callers.ask(settings.callers);
         runtime.replay = settings.replay;
         inner.in_order = settings.in_order.clone();
         if let Some(block) = settings.watch {
             runtime.heap.watch(block);
         }
+        runtime.be_watched(settings.patience);
         runtime
     }
 
@@ -129,11 +133,32 @@ impl Default for Runtime {
             raised: Cell::new(None),
             failed_at: RefCell::default(),
             explores: false,
+            watchdog: None,
         }
     }
 }
 
 impl Runtime {
+    /// Says on standard error if a step does not come back within this time.
+    #[inline]
+    fn be_watched(&mut self, patience: Option<Duration>) {
+        // Mostly the one before was to be watched like this.
+        match (&self.watchdog, patience) {
+            (None, None) => {}
+            (Some(watchdog), Some(patience)) if watchdog.waits_for(patience) => {}
+            _ => self.watchdog = patience.map(|patience| self.watch(patience)),
+        }
+    }
+
+    #[cold]
+    fn watch(&self, patience: Duration) -> Watchdog {
+        // Not `eprintln`: what a test prints like that is kept until the test has ended, and this one may not.
+        let say = |text: String| {
+            let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+        };
+        Watchdog::watch(self.pulse.clone(), patience, say)
+    }
+
     /// Forgets all of the exploration but the driver. The functions here list all that a runtime has, so that nothing is
     /// forgotten to be forgotten.
     fn leave(&mut self) {
@@ -166,6 +191,7 @@ impl Runtime {
             raised,
             failed_at,
             explores,
+            watchdog: _,
         } = self;
         let Inner {
             driver: _,
@@ -204,7 +230,7 @@ impl Runtime {
         heap.empty();
         unwinding.reset();
         callers.forget();
-        Pulse::renew(pulse);
+        pulse.end();
         *current = Cell::new(ThreadId::MAIN);
         (*running, *stopping, *unexplored, *aside) = Default::default();
         *explores = false;

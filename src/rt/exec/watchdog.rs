@@ -20,18 +20,28 @@ use crate::rt::trace::{Site, foreign};
 /// The last step, as the watching thread sees it.
 #[derive(Default)]
 pub(crate) struct Pulse {
+    /// Where the model begins that is explored, or null if none is.
+    model: AtomicPtr<Location<'static>>,
+    explorations: AtomicU64,
     steps: AtomicU64,
     thread: AtomicU32,
     site: AtomicPtr<Location<'static>>,
 }
 
 impl Pulse {
-    /// Makes it one that has not beaten. Whoever still describes the one before keeps that.
-    pub(super) fn renew(this: &mut Arc<Pulse>) {
-        match Arc::get_mut(this) {
-            Some(pulse) => *pulse = Pulse::default(),
-            None => *this = Arc::default(),
-        }
+    /// The exploration of the model that stands here begins.
+    pub(super) fn begin(&self, model: Site) {
+        self.model.store(ptr::from_ref(model).cast_mut(), Relaxed);
+        // As below, only this thread writes.
+        let before = self.explorations.load(Relaxed);
+        self.explorations.store(before + 1, Relaxed);
+        // So that it is not taken for the last step of the exploration before.
+        self.turn_to(ThreadId::MAIN, None);
+    }
+
+    /// Nothing is explored any more.
+    pub(super) fn end(&self) {
+        self.model.store(ptr::null_mut(), Relaxed);
     }
 
     /// Notes that another thread goes on, after an operation at `site` if it is not its first step.
@@ -56,9 +66,12 @@ impl Pulse {
         self.steps.store(self.steps.load(Relaxed) + 1, Relaxed);
     }
 
-    fn describe(&self, model: Site, patience: Duration) -> String {
-        let site = self.site.load(Relaxed);
+    /// What there is to say if it does not beat for so long; `None` if nothing is explored.
+    fn describe(&self, patience: Duration) -> Option<String> {
         // SAFETY: a pointer that is not null was made from a `&'static Location`.
+        let model = unsafe { self.model.load(Relaxed).as_ref() }?;
+        let site = self.site.load(Relaxed);
+        // SAFETY: as above.
         let place = match unsafe { site.as_ref() } {
             Some(site) => match foreign(site.file()) {
                 Some(somewhere) => format!("after an operation {somewhere}"),
@@ -71,31 +84,32 @@ impl Pulse {
             0 => "the main thread of the model".to_owned(),
             n => format!("spawned thread {n}"),
         };
-        format!(
+        Some(format!(
             "dpor: a step of the model at {model} has not come back for {:.0} s: {which}, {place}, loops without a shared \
              access, or blocks on something the model does not see (a primitive of std or of \
              another crate); swap its import, or raise `Builder::patience` (DPOR_PATIENCE, in \
              seconds; 0 for ever)",
             patience.as_secs_f64()
-        )
+        ))
     }
 }
 
 /// The clock has no moment that is much longer away; no process lives that long.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
 
-/// Watches a pulse until it is dropped.
+/// Watches a pulse until it is dropped, over all explorations that have it one after the other: most are too short to be looked
+/// at even once, and to begin anew for each takes locks.
 pub(crate) struct Watchdog {
     number: u64,
+    patience: Duration,
 }
 
 impl Watchdog {
-    /// Calls `say` once, from another OS thread, if the `pulse` of the model that stands here does not beat for `patience`.
-    pub(crate) fn watch(
+    /// Calls `say`, from another OS thread, if the `pulse` does not beat for `patience`; once for each exploration.
+    pub(super) fn watch(
         pulse: Arc<Pulse>,
-        model: Site,
         patience: Duration,
-        say: impl FnOnce(String) + Send + 'static,
+        say: impl Fn(String) + Send + Sync + 'static,
     ) -> Watchdog {
         let patience = patience.min(LONGEST);
         let mut watch = watch();
@@ -109,11 +123,11 @@ impl Watchdog {
         watch.watched.push(Watched {
             number,
             pulse,
-            model,
             patience,
             steps: None,
+            told: 0,
             due,
-            say: Box::new(say),
+            say: Arc::new(say),
         });
         if !watch.is_kept {
             // Without a thread for it nobody watches, which is no reason to fail a test.
@@ -121,7 +135,12 @@ impl Watchdog {
             let thread = thread::Builder::new().name(name).spawn(keep_watch);
             watch.is_kept = thread.is_ok();
         }
-        Watchdog { number }
+        Watchdog { number, patience }
+    }
+
+    /// Whether it waits for so long.
+    pub(super) fn waits_for(&self, patience: Duration) -> bool {
+        self.patience == patience.min(LONGEST)
     }
 }
 
@@ -147,13 +166,35 @@ struct Watch {
 struct Watched {
     number: u64,
     pulse: Arc<Pulse>,
-    model: Site,
     patience: Duration,
     /// How many steps there were when it was looked at last.
     steps: Option<u64>,
+    /// The last exploration that was told of, by its number from 1.
+    told: u64,
     /// When it is to be looked at.
     due: Instant,
-    say: Box<dyn FnOnce(String) + Send>,
+    say: Say,
+}
+
+type Say = Arc<dyn Fn(String) + Send + Sync>;
+
+impl Watched {
+    /// Looks at it; if it hangs, and nobody was told, gives what there is to say, and how.
+    fn look(&mut self, now: Instant) -> Option<(String, Say)> {
+        if self.due > now {
+            return None;
+        }
+        self.due = now + self.patience;
+        let steps = self.pulse.steps.load(Relaxed);
+        let hangs = self.steps.replace(steps) == Some(steps);
+        let exploration = self.pulse.explorations.load(Relaxed);
+        if !hangs || self.told == exploration {
+            return None;
+        }
+        let text = self.pulse.describe(self.patience)?;
+        self.told = exploration;
+        Some((text, self.say.clone()))
+    }
 }
 
 static WATCH: Mutex<Watch> = Mutex::new(Watch {
@@ -176,27 +217,12 @@ fn keep_watch() {
     let mut watch = watch();
     loop {
         let now = Instant::now();
-        let is_due = |watched: &mut Watched| {
-            if watched.due > now {
-                return false;
-            }
-            watched.due = now + watched.patience;
-            let steps = watched.pulse.steps.load(Relaxed);
-            watched.steps.replace(steps) == Some(steps)
-        };
-        let hangs: Vec<Watched> = watch.watched.extract_if(.., is_due).collect();
+        let watched = watch.watched.iter_mut();
+        let hangs: Vec<_> = watched.filter_map(|it| it.look(now)).collect();
         if !hangs.is_empty() {
             drop(watch);
-            for Watched {
-                pulse,
-                model,
-                patience,
-                say,
-                ..
-            } in hangs
-            {
+            for (text, say) in hangs {
                 // It may find no stderr to write to; the others are watched all the same.
-                let text = pulse.describe(model, patience);
                 let _ = catch_unwind(AssertUnwindSafe(|| say(text)));
             }
             watch = self::watch();
@@ -219,13 +245,21 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
+    /// The pulse of a model that is explored and has not made a step.
+    fn begun() -> Arc<Pulse> {
+        let pulse = Arc::new(Pulse::default());
+        pulse.begin(Location::caller());
+        pulse
+    }
+
     #[test]
     fn a_step_that_does_not_come_back_is_named_with_its_thread_and_place() {
         let pulse = Arc::new(Pulse::default());
+        let model = Location::caller();
+        pulse.begin(model);
         pulse.turn_to(ThreadId(2), Some(Location::caller()));
         let (said, heard) = channel();
-        let model = Location::caller();
-        let dog = Watchdog::watch(pulse, model, Duration::ZERO, move |text| {
+        let dog = Watchdog::watch(pulse, Duration::ZERO, move |text| {
             said.send(text).expect("the test listens");
         });
         let text = heard.recv().expect("it speaks up");
@@ -244,11 +278,11 @@ mod tests {
 
     #[test]
     fn a_thread_that_hangs_before_its_first_step_is_not_told_to_hang_behind_that_of_another() {
-        let pulse = Pulse::default();
+        let pulse = begun();
         pulse.turn_to(ThreadId(1), Some(Location::caller()));
         pulse.beat(Location::caller());
         pulse.turn_to(ThreadId(2), None);
-        let text = pulse.describe(Location::caller(), Duration::from_secs(10));
+        let text = pulse.describe(Duration::from_secs(10)).expect("it hangs");
         assert!(
             text.contains("spawned thread 2, before its first step,"),
             "{text}"
@@ -256,18 +290,43 @@ mod tests {
     }
 
     #[test]
+    fn each_exploration_that_hangs_is_told_of_once_and_none_where_nothing_is_explored() {
+        let pulse = begun();
+        let now = Instant::now();
+        let mut watched = Watched {
+            number: 0,
+            pulse: pulse.clone(),
+            patience: Duration::from_secs(1),
+            steps: None,
+            told: 0,
+            due: now,
+            say: Arc::new(|_| {}),
+        };
+        let mut hangs = |second| watched.look(now + Duration::from_secs(second)).is_some();
+        assert!(!hangs(0), "it has just begun");
+        assert!(hangs(1));
+        assert!(!hangs(2), "it was told");
+        // The exploration after it is as far as it was when that is looked at.
+        pulse.end();
+        pulse.begin(Location::caller());
+        assert!(!hangs(3), "another one has begun meanwhile");
+        pulse.end();
+        assert!(!hangs(4) && !hangs(5), "nothing is explored");
+        pulse.begin(Location::caller());
+        assert!(!hangs(6));
+        assert!(hangs(7));
+    }
+
+    #[test]
     fn who_is_impatient_is_not_kept_waiting_by_who_is_patient_or_by_who_cannot_speak() {
-        let pulse = || Arc::new(Pulse::default());
         let hour = Duration::from_secs(3600);
-        let patient = Watchdog::watch(pulse(), Location::caller(), hour, |_| {
-            unreachable!("not within a test")
-        });
+        let patient = Watchdog::watch(begun(), hour, |_| unreachable!("not within a test"));
         for _ in 0..3 {
             let (said, heard) = channel();
-            let mute = Watchdog::watch(pulse(), Location::caller(), Duration::ZERO, |_| {
+            let mute = Watchdog::watch(begun(), Duration::ZERO, |_| {
                 panic!("a test that nothing can be said")
             });
-            let dog = Watchdog::watch(pulse(), Location::caller(), Duration::ZERO, move |text| {
+            let dog = Watchdog::watch(begun(), Duration::ZERO, move |text| {
                 said.send(text).expect("the test listens");
             });
             let text = heard.recv().expect("it speaks up");

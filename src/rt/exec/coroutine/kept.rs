@@ -32,11 +32,15 @@ impl Kept {
         Kept(Mutex::new(Vec::new()))
     }
 
-    /// A stack of this size in bytes, if one is kept.
-    pub(super) fn take(&self, bytes: usize) -> Option<Coroutine> {
+    /// Adds the latest stacks of this size in bytes, `most` of them at most, to these.
+    pub(super) fn take(&self, bytes: usize, most: usize, stacks: &mut Vec<Coroutine>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.iter().rposition(|idle| idle.bytes() == bytes)?;
-        Some(kept.remove(at).0)
+        for _ in 0..most {
+            let Some(at) = kept.iter().rposition(|idle| idle.bytes() == bytes) else {
+                return;
+            };
+            stacks.push(kept.remove(at).0);
+        }
     }
 
     /// Keeps these idle stacks, and gives back the oldest ones for which there is no room.
@@ -122,7 +126,9 @@ mod tests {
         let told = thread::scope(|scope| {
             let ran = scope.spawn(|| {
                 let (tell, told) = std::sync::mpsc::channel();
-                let mut pool = pool(kept.take(STACK).unwrap());
+                let mut taken = Vec::new();
+                kept.take(STACK, 1, &mut taken);
+                let mut pool = pool(taken.remove(0));
                 let mut stack = pool.start(Body::of(move || tell.send(7).unwrap()));
                 finished(stack.resume());
                 told.recv().unwrap()
@@ -130,7 +136,7 @@ mod tests {
             ran.join().unwrap()
         });
         assert_eq!(told, 7);
-        assert!(kept.take(STACK).is_none());
+        assert!(kept.0.lock().unwrap().is_empty());
     }
 
     #[test]

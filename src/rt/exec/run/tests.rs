@@ -24,7 +24,13 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         replay: |schedule, _| schedule.to_owned(),
         in_order: InOrder::These(Vec::new()),
     };
-    match explore(Arc::new(body), driver, pool, settings, |_| true) {
+    match explore(
+        &(Rc::new(body) as Rc<dyn Work>),
+        driver,
+        pool,
+        settings,
+        |_| true,
+    ) {
         Explored::Passed(driver) => driver.stats.complete,
         Explored::Failed(found) => panic!("it fails: {:?}", found.end),
     }
@@ -36,8 +42,10 @@ fn a_stack_that_has_had_an_object_on_it_is_there_for_the_next_exploration() {
     let body = || {
         AtomicUsize::new(0).fetch_add(1, SeqCst);
     };
-    for _ in 0..2 {
+    let idle = [(); 2].map(|()| {
         assert_eq!(explored(body, &mut pool), 1);
-        assert_eq!(pool.idle(), 1);
-    }
+        pool.idle()
+    });
+    // Some more may have been taken from those that are kept.
+    assert!(idle[0] > 0 && idle[0] == idle[1], "{idle:?}");
 }

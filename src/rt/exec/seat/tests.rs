@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 use std::panic::{Location, catch_unwind};
-use std::sync::Arc as StdArc;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::cell::UnsafeCell;
+use crate::rt::Work;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::run::{Between, Explored, explore, stacks};
 use crate::rt::explore::Free;
@@ -159,25 +160,20 @@ fn told(program: fn()) -> String {
         replay: |schedule, _| schedule.to_owned(),
         in_order: InOrder::These(Vec::new()),
     };
-    let explored = explore(
-        StdArc::new(program),
-        driver,
-        &mut pool,
-        settings,
-        |between| {
-            let Between {
-                driver,
-                end,
-                names,
-                callers,
-                uses_cells,
-            } = between;
-            let events = events(&driver.trace, driver);
-            let callers = callers.len();
-            writeln!(told, "{end:?} {names:?} {callers} {uses_cells} {events}").expect("a string");
-            true
-        },
-    );
+    let main: Rc<dyn Work> = Rc::new(program);
+    let explored = explore(&main, driver, &mut pool, settings, |between| {
+        let Between {
+            driver,
+            end,
+            names,
+            callers,
+            uses_cells,
+        } = between;
+        let events = events(&driver.trace, driver);
+        let callers = callers.len();
+        writeln!(told, "{end:?} {names:?} {callers} {uses_cells} {events}").expect("a string");
+        true
+    });
     match explored {
         Explored::Passed(driver) => write!(told, "{:?}", driver.stats),
         Explored::Failed(found) => {
