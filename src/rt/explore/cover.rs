@@ -38,9 +38,9 @@ use super::wakeup_tree::{Arena, List, NodeId};
 /// By what a walk has come.
 #[derive(Default)]
 pub(super) struct Passed {
-    /// For each thread the position of its first event in the rest of the sequence; [`NOWHERE`] if
-    /// there is none, and [`UNKNOWN`] until it is asked for.
-    heads: Vec<u32>,
+    /// For each thread how many of its events lie before the sequence or are among it; 0 as long as none is among it and
+    /// nobody has asked.
+    gone: Vec<u32>,
     /// The labels of the steps that are not in the sequence and change a count.
     others: Vec<Label>,
     /// Whether the reversed event is among it.
@@ -50,21 +50,22 @@ pub(super) struct Passed {
 impl Empty for Passed {
     fn empty(&mut self) {
         let Passed {
-            heads,
+            gone,
             others,
             second,
         } = self;
-        heads.empty();
+        gone.empty();
         others.empty();
         *second = false;
     }
 }
 
 impl Passed {
-    /// Whether it is nothing.
+    /// It is nothing.
+    #[inline]
     fn clear(&mut self, threads: usize) {
-        self.heads.resize(threads, UNKNOWN);
-        self.heads.fill(UNKNOWN);
+        self.gone.clear();
+        self.gone.resize(threads, 0);
         self.others.clear();
         self.second = false;
     }
@@ -73,10 +74,9 @@ impl Passed {
     pub(super) fn has(&self, item: &Item) -> bool {
         match item.position {
             NOWHERE => self.second,
-            // What is unknown is before all.
-            position => {
-                let head = self.heads.get(item.step.thread.index());
-                head.is_some_and(|&head| position < head)
+            _ => {
+                let gone = self.gone.get(item.step.thread.index());
+                gone.is_some_and(|&gone| item.index < gone)
             }
         }
     }
@@ -109,7 +109,7 @@ pub(super) struct Walk<'a> {
     owner: (ThreadId, u32),
     second: &'a Second,
     /// The parts of what it has come by ([`Passed`]).
-    heads: &'a mut [u32],
+    gone: &'a mut [u32],
     others: &'a mut Vec<Label>,
     taken: &'a mut bool,
     /// The label of the reversed event where nothing but the sequence is executed, once it was asked for.
@@ -126,9 +126,6 @@ pub(super) struct Walk<'a> {
     /// Whether nothing behind the second event makes a difference to the walk so far.
     settled: bool,
 }
-
-/// Stands for what has not been looked up: no event is before the first one.
-const UNKNOWN: u32 = 0;
 
 /// Whether the reversed event is asleep where the first one is, and is known to come first in the sequence. Then the
 /// reversal is covered, whatever comes behind the race. Most that are covered are so by this, which can be told without
@@ -167,6 +164,7 @@ fn is_cut(run: &Finished<'_>, first: u32, object: ObjectId) -> bool {
 }
 
 /// What comes first of a thread in the rest of the sequence.
+#[cfg_attr(test, derive(PartialEq, Debug))]
 enum Head {
     Event(u32),
     Second,
@@ -175,7 +173,7 @@ enum Head {
 
 impl<'a> Walk<'a> {
     /// The beginning of the sequence.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(
         run: &'a Finished<'a>,
         first: u32,
@@ -185,7 +183,7 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         passed.clear(run.trace.threads());
         let Passed {
-            heads,
+            gone,
             others,
             second: taken,
         } = passed;
@@ -202,7 +200,7 @@ impl<'a> Walk<'a> {
             first,
             owner: (run.trace.at(first).thread, run.trace.at(first).index),
             second,
-            heads,
+            gone,
             others,
             taken,
             label: known.map_or(alike, |known| known.items.last().map(|item| item.label)),
@@ -271,8 +269,9 @@ impl<'a> Walk<'a> {
     pub(super) fn descend(&mut self, arena: &Arena, roots: List, path: &mut Vec<NodeId>) -> bool {
         let mut children = arena.iter(roots);
         while let Some((id, child)) = children.next() {
-            let thread = child.step.thread;
-            let head = self.head(thread);
+            let head = self.head_at(child.step.thread, child.index);
+            #[cfg(test)]
+            assert_eq!(head, self.head(child.step.thread));
             let begins = self.begins_as(&head, child.step, child.label);
             // The first one that may come first is the way, so it also hangs on those that may not.
             self.rely_on(&head);
@@ -280,7 +279,7 @@ impl<'a> Walk<'a> {
                 if child.children.is_empty() {
                     return true;
                 }
-                self.pass(&head, child.step.thread, child.label);
+                self.pass(&head, child.step.thread, child.index, child.label);
                 path.push(id);
                 children = arena.iter(child.children);
             } else if self.impossible {
@@ -306,21 +305,16 @@ impl<'a> Walk<'a> {
     /// Goes by the first item of the thread, or by a step with this label if it has none. Whether the way leads
     /// there has been asked.
     pub(super) fn go_by(&mut self, thread: ThreadId, label: Label) {
-        let head = self.heads.get(thread.index()).copied();
-        debug_assert_ne!(head, Some(UNKNOWN));
-        let head = self.head_at(head.unwrap_or(NOWHERE), thread);
-        self.pass(&head, thread, label);
+        let index = self.look_up(thread);
+        let head = self.head_at(thread, index);
+        self.pass(&head, thread, index, label);
     }
 
-    /// [`Walk::go_by`] where this comes first of the thread.
+    /// [`Walk::go_by`] where this comes first of the thread, and would be the event of the thread with this index.
     #[inline(always)]
-    fn pass(&mut self, head: &Head, thread: ThreadId, label: Label) {
+    fn pass(&mut self, head: &Head, thread: ThreadId, index: u32, label: Label) {
         match *head {
-            Head::Event(position) => {
-                let next = self.trace.at(position).index + 1;
-                let next = self.trace.nth_of(thread, next);
-                self.heads[thread.index()] = self.item(next);
-            }
+            Head::Event(_) => self.gone[thread.index()] = index + 1,
             Head::Second => *self.taken = true,
             Head::Nothing if label.changes_count() => self.others.push(label),
             Head::Nothing => {}
@@ -329,53 +323,34 @@ impl<'a> Walk<'a> {
 
     #[inline]
     fn head(&mut self, thread: ThreadId) -> Head {
-        let position = self.event(thread);
-        self.head_at(position, thread)
+        let index = self.look_up(thread);
+        self.head_at(thread, index)
     }
 
-    /// What comes first of the thread whose first event is at `position`, or has none.
-    #[inline]
-    fn head_at(&self, position: u32, thread: ThreadId) -> Head {
-        if position != NOWHERE {
-            Head::Event(position)
-        } else if thread == self.second.step.thread && !*self.taken {
-            Head::Second
-        } else {
-            Head::Nothing
-        }
-    }
-
-    /// The position of the thread's first event in the rest of the sequence, or [`NOWHERE`].
+    /// What comes first of the thread, of which so many events lie before the sequence or the way has come by them.
     #[inline(always)]
-    fn event(&mut self, thread: ThreadId) -> u32 {
-        match self.heads.get(thread.index()) {
-            Some(&UNKNOWN) => self.look_up(thread),
-            Some(&head) => head,
-            None => NOWHERE,
+    fn head_at(&self, thread: ThreadId, index: u32) -> Head {
+        match self.trace.nth_of(thread, index) {
+            Some(position) if self.is_item(position) => Head::Event(position),
+            _ if thread == self.second.step.thread && !*self.taken => Head::Second,
+            _ => Head::Nothing,
         }
     }
 
-    /// [`Walk::event`] for the first time.
+    /// How many events of the thread lie before the sequence or the way has come by them.
     #[inline(never)]
     fn look_up(&mut self, thread: ThreadId) -> u32 {
-        let positions = self.trace.positions_of(thread);
-        // Many threads have not begun.
-        let next = match positions.first() {
-            Some(&start) if start > self.first => 0,
-            _ => positions.partition_point(|&p| p <= self.first),
+        let Some(gone) = self.gone.get_mut(thread.index()) else {
+            return 0;
         };
-        let head = self.item(positions.get(next).copied());
-        self.heads[thread.index()] = head;
-        head
-    }
-
-    /// The position, which is behind the first event, if it is one in the sequence.
-    #[inline]
-    fn item(&self, position: Option<u32>) -> u32 {
-        match position {
-            Some(position) if self.is_item(position) => position,
-            _ => NOWHERE,
+        if *gone == 0 {
+            let positions = self.trace.positions_of(thread);
+            // Many threads have not begun.
+            if positions.first().is_some_and(|&start| start <= self.first) {
+                *gone = positions.partition_point(|&p| p <= self.first) as u32;
+            }
         }
+        *gone
     }
 
     /// Whether the event at `position`, which is behind the first one, is in the sequence.
@@ -401,17 +376,18 @@ impl<'a> Walk<'a> {
         is_cut(self.run, self.first, object)
     }
 
-    /// Whether the way has come by the event at `position`, or the sequence begins behind it. The event
-    /// must not happen after the first one.
+    /// Whether the way has come by the event at `position`, or the sequence begins behind it. No other event may
+    /// happen after the first one.
     #[inline(always)]
-    fn is_gone(&mut self, position: u32) -> bool {
-        position < self.first || self.is_passed(position)
+    fn is_gone(&self, position: u32) -> bool {
+        position <= self.first || self.is_passed(position)
     }
 
     /// [`Walk::is_gone`] for an event behind the first one.
-    #[inline(never)]
-    fn is_passed(&mut self, position: u32) -> bool {
-        position < self.event(self.trace.at(position).thread)
+    #[inline]
+    fn is_passed(&self, position: u32) -> bool {
+        let event = self.trace.at(position);
+        event.index < self.gone[event.thread.index()]
     }
 
     /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread

@@ -129,7 +129,8 @@ impl Frontier {
             match self.lack(run, first, second.step) {
                 Lack::Nothing => return,
                 Lack::Step => {
-                    self.reversal.only(second.step, run.trace.at(first).label);
+                    let e = run.trace.at(first);
+                    self.reversal.only(second.step, e.label, e.index);
                     self.way.clear();
                     return self.plan(run, first, second);
                 }

@@ -23,8 +23,9 @@
 
 use crate::rt::pooled::{Empty, Pooled, pooled};
 use crate::rt::trace::dependency::Label;
+use crate::rt::trace::id::{ThreadId, lengthen};
 use crate::rt::trace::operation::{OpKind, Step};
-use crate::rt::trace::{NOWHERE, Trace};
+use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::{Choices, Known, Lack};
@@ -191,8 +192,8 @@ impl Optimal {
                 Lack::Nothing => return false,
                 Lack::Step => {
                     let pending = &mut self.levels[first as usize].pending;
-                    let label = run.trace.at(first).label;
-                    self.arena.push(pending, second.step, label);
+                    let Event { label, index, .. } = *run.trace.at(first);
+                    self.arena.push(pending, second.step, label, index);
                     return false;
                 }
                 Lack::Sequence => {}
@@ -256,10 +257,13 @@ impl Optimal {
         };
         let mut parent = self.behind.path.last().copied();
         let pending = &mut self.levels[first as usize].pending;
-        for item in items {
+        for &Item {
+            step, label, index, ..
+        } in items
+        {
             parent = Some(match parent {
-                Some(parent) => self.arena.push_child(parent, item.step, item.label),
-                None => self.arena.push(pending, item.step, item.label),
+                Some(parent) => self.arena.push_child(parent, step, label, index),
+                None => self.arena.push(pending, step, label, index),
             });
         }
         let before = |item: &Item, at| item.position < at || item.position == NOWHERE;
@@ -423,12 +427,18 @@ impl Explorer for Optimal {
 
     fn resume(&mut self, unfinished: &Unfinished) -> bool {
         self.started = true;
+        // How many events each thread has made.
+        let mut made: Vec<u32> = Vec::new();
         for point in &unfinished.points {
             let start = self.sleepers.len() as u32;
             self.sleepers.extend(&point.sleepers);
-            let Some(pending) = self.arena.restore(&point.tree) else {
+            let so_far = |thread: ThreadId| made.get(thread.index()).map_or(0, |&made| made);
+            let Some(pending) = self.arena.restore(&point.tree, so_far) else {
                 return false;
             };
+            let thread = point.step.thread.index();
+            lengthen(&mut made, thread + 1, || 0);
+            made[thread] += 1;
             let sleep = (start, self.sleepers.len() as u32);
             self.levels.push(Level::new(sleep, pending));
             self.elsewhere.push((point.step, Some(point.label)));

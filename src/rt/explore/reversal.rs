@@ -34,6 +34,8 @@ use super::sleep::Sleeper;
 pub(crate) struct Item {
     pub(crate) step: Step,
     pub(crate) label: Label,
+    /// Which of its thread's events it is.
+    pub(crate) index: u32,
     /// Its position in the execution; [`NOWHERE`] for the reversed event, which is the last.
     pub(crate) position: u32,
 }
@@ -54,6 +56,14 @@ impl Second {
     #[inline]
     pub(super) fn is_behind(&self, run: &Finished<'_>, first: u32) -> bool {
         (self.predecessor).is_some_and(|predecessor| run.clocks.before(first, predecessor))
+    }
+
+    /// Which of its thread's events it is.
+    pub(super) fn index(&self, run: &Finished<'_>) -> u32 {
+        let before = self.predecessor.map(|before| run.trace.at(before));
+        // The event before the first one of a thread is its spawn.
+        let before = before.filter(|event| event.thread == self.step.thread);
+        before.map_or(0, |event| event.index + 1)
     }
 
     /// Its position in the execution; `None` if it is pending there.
@@ -261,11 +271,12 @@ fn carries_count(class: Class) -> bool {
 
 impl Reversal {
     /// Makes the sequence of this one step.
-    pub(crate) fn only(&mut self, step: Step, label: Label) {
+    pub(crate) fn only(&mut self, step: Step, label: Label, index: u32) {
         self.items.clear();
         self.items.push(Item {
             step,
             label,
+            index,
             position: NOWHERE,
         });
     }
@@ -313,6 +324,7 @@ impl Reversal {
                 self.items.push(Item {
                     step: event.step(),
                     label: event.label,
+                    index: event.index,
                     position,
                 });
             }
@@ -336,6 +348,7 @@ impl Reversal {
         self.items.push(Item {
             step: second.step,
             label,
+            index: second.index(run),
             position: NOWHERE,
         });
         // Relabelled, the second event may have nothing to do with the first any more: two failures

@@ -11,6 +11,7 @@ use super::slots::{SlotId, Slots};
 use crate::rt::pooled::Empty;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::Label;
+use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Step;
 
 /// The index of a node.
@@ -21,6 +22,8 @@ pub(crate) type NodeId = SlotId;
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) label: Label,
+    /// Which of its thread's events it is.
+    pub(crate) index: u32,
     pub(crate) children: List,
     next: NodeId,
 }
@@ -88,10 +91,11 @@ impl Arena {
     }
 
     /// Appends a node with these contents to `list`.
-    pub(crate) fn push(&mut self, list: &mut List, step: Step, label: Label) -> NodeId {
+    pub(crate) fn push(&mut self, list: &mut List, step: Step, label: Label, index: u32) -> NodeId {
         let id = self.nodes.put(Node {
             step,
             label,
+            index,
             children: List::EMPTY,
             next: NOWHERE,
         });
@@ -105,9 +109,15 @@ impl Arena {
     }
 
     /// Appends a node with these contents to the children of `parent`.
-    pub(crate) fn push_child(&mut self, parent: NodeId, step: Step, label: Label) -> NodeId {
+    pub(crate) fn push_child(
+        &mut self,
+        parent: NodeId,
+        step: Step,
+        label: Label,
+        index: u32,
+    ) -> NodeId {
         let mut children = self.node(parent).children;
-        let id = self.push(&mut children, step, label);
+        let id = self.push(&mut children, step, label, index);
         self.nodes[parent].children = children;
         id
     }
@@ -148,8 +158,13 @@ impl Arena {
         saved
     }
 
-    /// Makes the tree that [`Arena::save`] has written down; `None` if it is none.
-    pub(crate) fn restore(&mut self, saved: &[SavedNode]) -> Option<List> {
+    /// Makes the tree that [`Arena::save`] has written down; `None` if it is none. Each thread has made so many events
+    /// before.
+    pub(crate) fn restore(
+        &mut self,
+        saved: &[SavedNode],
+        made: impl Fn(ThreadId) -> u32,
+    ) -> Option<List> {
         let mut roots = List::EMPTY;
         // The nodes from a root down to the last one made.
         let mut path: Vec<NodeId> = Vec::new();
@@ -158,9 +173,12 @@ impl Arena {
                 return None;
             }
             path.truncate(depth as usize);
+            let mut above = path.iter().rev().map(|&id| self.node(id));
+            let before = above.find(|node| node.step.thread == step.thread);
+            let index = before.map_or_else(|| made(step.thread), |node| node.index + 1);
             path.push(match path.last() {
-                Some(&parent) => self.push_child(parent, step, label),
-                None => self.push(&mut roots, step, label),
+                Some(&parent) => self.push_child(parent, step, label, index),
+                None => self.push(&mut roots, step, label, index),
             });
         }
         Some(roots)
@@ -171,7 +189,7 @@ impl Arena {
 mod tests {
     use super::*;
     use crate::rt::trace::dependency::Class;
-    use crate::rt::trace::id::{ObjectId, ThreadId};
+    use crate::rt::trace::id::ObjectId;
 
     fn step(thread: u32) -> Step {
         Step::of(ThreadId(thread))
@@ -184,8 +202,8 @@ mod tests {
         let mut arena = Arena::default();
         let mut list = List::EMPTY;
         for thread in 0..3 {
-            let id = arena.push(&mut list, step(thread), LABEL);
-            arena.push_child(id, step(thread + 10), LABEL);
+            let id = arena.push(&mut list, step(thread), LABEL, 0);
+            arena.push_child(id, step(thread + 10), LABEL, 0);
         }
         let mut threads = Vec::new();
         while let Some(mut node) = arena.pop(&mut list) {
@@ -196,7 +214,7 @@ mod tests {
         }
         assert_eq!(threads, [0, 10, 1, 11, 2, 12]);
         assert!(list.is_empty());
-        arena.push(&mut list, step(7), LABEL);
+        arena.push(&mut list, step(7), LABEL, 0);
         assert_eq!(arena.nodes.len(), 6);
         assert_eq!(arena.peak(), 6);
     }

@@ -16,7 +16,7 @@ use crate::rt::trace::id::ThreadId;
 use super::super::Finished;
 use super::super::reversal::Item;
 use super::super::sleep::Sleeper;
-use super::{Walk, touched};
+use super::{Head, Walk, touched};
 
 /// What has to be planned; the buffer is used again and again.
 #[derive(Default, Debug)]
@@ -80,13 +80,17 @@ impl Walk<'_> {
                 return false;
             };
             last = Some((sleeper.label, found));
-            let waker = found.min(self.event(sleeper.step.thread));
+            let waker = match self.head(sleeper.step.thread) {
+                Head::Event(position) => found.min(position),
+                _ => found,
+            };
             if waker == NOWHERE {
                 return false;
             }
             clocks.join_into(waker, clock);
         }
-        for (thread, &end) in clock.iter().enumerate() {
+        let clock = clock.iter().enumerate();
+        for (thread, &end) in clock.filter(|&(_, &end)| end > 0) {
             let thread = ThreadId(thread as u32);
             let events = &trace.positions_of(thread)[..end as usize];
             for &position in events.iter().rev() {
@@ -100,6 +104,7 @@ impl Walk<'_> {
                 items.push(Item {
                     step: event.step(),
                     label: event.label,
+                    index: event.index,
                     position,
                 });
             }
@@ -109,6 +114,7 @@ impl Walk<'_> {
             items.push(Item {
                 step: self.second.step,
                 label,
+                index: self.second.index(self.run),
                 position: NOWHERE,
             });
         }
