@@ -263,6 +263,41 @@ impl<'a> Walk<'a> {
         begins
     }
 
+    /// [`Walk::begins_with`] at the beginning of the sequence for a thread that is asleep there, where the reversed event was
+    /// not found to be ([`is_asleep`]).
+    ///
+    /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the next event of its thread
+    /// is in the sequence, so is what has woken the thread before that, with which it does not commute, either.
+    #[inline(always)]
+    pub(super) fn begins_with_sleeper(&mut self, sleeper: &Sleeper) -> bool {
+        let &Sleeper { step, label } = sleeper;
+        if self.unchanged.is_some()
+            && let Some(second) = self.label
+        {
+            let is_told = match step.thread == self.second.step.thread {
+                true => self.second_was_asked_for(),
+                false => !commutes(&self.run.machine.sets, label, second),
+            };
+            if is_told {
+                assert!(!cfg!(test) || !self.begins_with(step, label));
+                return false;
+            }
+        }
+        self.begins_with(step, label)
+    }
+
+    /// Whether the reversed event comes first of its thread and has its label whatever comes before it, so that
+    /// [`is_asleep`] has told if it is.
+    #[inline]
+    fn second_was_asked_for(&self) -> bool {
+        let Second {
+            predecessor,
+            operation,
+            ..
+        } = self.second;
+        operation.kind.is_always_alike() && predecessor.is_none_or(|p| p < self.first)
+    }
+
     /// Goes down the tree with these roots as far as the sequence leads, and adds to `path` the nodes by which it
     /// comes. Says whether a branch of the tree covers the sequence, or there turned out to be none.
     #[inline(always)]

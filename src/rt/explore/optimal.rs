@@ -219,8 +219,8 @@ impl Optimal {
         }
         let known = writes.then_some(&self.reversal);
         let mut walk = Walk::new(run, first, second, known, &mut self.passed);
-        for &Sleeper { step, label } in sleepers {
-            if walk.begins_with(step, label) || walk.is_impossible() {
+        for sleeper in sleepers {
+            if walk.begins_with_sleeper(sleeper) || walk.is_impossible() {
                 return walk.is_settled();
             }
         }
