@@ -119,6 +119,7 @@ impl Exploration<'_> {
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
     fn look_at(&mut self, mut found: Found) -> Result<Seated, Seated> {
+        self.body(&found.driver).ask(&mut found);
         let (kind, at) = (
             kind_of(&found.end),
             place(&found.end, found.message.as_ref()),

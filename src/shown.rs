@@ -18,6 +18,7 @@ use crate::rt::Work;
 use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
+use crate::rt::exec::hook;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::{Explored, Found, Settings, explore};
 use crate::rt::exec::seat::Seated;
@@ -35,7 +36,7 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Again, Block, Blocked, End, Pair};
+use crate::rt::trace::verdict::{Again, Block, Blocked, End, Pair, Panic};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// The most preemptions of the executions that are searched for a simpler one.
@@ -144,6 +145,29 @@ impl Body<'_> {
             pair,
             again,
             simpler,
+        }
+    }
+
+    /// Fills in what a panic said and where, if the hook was not asked about it. The program may have set one of its own,
+    /// so the execution is run again under dpor's. (Of `resume_unwind` no hook is told.)
+    pub(crate) fn ask(&mut self, found: &mut Found) {
+        let End::Panicked { thread } = found.end else {
+            return;
+        };
+        if found.message.is_some() || !may_come_again(&found.end) {
+            return;
+        }
+        hook::set_above();
+        let again = Box::new(Replay::new(leads_to(found)));
+        let Some(again) = self.fails(again, 1, Looks::default()) else {
+            return;
+        };
+        // The same threads may have other numbers.
+        let path = |found: &Found, thread| found.driver.machine.names.path(thread);
+        let is_same = matches!(again.end, End::Panicked { thread: theirs } if path(&again, theirs) == path(found, thread));
+        if let (Some(message), true) = (again.message, is_same) {
+            found.message = Some(Panic { thread, ..message });
+            found.raised = again.raised;
         }
     }
 

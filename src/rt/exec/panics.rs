@@ -1,15 +1,13 @@
 //! Who panicked, where, and what must not be printed twice?
 //!
-//! One hook is installed, once per process. It asks whether this OS thread is running the code of a
+//! A panic hook ([`hook`](super::hook)) asks whether this OS thread is running the code of a
 //! modelled thread; then it keeps the message for the report and prints nothing, unless the panic ends
 //! the process ([`Fatal`]): then there will be no report, and what there is to tell is told at once. Any
-//! other panic goes to the hook that was there before. It is never taken out again, so models in parallel tests
-//! do not get into each other's way.
+//! other panic goes to the hook that was there before.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
 use std::panic::PanicHookInfo;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{Runtime, with_any};
@@ -17,27 +15,12 @@ use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Panic;
 
-/// Installs the hook if it is not installed yet.
-pub(crate) fn install() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        super::coroutine::prepare();
-        // On a thread of its own, because the panic hook cannot be changed by a thread that is panicking, and a model may be run by
-        // a destructor.
-        let installed = std::thread::spawn(|| {
-            let before = std::panic::take_hook();
-            std::panic::set_hook(Box::new(move |info| {
-                if !keep(
-                    |thread, after| told(info, thread, after),
-                    || can_unwind(info),
-                ) {
-                    before(info);
-                }
-            }));
-        });
-        let installed = installed.join();
-        installed.expect("dpor bug: the panic hook cannot be set");
-    });
+/// A panic has begun on this OS thread. Answers whether that is no one else's business.
+pub(super) fn begun(info: &PanicHookInfo<'_>) -> bool {
+    keep(
+        |thread, after| told(info, thread, after),
+        || can_unwind(info),
+    )
 }
 
 /// What is told of a panic of this thread, or of none that is known, after so many events.

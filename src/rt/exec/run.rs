@@ -22,8 +22,8 @@ use super::context::{Inner, Runtime, enter, here};
 use super::coroutine::{self, Coroutine, Pool, Resumed};
 use super::faults::{self, Fault};
 use super::heap::{self, MustFree, Watched};
+use super::hook;
 use super::outsiders;
-use super::panics;
 use super::put_back::put_back_statics;
 use super::seat::Seated;
 use super::unseen::InOrder;
@@ -169,7 +169,7 @@ fn fails(
     let Settings {
         site, must_free, ..
     } = *settings;
-    panics::install();
+    hook::install();
     faults::prepare_thread();
     coroutine::prepare_thread();
     let _outsiders = outsiders::Watch::begin();
