@@ -31,3 +31,23 @@ fn a_tracked_value_that_is_not_dropped_on_one_path_is_a_leak() {
         "{found}"
     );
 }
+
+/// What std calls stands nowhere in the program, so the report says who called it and when.
+#[test]
+fn a_tracked_value_that_std_made() {
+    use dpor::alloc::Track;
+    let found = Builder::new().explore(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let other = thread::spawn(move || {
+            theirs.fetch_add(1, SeqCst);
+            std::mem::forget(["kept"].map(Track::new));
+        });
+        other.join().unwrap();
+    });
+    let found = found.expect_err("it leaks");
+    assert_eq!(found.kind(), FailureKind::Leak);
+    let text = found.to_string();
+    let made = "  made in std by main.1 after \"theirs add: 0 -> 1\" (tests/failures/leaks.rs:";
+    assert!(text.contains(made), "{text}");
+}

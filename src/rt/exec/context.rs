@@ -17,7 +17,7 @@ use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{End, Panic, Pruned};
+use crate::rt::trace::verdict::{End, Made, Panic, Pruned};
 use crate::rt::{Answer, Body, Target};
 
 use super::callers::Callers;
@@ -53,7 +53,7 @@ pub(crate) type Failed = (&'static str, Option<ThreadId>, usize);
 pub(crate) struct Runtime {
     pub(crate) locals: RefCell<Locals>,
     /// The values that must be gone when the execution ends, with the places where they were made.
-    pub(crate) tracked: RefCell<Vec<(u64, Site)>>,
+    pub(crate) tracked: RefCell<Vec<(u64, Made)>>,
     /// All panics of this execution, the first one first, in case that one ends the process.
     pub(crate) panics: RefCell<Vec<Panic>>,
     /// How the execution has failed, if it has.
@@ -301,7 +301,15 @@ pub(crate) fn track(site: Site) -> Option<u64> {
     with(|runtime| {
         let number = runtime.next_tracked.get();
         runtime.next_tracked.set(number + 1);
-        runtime.tracked.borrow_mut().push((number, site));
+        let thread = runtime.current.get();
+        let inner = runtime.inner.try_borrow();
+        let events = inner.map_or(0, |inner| inner.driver.machine.events_of(thread));
+        let made = Made {
+            site,
+            thread,
+            events,
+        };
+        runtime.tracked.borrow_mut().push((number, made));
         number
     })
     .ok()

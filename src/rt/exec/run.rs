@@ -306,7 +306,7 @@ fn leaked(runtime: &Runtime, must_free: MustFree, kept: bool) -> Option<End> {
         false => runtime.heap.left(must_free),
     };
     let leaked = Leaked {
-        values: tracked.into_iter().map(|(_, site)| site).collect(),
+        values: tracked.into_iter().map(|(_, made)| made).collect(),
         blocks: blocks.iter().map(heap::Block::name).collect(),
         owed: blocks.iter().any(|block| block.owed),
     };

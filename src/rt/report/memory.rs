@@ -14,7 +14,7 @@ use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::verdict::{
-    Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Outside, Weak, Wrong,
+    Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Made, Outside, Weak, Wrong,
 };
 use crate::rt::trace::{Event, Site, foreign};
 
@@ -373,11 +373,19 @@ pub(super) fn leaked(
         owed,
     } = leaked;
     if !values.is_empty() {
-        let places: Vec<String> = values.iter().map(|&site| place(site)).collect();
+        let made = |made: &Made| match foreign(made.site.file()) {
+            // By a function that was given to std, as in `map(Track::new)`.
+            Some(somewhere) => {
+                let when = after(view, names, made.thread, made.events);
+                format!("{somewhere} by {} {when}", names.thread(made.thread))
+            }
+            None => format!("at {}", place(made.site)),
+        };
+        let made: Vec<String> = values.iter().map(made).collect();
         let _ = writeln!(
             out,
-            "leak: a tracked value was not dropped when every thread had finished {when}\n  made at {}",
-            places.join(", ")
+            "leak: a tracked value was not dropped when every thread had finished {when}\n  made {}",
+            made.join(", ")
         );
     }
     let Some(first) = blocks.first() else {

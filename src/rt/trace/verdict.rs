@@ -305,11 +305,19 @@ pub(crate) struct BadMemory {
     pub(crate) memory: Gone,
 }
 
+/// A tracked value: where it was made, and by whom after how many events, for what std makes has no place in the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    pub(crate) site: Site,
+    pub(crate) thread: ThreadId,
+    pub(crate) events: u32,
+}
+
 /// What an execution should have given back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaked {
-    /// Where tracked values were made.
-    pub(crate) values: Vec<Site>,
+    /// The tracked values that were not dropped.
+    pub(crate) values: Vec<Made>,
     /// Blocks that had to be freed.
     pub(crate) blocks: Vec<Block>,
     /// Whether one of them had to be whatever `Builder::check_leaks` says.

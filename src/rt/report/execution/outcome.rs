@@ -214,7 +214,11 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         End::DataRace(race) => outcome.data_race = Some(unordered(data, race)),
         End::BadMemory(bad) => outcome.misuse = Some(misuse::misuse(data, bad)),
         End::Leaked(leaked) => {
-            outcome.leaked = leaked.values.iter().map(|&site| data.place(site)).collect();
+            outcome.leaked = leaked
+                .values
+                .iter()
+                .map(|made| data.place(made.site))
+                .collect();
             let blocks = leaked.blocks.iter();
             // Only the first one is watched when the execution is run again.
             let blocks = blocks.enumerate().map(|(index, block)| {
