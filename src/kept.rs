@@ -43,8 +43,25 @@ pub(crate) fn read(text: &str) -> Result<String, String> {
         None => Ok(text.to_owned()),
         Some(path) => match std::fs::read_to_string(path) {
             Ok(schedule) => Ok(schedule.trim().to_owned()),
-            Err(error) => Err(format!("the file `{path}` (DPOR_REPLAY): {error}")),
+            Err(error) => Err(format!(
+                "the file `{path}`{} (DPOR_REPLAY): {error}",
+                looked_in(path)
+            )),
         },
+    }
+}
+
+/// Where a path that is not a whole one leads from: cargo begins the tests of a package in the package, wherever cargo itself
+/// was called.
+fn looked_in(path: &str) -> String {
+    match std::env::current_dir() {
+        Ok(directory) if Path::new(path).is_relative() => {
+            format!(
+                ", looked for in {}, where this program runs",
+                directory.display()
+            )
+        }
+        _ => String::new(),
     }
 }
 
@@ -63,7 +80,15 @@ mod tests {
         let kept = read(&format!("@{}", path.display()));
         assert_eq!(kept, Ok("v2 main*2".to_owned()));
         assert_eq!(read("v2 main"), Ok("v2 main".to_owned()));
+        let error = read("@/no/such/file").expect_err("there is no such file");
+        let told = "the file `/no/such/file` (DPOR_REPLAY): ";
+        assert!(error.starts_with(told), "{error}");
         let error = read("@no/such/file").expect_err("there is no such file");
-        assert!(error.starts_with("the file `no/such/file` (DPOR_REPLAY): "));
+        let here = std::env::current_dir().expect("a directory");
+        let told = format!(
+            "the file `no/such/file`, looked for in {}, where this program runs (DPOR_REPLAY): ",
+            here.display()
+        );
+        assert!(error.starts_with(&told), "{error}");
     }
 }
