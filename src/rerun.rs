@@ -31,6 +31,9 @@ const DOC: &str = "--doc";
 /// The file name of the programs that rustdoc makes of them.
 const OF_RUSTDOC: &str = "rust_out";
 
+/// The variable by which rustdoc, where it makes one program of many of them, says which one is to be run.
+const NUMBER_OF_RUSTDOC: &str = "RUSTDOC_DOCTEST_RUN_NB_TEST";
+
 /// The command that plays this schedule in the model that began last on this OS thread, which has the name of its test.
 pub(crate) fn replay(schedule: &str) -> String {
     replay_of(schedule, std::thread::current().name())
@@ -59,6 +62,8 @@ fn command(test: Option<&str>) -> String {
     let program = std::env::current_exe().unwrap_or_default();
     let manifest = variable("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let arguments = std::env::args_os().skip(1);
+    let number = variable(NUMBER_OF_RUSTDOC).and_then(|number| number.parse::<usize>().ok());
+    let documented = number.map_or_else(Vec::new, |_| documented(&program));
     let run = Run {
         source: manifest.as_deref().and_then(|it| source(&program, it)),
         directory: target_directory(&program),
@@ -74,8 +79,12 @@ fn command(test: Option<&str>) -> String {
         arguments: arguments
             .map(|it| it.to_string_lossy().into_owned())
             .collect(),
-        // Where the harness makes no thread for a test, nobody knows which one it is.
-        test: test.filter(|name| *name != "main").map(str::to_owned),
+        // Where the harness makes no thread for a test, only rustdoc says which one it is.
+        test: match test.filter(|name| *name != "main") {
+            Some(name) => Some(name.to_owned()),
+            None => number.and_then(|number| documented.get(number).cloned()),
+        },
+        documented,
         program,
     };
     run.command()
@@ -87,6 +96,8 @@ struct Run {
     program: PathBuf,
     arguments: Vec<String>,
     test: Option<String>,
+    /// The names of the tests in the documentation, where the program is made of all of them.
+    documented: Vec<String>,
     /// The name of the package, if it was cargo who has begun the program.
     package: Option<String>,
     /// Whether the package is one of a workspace, and not its root.
@@ -155,11 +166,20 @@ impl Run {
             let arguments = self.arguments.iter().map(String::as_str);
             return arguments.filter(|it| *it != "--bench").collect();
         };
-        let mut own = vec!["--exact", test];
+        let mut own = match self.is_of_rustdoc() {
+            true => vec![filter(test, &self.documented)],
+            false => vec!["--exact", test],
+        };
         if self.is_told("--ignored") || self.is_told("--include-ignored") {
             own.push("--include-ignored");
         }
         own
+    }
+
+    fn is_of_rustdoc(&self) -> bool {
+        self.program
+            .file_stem()
+            .is_some_and(|stem| stem == OF_RUSTDOC)
     }
 
     fn is_told(&self, argument: &str) -> bool {
@@ -171,7 +191,7 @@ impl Run {
     fn target(&self, package: &str) -> Option<(&'static str, Vec<String>, &str)> {
         let stem = self.program.file_stem()?.to_str()?;
         // The tests in the documentation lie wherever rustdoc has put them.
-        if stem == OF_RUSTDOC {
+        if self.is_of_rustdoc() {
             return Some(("test", vec![DOC.to_owned()], "debug"));
         }
         let within = self.program.strip_prefix(self.directory.as_ref()?).ok()?;
@@ -238,6 +258,37 @@ fn source(program: &Path, package: &Path) -> Option<PathBuf> {
         }
         parts.next()?;
     }
+}
+
+/// The word of a test's name that is in no other one, or that of its line. Rustdoc takes a filter with a space in it for two
+/// filters, either of which lets a test run, so the whole name would let none run, or all.
+fn filter<'a>(test: &'a str, all: &[String]) -> &'a str {
+    let is_alone = |word: &&str| all.iter().filter(|name| name.contains(*word)).count() <= 1;
+    let mut words = test.rsplit(' ');
+    let line = words.clone().next().unwrap_or(test);
+    words.find(is_alone).unwrap_or(line)
+}
+
+/// The names of the tests that rustdoc has made this program of: beside it there still is the source of its harness. Nobody has
+/// promised that it is, or how it is written; whatever is otherwise there gives no names.
+fn documented(program: &Path) -> Vec<String> {
+    let beside = program.parent().and_then(|it| std::fs::read_dir(it).ok());
+    let paths = beside.into_iter().flatten().flatten().map(|it| it.path());
+    let sources = paths.filter(|path| path.extension().is_some_and(|it| it == "rs"));
+    let names = sources
+        .filter_map(|source| Some(names(&std::fs::read_to_string(source).ok()?)))
+        .find(|names| !names.is_empty());
+    names.unwrap_or_default()
+}
+
+/// The names of the tests in the harness that rustdoc writes, by their numbers: the first text of each.
+fn names(harness: &str) -> Vec<String> {
+    let tests = harness.split("TestDescAndFn::new_doctest(").skip(1);
+    let name = |test: &str| {
+        let (name, _) = test.trim_start().strip_prefix('"')?.split_once('"')?;
+        Some(name.to_owned())
+    };
+    tests.map_while(name).collect()
 }
 
 fn parts(path: &Path) -> Option<Vec<&str>> {
@@ -372,12 +423,54 @@ mod tests {
         let own = |told: String| told.replace("\"--cfg dpor\"", "_");
         assert_eq!(
             own(command("", "", with)),
-            "RUSTFLAGS=_ RUSTDOCFLAGS=_ cargo test --doc -- --exact \"src/lib.rs - one (line 2)\""
+            "RUSTFLAGS=_ RUSTDOCFLAGS=_ cargo test --doc -- \"2)\""
         );
         let lib = format!("debug/deps/some_queue-{NUMBER}");
         let library = |run: &mut Run| run.doc_flags = Some("--cfg dpor".to_owned());
         let told = command(&lib, "src/lib.rs", library);
         assert_eq!(told, "cargo test --lib -- --exact a::b");
+    }
+
+    #[test]
+    fn one_of_many_tests_in_the_documentation_is_told_by_the_word_that_it_has_alone() {
+        let all = [
+            "a.rs - Ring (line 2)",
+            "a.rs - Ring::push (line 12)",
+            "b.rs - (line 12)",
+        ];
+        let all = all.map(str::to_owned);
+        assert_eq!(
+            filter(&all[0], &all),
+            "2)",
+            "none is alone, and this is in few"
+        );
+        assert_eq!(filter(&all[1], &all), "Ring::push");
+        assert_eq!(filter(&all[2], &all), "b.rs");
+        assert_eq!(filter(&all[1], &all[..1]), "12)");
+        assert_eq!(filter(&all[1], &[]), "12)", "nothing is known");
+
+        let with = |run: &mut Run| {
+            run.program = "/elsewhere/rustdoctest1/rust_out".into();
+            run.test = Some(all[1].clone());
+            run.documented = all.to_vec();
+        };
+        assert_eq!(command("", "", with), "cargo test --doc -- Ring::push");
+    }
+
+    #[test]
+    fn the_names_of_the_tests_in_the_documentation_are_in_their_harness() {
+        let harness = "mod __doctest_0 {\npub const TEST: test::TestDescAndFn = \
+                       test::TestDescAndFn::new_doctest(\n\"a.rs - one (line 2)\", false, \"a.rs\", 2,\n}\n\
+                       mod __doctest_1 {\npub const TEST: test::TestDescAndFn = \
+                       test::TestDescAndFn::new_doctest(\n\"a.rs - two (line 9)\", false, \"a.rs\", 9,\n}";
+        assert_eq!(
+            names(harness),
+            ["a.rs - one (line 2)", "a.rs - two (line 9)"]
+        );
+        assert!(names("fn main() {}").is_empty());
+        // No number is another one's where something is written otherwise.
+        let odd = harness.replacen("\n\"a", "\nname(\"a", 1);
+        assert!(names(&odd).is_empty());
     }
 
     #[test]
