@@ -210,7 +210,8 @@ pub struct Builder {
     /// Whether standard error shows the progress of the exploration.
     ///
     /// On a terminal this is a bar, elsewhere a line every few seconds. `None` shows it unless the test harness
-    /// captures what tests print.
+    /// captures what tests print; then it is one line, after a minute, if no [`max_duration`](Builder#structfield.max_duration)
+    /// ends the exploration.
     ///
     /// Environment: `DPOR_PROGRESS`, 0 or 1. Default: `None`.
     pub progress: Option<bool>,

@@ -2,8 +2,8 @@
 //!
 //! A bar that is drawn anew several times a second where standard error is a terminal, and a line every
 //! few seconds where it is not. Both are written directly, past what the test harness captures, and not
-//! at all where it captures, unless the user asks for it. The thread that explores draws between two
-//! executions; no other thread and no execution knows of it.
+//! where it captures, unless the user asks for it. There, who waits for a test that seems to hang reads one line, after a
+//! minute. The thread that explores draws between two executions; no other thread and no execution knows of it.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -31,6 +31,9 @@ const ROOMY: u16 = 75;
 /// The most executions between two looks at the clock.
 const CHECKED_AFTER: u32 = 1 << 10;
 
+/// After so long the test harness says of a test, once, that it still runs.
+const LONG: Duration = Duration::from_secs(60);
+
 /// Tells how far an exploration is, if anybody wants to know.
 pub(crate) struct Progress {
     style: Style,
@@ -52,6 +55,8 @@ enum Style {
     Bar(Option<ProgressBar>),
     /// A line every few seconds.
     Lines,
+    /// One line, if it lasts long.
+    Once,
 }
 
 impl Style {
@@ -59,20 +64,26 @@ impl Style {
         match self {
             Style::Nothing | Style::Bar(_) => Duration::from_millis(200),
             Style::Lines => Duration::from_secs(5),
+            Style::Once => LONG,
         }
     }
 }
 
 impl Progress {
     /// Of an exploration that begins now. `wanted` is what the user has asked for; without a wish there is something to see,
-    /// unless the test harness captures what tests print.
-    pub(crate) fn new(start: Instant, wanted: Option<bool>) -> Progress {
+    /// unless the test harness captures what tests print. Then it is one line, unless it `ends` after a time that is set.
+    pub(crate) fn new(start: Instant, wanted: Option<bool>, ends: bool) -> Progress {
         let captured = || CAPTURED.try_with(|it| *it).unwrap_or(true);
         let style = match wanted.unwrap_or_else(|| !captured()) {
+            false if wanted.is_none() && !ends => Style::Once,
             false => Style::Nothing,
             true if *HIDDEN => Style::Lines,
             true => Style::Bar(None),
         };
+        Progress::of(start, style)
+    }
+
+    fn of(start: Instant, style: Style) -> Progress {
         Progress {
             next: start + style.pause(),
             style,
@@ -94,17 +105,9 @@ impl Progress {
             return;
         }
         let now = Instant::now();
-        // An execution takes microseconds or seconds, and the clock is to cost nothing.
-        self.every = match (now - self.looked).as_millis() {
-            0 => (2 * self.every).min(CHECKED_AFTER),
-            1..20 => self.every,
-            _ => 1,
-        };
-        (self.looked, self.left) = (now, self.every);
-        if now < self.next {
+        if !self.is_due(now) {
             return;
         }
-        self.next = now + self.style.pause();
         let (begun, estimate) = (driver.stats.begun(), driver.estimate());
         let given_up = begun - driver.stats.complete;
         let test = std::thread::current();
@@ -112,9 +115,11 @@ impl Progress {
         let text = line((begun, given_up), estimate, now - self.start, test);
         match &mut self.style {
             Style::Nothing => {}
-            Style::Lines => {
-                // Whoever closes standard error does not want to know.
-                let _ = std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes());
+            // Whoever closes standard error does not want to know.
+            Style::Lines => drop(std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes())),
+            Style::Once => {
+                drop(std::io::stderr().write_all(still(&text).as_bytes()));
+                self.style = Style::Nothing;
             }
             Style::Bar(bar) => {
                 let bar = bar.get_or_insert_with(|| {
@@ -127,6 +132,22 @@ impl Progress {
                 draw(bar, text, begun, estimate, columns);
             }
         }
+    }
+
+    /// Whether it is time to tell something, now that the clock is looked at.
+    fn is_due(&mut self, now: Instant) -> bool {
+        // An execution takes microseconds or seconds, and the clock is to cost nothing.
+        self.every = match (now - self.looked).as_millis() {
+            0 => (2 * self.every).min(CHECKED_AFTER),
+            1..20 => self.every,
+            _ => 1,
+        };
+        (self.looked, self.left) = (now, self.every);
+        let is_due = now >= self.next;
+        if is_due {
+            self.next = now + self.style.pause();
+        }
+        is_due
     }
 
     /// Wipes the bar away, before something else is printed.
@@ -149,6 +170,14 @@ pub(crate) fn above(print: impl FnOnce()) {
 pub(crate) fn above_captured(text: &str) {
     // Standard error may be closed, and that is no reason to fail.
     above(|| drop(std::io::stderr().write_all(text.as_bytes())));
+}
+
+/// What is told once of an exploration that lasts long.
+fn still(text: &str) -> String {
+    format!(
+        "dpor: still exploring: {text}; DPOR_PROGRESS=1 shows more of this, and DPOR_MAX_DURATION=60 stops after so many seconds \
+         and says what most executions are due to\n"
+    )
 }
 
 /// Draws a bar of so many executions that have begun, with a text, on so many columns.
@@ -250,6 +279,21 @@ mod tests {
         assert_eq!(of_a_bound, told);
         // More executions than estimated is no more than all of them.
         assert!(line((20, 0), Some(10.0), seconds(1), None).contains("100 %"));
+    }
+
+    #[test]
+    fn what_nobody_has_asked_for_is_told_after_a_minute() {
+        let start = Instant::now();
+        let seconds = |seconds| start + Duration::from_secs(seconds);
+        let mut progress = Progress::of(start, Style::Once);
+        assert!(!progress.is_due(seconds(59)));
+        assert!(progress.is_due(seconds(60)));
+        let mut lines = Progress::of(start, Style::Lines);
+        assert!([5, 9, 11].map(|it| lines.is_due(seconds(it))) == [true, false, true]);
+        let text = still(&line((9, 0), None, LONG, Some("queue_is_fifo")));
+        let told =
+            "dpor: still exploring: 9 executions, 60 s, queue_is_fifo; DPOR_PROGRESS=1 shows ";
+        assert!(text.starts_with(told), "{text}");
     }
 
     /// What is on a terminal of so many columns after a bar was drawn there, at 10 and then at 250

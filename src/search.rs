@@ -208,7 +208,7 @@ impl<'a> Watch<'a> {
             settings,
             start,
             before: driver.stats.begun(),
-            progress: Progress::new(start, settings.progress),
+            progress: Progress::new(start, settings.progress, settings.max_duration.is_some()),
             checkpoint,
             site,
             stopped: None,
