@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::{Builder, FailureKind, thread};
 
@@ -36,16 +35,12 @@ fn who_spawns_without_end_is_told_so_in_a_table_that_can_be_read() {
 fn many_threads_share_a_column_and_a_few_have_their_own() {
     let run = |threads: usize| {
         let body = move || {
-            let number = Arc::new(AtomicUsize::new(0));
-            let handles: Vec<_> = (0..threads)
-                .map(|_| {
-                    let number = number.clone();
-                    thread::spawn(move || number.fetch_add(1, SeqCst))
-                })
-                .collect();
-            for handle in handles {
-                handle.join().unwrap();
-            }
+            let number = AtomicUsize::new(0);
+            thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| number.fetch_add(1, SeqCst));
+                }
+            });
             assert_ne!(number.load(SeqCst), threads, "all have added");
         };
         Builder::new().explore(body).unwrap_err().to_string()
@@ -56,7 +51,7 @@ fn many_threads_share_a_column_and_a_few_have_their_own() {
     let many = run(13);
     let title: Vec<&str> = table(&many)[0].split_whitespace().collect();
     assert_eq!(title[..4], ["#", "thread", "what", "where"]);
-    let row = |line: &&&str| line.contains("main.13  number add: 12 from 49 -> 13  ");
+    let row = |line: &&&str| line.contains("main.13  number add: 12 from 25 -> 13  ");
     let row = table(&many).iter().find(row).copied();
     assert!(
         row.is_some_and(|row| row.contains("tests/limits/threads.rs:")),

@@ -4,6 +4,7 @@
 //! writes them anew; read what has changed before you keep it.
 
 mod failures;
+mod many;
 mod pointers;
 #[path = "../support/portable.rs"]
 mod portable;
@@ -17,6 +18,7 @@ use pretty_assertions::assert_eq;
 /// The failures whose reports are kept.
 fn all() -> impl Iterator<Item = &'static failures::Named> {
     let more = waits::ALL.iter().chain(pointers::ALL).chain(values::ALL);
+    let more = more.chain(many::ALL);
     failures::ALL.iter().chain(more)
 }
 

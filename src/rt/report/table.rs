@@ -2,7 +2,8 @@
 //!
 //! A column per thread, unless there are very many, and a row per event. A row says where a loaded value comes
 //! from, if another thread wrote it, and why the thread before it has stopped, if that is another one. Rounds of a loop that
-//! say the same are told once, with their number. What is too wide is cut.
+//! say the same are told once, with their number. Where there are too many rows all the same, so are rounds that differ in
+//! numbers only, and what many threads do one after the other. What is too wide is cut.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -33,6 +34,9 @@ const COLUMN_MIN: usize = 24;
 
 /// Of more threads than that the columns are wider than any terminal, and nearly all of the table is empty.
 const COLUMNS_MAX: usize = 12;
+
+/// So few columns are read well even where they are too wide for their rows.
+const COLUMNS_FEW: usize = 5;
 
 /// The most characters of a thread's name where threads have no columns of their own.
 const NAME_MAX: usize = 32;
@@ -72,14 +76,16 @@ pub(super) fn write(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     shorten(&mut lines, endless(view.end), |row| marked(view, row));
     let shown = |thread: &ThreadId| rows_of(&lines).any(|row| row.thread == *thread);
     order.retain(shown);
-    let columns = match order.len() {
-        ..=COLUMNS_MAX => Columns::Threads(order),
-        _ => Columns::One(named(&mut lines, names)),
-    };
     let where_width = rows_of(&lines).map(|row| row.place.chars().count()).max();
     let where_width = where_width.unwrap_or(0).max("where".len());
+    let columns = Columns::Threads(order);
+    let widths = columns.widths(&lines, names);
+    let most = cell_max(&widths, where_width);
+    let columns = match widths.len() > COLUMNS_MAX || are_too_wide(&widths, most, where_width) {
+        false => columns,
+        true => Columns::One(named(&mut lines, names)),
+    };
     if let Columns::Threads(_) = columns {
-        let most = cell_max(&columns.widths(&lines, names), where_width);
         for line in &mut lines {
             // What the failure hangs on is what everybody reads.
             if let Line::Row(row) = line
@@ -203,15 +209,26 @@ fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
         };
         (a.thread, &a.place, did(a)) == (b.thread, &b.place, did(b)) && !marked(view, b)
     };
-    let found = rounds(rows.len(), |a, b| match counts {
+    let mut found = rounds(rows.len(), |a, b| match counts {
         true => alike(a, b),
         false => equal(a, b),
     });
-    let exact = |it: &Rounds| {
-        let repeated = it.start..it.start + it.length * (it.times - 1);
-        repeated.into_iter().all(|row| equal(row, row + it.length))
-    };
-    let exact: Vec<bool> = found.iter().map(exact).collect();
+    if height(&found, equal) > ROWS_MAX {
+        let steps = steps(&rows);
+        let words: Vec<String> = rows.iter().map(|row| without_numbers(&row.cell)).collect();
+        // Other threads do the same if it is the same step of theirs; in whatever other order two threads take turns, that
+        // may be what the reader looks for.
+        let similar = |a: usize, b: usize| {
+            (rows[a].thread == rows[b].thread || steps[a] == steps[b])
+                && (&words[a], &rows[a].place) == (&words[b], &rows[b].place)
+                && !marked(view, &rows[b])
+        };
+        let fewer = rounds(rows.len(), similar);
+        if height(&fewer, equal) < height(&found, equal) {
+            found = fewer;
+        }
+    }
+    let exact: Vec<bool> = found.iter().map(|it| is_exact(it, equal)).collect();
     let mut rows = rows.into_iter();
     let mut lines = Vec::new();
     for (it, exact) in found.into_iter().zip(exact) {
@@ -233,6 +250,45 @@ fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// Whether all of the rounds say the same.
+fn is_exact(it: &Rounds, equal: impl Fn(usize, usize) -> bool) -> bool {
+    let repeated = it.start..it.start + it.length * (it.times - 1);
+    repeated.into_iter().all(|row| equal(row, row + it.length))
+}
+
+/// How many lines these rounds take.
+fn height(found: &[Rounds], equal: impl Fn(usize, usize) -> bool) -> usize {
+    let lines = |it: &Rounds| match it.times {
+        1 => it.length,
+        _ if is_exact(it, &equal) => it.length + 1,
+        _ => 2 * it.length + 1,
+    };
+    found.iter().map(lines).sum()
+}
+
+/// For each row, how many its thread has had before.
+fn steps(rows: &[Row]) -> Vec<usize> {
+    let mut taken: HashMap<ThreadId, usize> = HashMap::new();
+    let step = |row: &Row| {
+        let next = taken.entry(row.thread).or_default();
+        std::mem::replace(next, *next + 1)
+    };
+    rows.iter().map(step).collect()
+}
+
+/// The text with a sign for each number, and without the writer of a value, which the first of many readers has not.
+fn without_numbers(text: &str) -> String {
+    let mut words = String::new();
+    for c in text.chars() {
+        match c.is_ascii_digit() {
+            false => words.push(c),
+            true if words.ends_with('#') => {}
+            true => words.push('#'),
+        }
+    }
+    words.replace(" from #", "")
 }
 
 /// Leaves lines out if there are too many: the first ones, or some in the middle if the first ones matter. Rows that are
@@ -385,6 +441,13 @@ fn cell_max(columns: &[usize], place: usize) -> usize {
     usize::MAX
 }
 
+/// Whether columns of these widths, none of which shows more than `most`, are too many and too wide to be beside each other,
+/// with places as wide as this.
+fn are_too_wide(columns: &[usize], most: usize, place: usize) -> bool {
+    let cells: usize = columns.iter().map(|&width| width.min(most)).sum();
+    columns.len() > COLUMNS_FEW && cells + place + 10 + 2 * columns.len() > WIDTH
+}
+
 /// The text, or its two ends and a sign that something is missing: what was done is said at the
 /// beginning, and with which values at the end.
 fn cut(text: &str, most: usize) -> String {
@@ -411,6 +474,21 @@ mod tests {
         assert_eq!(cell_max(&[10, 60, 60], place), 45);
         assert_eq!(cell_max(&[60, 60, 60], place), 33);
         assert_eq!(cell_max(&[60, 60, 60], WIDTH), COLUMN_MIN);
+    }
+
+    #[test]
+    fn many_wide_columns_are_none() {
+        let place = 30;
+        assert!(!are_too_wide(&[24; 5], 24, 100), "few");
+        assert!(!are_too_wide(&[60; 4], 24, place));
+        assert!(!are_too_wide(&[10; 10], usize::MAX, place));
+        assert!(are_too_wide(&[11; 10], usize::MAX, place));
+    }
+
+    #[test]
+    fn words_are_alike_without_their_numbers() {
+        assert_eq!(without_numbers("x#12 = 7 from 143"), "x# = #");
+        assert_eq!(without_numbers("spawn main.1.20"), "spawn main.#.#");
     }
 
     /// What is left of so many rows of which these are kept: their numbers, and the notes.

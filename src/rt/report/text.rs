@@ -418,6 +418,9 @@ fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
+/// So many threads that wait for the same in the same place are told by the first and the last of them.
+const WAITING_ALIKE_MIN: usize = 8;
+
 /// The threads that wait for ever: for what, where, and who holds it.
 fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let stuck = view.end.stuck();
@@ -428,13 +431,24 @@ fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let widest = |part: usize| told.iter().map(|it| it[part].chars().count()).max();
     let name_width = widest(0).unwrap_or_default().max(10);
     let what_width = widest(1).unwrap_or_default();
-    for (stuck, [thread, what]) in stuck.iter().zip(&told) {
+    let lines = stuck.iter().zip(&told).map(|(stuck, [thread, what])| {
         let holder = held(view, names, &stuck.operation);
         let at = behind(place_of_waiting(view, stuck));
-        let _ = writeln!(
-            out,
-            "  {thread:<name_width$} {what:<what_width$}  {at}{holder}"
-        );
+        (thread, format!("{what:<what_width$}  {at}{holder}"))
+    });
+    let lines: Vec<(&String, String)> = lines.collect();
+    let line = |out: &mut String, (thread, rest): &(&String, String)| {
+        let _ = writeln!(out, "  {thread:<name_width$} {rest}");
+    };
+    for alike in lines.chunk_by(|(_, one), (_, next)| one == next) {
+        match alike {
+            [first, between @ .., last] if alike.len() >= WAITING_ALIKE_MIN => {
+                line(out, first);
+                let _ = writeln!(out, "        ({} more like this one)", between.len());
+                line(out, last);
+            }
+            few => few.iter().for_each(|it| line(out, it)),
+        }
     }
 }
 
