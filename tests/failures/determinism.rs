@@ -28,6 +28,29 @@ fn an_operation_that_comes_out_differently_when_it_is_repeated_is_told() {
 }
 
 #[test]
+fn an_operation_that_was_planned_and_is_another_one_is_told() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        let cells: Arc<[AtomicUsize; 2]> = Arc::default();
+        let theirs = cells.clone();
+        // As the order in a `HashMap`.
+        let first = runs.fetch_add(1, SeqCst) % 2;
+        let other = thread::spawn(move || {
+            theirs[first].fetch_add(1, SeqCst);
+            theirs[1 - first].fetch_add(1, SeqCst);
+        });
+        cells[1].fetch_add(1, SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    let sentence = text.lines().next().expect("a sentence");
+    assert!(sentence.contains("by main.1, is \"add on "), "{sentence}");
+    let end = " now, and was another operation before, or one that came out otherwise";
+    assert!(sentence.ends_with(end), "{sentence}");
+}
+
+#[test]
 fn an_object_that_is_not_there_any_more_when_it_is_repeated_is_told() {
     let runs = std::sync::atomic::AtomicUsize::new(0);
     let found = failure(move || {

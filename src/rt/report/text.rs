@@ -540,21 +540,26 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
         None => "nothing, or an operation that cannot happen yet".to_owned(),
     };
     let thread = names.thread(divergence.thread);
+    let now = side(&divergence.found);
+    // Of an event that was planned, only what it does to others is known.
+    let told = match (&divergence.expected, divergence.outcome_differs) {
+        (None, true) => format!(
+            "is {now} now, and was another operation before, or one that came out otherwise"
+        ),
+        (None, false) => format!("could happen before and is {now} now"),
+        (expected, differs) => {
+            let otherwise = if differs {
+                ", with another outcome"
+            } else {
+                ""
+            };
+            format!("was {} before and is {now} now{otherwise}", side(expected))
+        }
+    };
     let _ = writeln!(
         out,
-        "the test is not deterministic: with the same schedule, event {}, by {thread}, {} before \
-         and is {} now{}",
+        "the test is not deterministic: with the same schedule, event {}, by {thread}, {told}",
         divergence.position + 1,
-        match divergence.expected {
-            Some(_) => format!("was {}", side(&divergence.expected)),
-            None => "could happen".to_owned(),
-        },
-        side(&divergence.found),
-        if divergence.outcome_differs {
-            ", with another outcome"
-        } else {
-            ""
-        },
     );
     let _ = writeln!(out, "{CAUSES}");
 }
