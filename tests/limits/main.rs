@@ -3,6 +3,7 @@
 mod hints;
 mod hotspots;
 mod max_failures;
+mod patience;
 mod replay;
 mod settings;
 mod stop_exploring;
