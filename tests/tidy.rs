@@ -184,3 +184,36 @@ fn every_file_begins_with_what_it_is_about_and_stays_short() {
         );
     }
 }
+
+/// What `docs/ARCHITECTURE.md` calls a file, in backticks; `{a,b}.rs` is two.
+fn named_files(map: &str) -> Vec<String> {
+    let quoted = map.split('`').skip(1).step_by(2);
+    let rust = quoted.filter_map(|name| name.strip_suffix(".rs"));
+    rust.flat_map(|name| match name.split_once('{') {
+        None => vec![format!("{name}.rs")],
+        Some((before, rest)) => {
+            let names = rest.trim_end_matches('}').split(',');
+            names.map(|name| format!("{before}{name}.rs")).collect()
+        }
+    })
+    .collect()
+}
+
+#[test]
+fn the_map_of_the_code_is_short_and_names_files_that_there_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = fs::read_to_string(root.join("docs/ARCHITECTURE.md")).expect("the map");
+    // Two pages.
+    assert!(map.lines().count() <= 110, "{}", map.lines().count());
+    let files: Vec<String> = code()
+        .into_iter()
+        .map(|(file, _)| format!("/{file}"))
+        .collect();
+    let exists = |name: &String| files.iter().any(|file| file.ends_with(&format!("/{name}")));
+    let named = named_files(&map);
+    assert!(named.len() > 30, "{named:?}");
+    let mut missing = named
+        .iter()
+        .filter(|name| *name != "tests/tidy.rs" && !exists(name));
+    assert_eq!(missing.next(), None);
+}
