@@ -16,6 +16,21 @@ use crate::{exploration, kept, nth, rerun};
 
 /// Explores every trace of `f`, with the settings of the environment.
 ///
+/// Everything that the threads share is created in `f`, or is a static.
+///
+/// ```
+/// use dpor::sync::{Arc, Mutex};
+///
+/// dpor::model(|| {
+///     let list = Arc::new(Mutex::new(Vec::new()));
+///     let theirs = list.clone();
+///     let other = dpor::thread::spawn(move || theirs.lock().unwrap().push(1));
+///     list.lock().unwrap().push(2);
+///     other.join().unwrap();
+///     assert_eq!(list.lock().unwrap().len(), 2);
+/// });
+/// ```
+///
 /// # Panics
 ///
 /// At the first execution that fails: with the test's own panic, or with a sentence on what else went wrong. The
@@ -30,6 +45,23 @@ where
 }
 
 /// Runs the one execution of `f` that `schedule` describes.
+///
+/// A report prints the schedule of its execution, and the call that replays it as a test:
+///
+/// ```should_panic
+/// use dpor::sync::Arc;
+/// use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+///
+/// dpor::replay("v2 main*3 main.1*3 main*3", || {
+///     let counter = Arc::new(AtomicUsize::new(0));
+///     let add = |counter: &AtomicUsize| counter.store(counter.load(SeqCst) + 1, SeqCst);
+///     let theirs = counter.clone();
+///     let other = dpor::thread::spawn(move || add(&theirs));
+///     add(&counter);
+///     other.join().unwrap();
+///     assert_eq!(counter.load(SeqCst), 2);
+/// });
+/// ```
 ///
 /// # Panics
 ///
@@ -133,6 +165,19 @@ impl Builder {
 
     /// Explores `f` and returns a failure instead of panicking with it.
     ///
+    /// ```
+    /// use dpor::sync::Mutex;
+    ///
+    /// let failure = dpor::Builder::new().explore(|| {
+    ///     let lock = Mutex::new(());
+    ///     let _first = lock.lock();
+    ///     let _second = lock.lock();
+    /// });
+    /// let failure = failure.expect_err("it waits for itself");
+    /// assert_eq!(failure.kind(), dpor::FailureKind::Deadlock);
+    /// assert_eq!(failure.schedule(), "v2 main");
+    /// ```
+    ///
     /// # Errors
     ///
     /// The first execution that failed.
@@ -211,6 +256,11 @@ const OPTIONS_MAX: usize = 1 << 24;
 ///
 /// Outside a model it is 0.
 ///
+/// ```
+/// let outcomes = dpor::outcomes(|| (dpor::choose(3), dpor::any::<bool>()));
+/// assert_eq!(outcomes.len(), 6);
+/// ```
+///
 /// # Panics
 ///
 /// If `options` is 0 or more than 2^24, since each is an execution of its own, and all are planned.
@@ -261,6 +311,15 @@ pub fn any<T: Any>() -> T {
 /// Gives up the execution if `condition` is false.
 ///
 /// The execution counts as [pruned](Report::pruned). Outside a model this does nothing.
+///
+/// ```
+/// let outcomes = dpor::outcomes(|| {
+///     let pair = (dpor::choose(3), dpor::choose(3));
+///     dpor::assume(pair.0 < pair.1);
+///     pair
+/// });
+/// assert!(outcomes.into_keys().eq([(0, 1), (0, 2), (1, 2)]));
+/// ```
 #[track_caller]
 pub fn assume(condition: bool) {
     if !condition {
