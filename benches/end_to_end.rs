@@ -71,7 +71,7 @@ fn main() {
         let mut builder = Builder::new();
         builder.max_branches = 1_000_000;
         let start = Instant::now();
-        let report = builder.check(f);
+        let report = builder.explore(f).expect("no program fails");
         let seconds = start.elapsed().as_secs_f64();
         println!(
             "{name:<24} {:>10} {:>6} {:>11} {seconds:>9.4} {:>9.1} {:>11.0}",

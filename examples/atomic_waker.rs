@@ -60,7 +60,9 @@ fn main() {
         .explore(|| wait_for_the_other(Flag::poll_broken))
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(|| wait_for_the_other(Flag::poll_fixed));
+    let report = Builder::new()
+        .explore(|| wait_for_the_other(Flag::poll_fixed))
+        .expect("no bug is left");
     println!("fixed: {} executions, all of them fine", report.executions);
     assert!(report.complete);
 }

@@ -30,7 +30,9 @@ fn main() {
         .explore(|| count_to_two(broken))
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(|| count_to_two(fixed));
+    let report = Builder::new()
+        .explore(|| count_to_two(fixed))
+        .expect("no bug is left");
     println!("fixed: {} executions, all of them fine", report.executions);
     assert_eq!(report.executions, 2);
 }

@@ -47,7 +47,9 @@ fn main() {
         .explore(|| assert_eq!(sum_of_squares(next_broken), 25, "a job was not done"))
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(|| assert_eq!(sum_of_squares(next_fixed), 25));
+    let report = Builder::new()
+        .explore(|| assert_eq!(sum_of_squares(next_fixed), 25))
+        .expect("no bug is left");
     println!("fixed: {} executions, all of them fine", report.executions);
     assert!(report.complete);
 }

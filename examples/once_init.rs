@@ -56,7 +56,9 @@ fn main() {
         .explore(two_users::<ByHand>)
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(two_users::<WithOnceLock>);
+    let report = Builder::new()
+        .explore(two_users::<WithOnceLock>)
+        .expect("no bug is left");
     println!("fixed: {} executions, all of them fine", report.executions);
     assert!(report.complete);
 }

@@ -60,7 +60,9 @@ fn main() {
         .explore(|| two_readers(Cache::get_broken))
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(|| two_readers(Cache::get_fixed));
+    let report = Builder::new()
+        .explore(|| two_readers(Cache::get_fixed))
+        .expect("no bug is left");
     println!("fixed: {} executions, all of them fine", report.executions);
     assert!(report.complete);
 }

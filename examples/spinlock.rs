@@ -52,7 +52,9 @@ fn main() {
         .explore(|| two_threads(SpinLock::lock_broken))
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(|| two_threads(SpinLock::lock_fixed));
+    let report = Builder::new()
+        .explore(|| two_threads(SpinLock::lock_fixed))
+        .expect("no bug is left");
     println!("fixed: {} executions, all of them fine", report.executions);
     assert!(report.complete);
 }

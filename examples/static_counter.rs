@@ -34,7 +34,9 @@ fn main() {
         .explore(|| start_twice(start_broken))
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(|| start_twice(start_fixed));
+    let report = Builder::new()
+        .explore(|| start_twice(start_fixed))
+        .expect("no bug is left");
     println!("fixed: {} executions, all of them fine", report.executions);
     assert_eq!(report.executions, 2);
 }

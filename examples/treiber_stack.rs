@@ -74,6 +74,7 @@ fn main() {
         .explore(|| pop_and_push_back(false))
         .expect_err("the bug is found");
     println!("{failure}\n");
-    let report = Builder::new().check(|| pop_and_push_back(true));
-    println!("fixed: {} executions, all of them fine", report.executions);
+    let fixed = Builder::new().explore(|| pop_and_push_back(true));
+    let executions = fixed.expect("no bug is left").executions;
+    println!("fixed: {executions} executions, all of them fine");
 }

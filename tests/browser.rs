@@ -2,6 +2,8 @@
 //!
 //! With Chromium where there is one, headless: a script behind the page's own presses keys, moves the slider
 //! and the mouse, looks at what is shown, and writes down what it saw. Without one a line says so.
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,6 @@
 //! Is an exploration that was interrupted taken up where it was?
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

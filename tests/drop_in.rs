@@ -3,6 +3,8 @@
 //! Each body in `tests/drop_in/` is compiled twice. It returns what it saw: texts of values, errors and
 //! panics. Outside of a model `dpor` must show what std shows, and inside of one so must every execution.
 //! Atomics and `Arc` have a file of their own, `tests/drop_in_atomic.rs`.
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 #[path = "drop_in/dpor.rs"]
 mod with_dpor;

@@ -4,6 +4,8 @@
 //! Each body is compiled twice, against `std::sync` and against `dpor::sync`, and calls every method
 //! that is stable. Only std's newest methods are left out on the side of std, because a compiler as
 //! old as `rust-version` does not have them.
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 /// The bodies, for the `sync` that is in scope.
 macro_rules! bodies {

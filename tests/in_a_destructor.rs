@@ -1,6 +1,8 @@
 //! Can the first model of a process be run by a destructor of a thread that panics?
 //!
 //! The panic hook cannot be changed by such a thread, so this is a program of its own.
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,6 @@
 //! Do orders of search change what comes early, and nothing else?
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 #[path = "support/orders.rs"]
 mod orders;

@@ -1,4 +1,6 @@
 //! Do algorithms that draw executions by chance find bugs, and the same ones again?
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 mod support;
 

@@ -1,4 +1,6 @@
 //! Is a search that was cut short ever taken for a whole one?
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 mod hints;
 mod hotspots;

@@ -1,4 +1,6 @@
 //! When does a thread in a loop wait for a change, and what if it never has to?
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 mod critical_sections;
 mod giving_up;

@@ -4,6 +4,8 @@
 //! and reads the order of two accesses off the sentences of the standard. That also asks whether one execution per
 //! trace is enough to see every race.
 //! `DPOR_RACES` says how many programs of each family there are to be, and `DPOR_RACES_FROM` the first one's seed.
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 mod draw;
 #[path = "../support/drawn.rs"]

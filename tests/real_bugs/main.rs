@@ -3,6 +3,8 @@
 //! Each file is one bug, written anew from its description and reduced to the steps that matter: a
 //! buggy and a fixed version. Every named step is one visible operation, so that the numbers of
 //! executions can be derived by hand.
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 mod broadcast;
 mod freed_channel;

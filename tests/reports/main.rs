@@ -2,6 +2,8 @@
 //!
 //! The whole text of each report, in a file beside this one. `DPOR_BLESS=1 cargo test --test reports`
 //! writes them anew; read what has changed before you keep it.
+// The feature has other signatures, whose tests are `loom_signatures`.
+#![cfg(not(feature = "loom"))]
 
 mod failures;
 mod many;
