@@ -33,6 +33,21 @@ pub const unsafe fn unreachable_unchecked() -> ! {
 ///
 /// Inside a model, a thread that returns here having changed nothing and read the same values again waits until one
 /// of them changes. [`Builder::spin_bound`](crate::Builder::spin_bound) says how many such rounds are free.
+///
+/// ```
+/// use dpor::sync::atomic::{AtomicBool, Ordering::{Acquire, Release}};
+///
+/// let report = dpor::Builder::new().explore(|| {
+///     let ready = AtomicBool::new(false);
+///     dpor::thread::scope(|scope| {
+///         scope.spawn(|| ready.store(true, Release));
+///         while !ready.load(Acquire) {
+///             dpor::hint::spin_loop();
+///         }
+///     });
+/// });
+/// assert!(report.expect("the loop ends").complete);
+/// ```
 #[track_caller]
 pub fn spin_loop() {
     if let Answer::Outside = rt::hint() {

@@ -80,6 +80,19 @@ where
 ///
 /// `dpor::name(&*queue, "queue")` gives the name to everything that the object is made of. The name belongs to the
 /// place in memory where the object is now, in this execution and all others. Outside a model this does nothing.
+///
+/// ```
+/// use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+///
+/// let failure = dpor::Builder::new().explore(|| {
+///     let slots = [AtomicUsize::new(0), AtomicUsize::new(0)];
+///     dpor::name(&slots[1], "tail");
+///     slots[1].store(1, SeqCst);
+///     panic!("to see the report");
+/// });
+/// let report = failure.expect_err("it panics").to_string();
+/// assert!(report.contains("tail := 1 (was 0)"));
+/// ```
 pub fn name<T: ?Sized>(object: &T, name: &str) {
     let address = (&raw const *object).addr();
     rt::name_object(address, size_of_val(object), name);

@@ -16,6 +16,26 @@ pub fn explore() {
 /// verdict is [`Verdict::Marked`](crate::Verdict::Marked), unless a limit or a bound on preemptions, switches or delays
 /// left something out, too: then it is theirs, and [`Report::excludes`](crate::Report::excludes) is true. Outside a
 /// model this does nothing.
+///
+/// ```
+/// use dpor::sync::Mutex;
+///
+/// let explored = dpor::Builder::new().explore(|| {
+///     let list = Mutex::new(Vec::new());
+///     let push_both = || {
+///         dpor::thread::scope(|scope| {
+///             scope.spawn(|| list.lock().unwrap().push(1));
+///             list.lock().unwrap().push(2);
+///         });
+///     };
+///     dpor::stop_exploring();
+///     push_both();
+///     dpor::explore();
+///     push_both();
+/// });
+/// let report = explored.expect("nothing fails");
+/// assert_eq!((report.executions, report.complete), (2, false));
+/// ```
 pub fn stop_exploring() {
     rt::switch_exploration(false);
 }

@@ -12,6 +12,43 @@ use crate::rt::{self, Accessing, Memory};
 /// [`read`](UnsafeCell::read) and [`write`](UnsafeCell::write) are watched. Accesses through the raw pointer of std's
 /// [`get`](UnsafeCell::get) are not, because the model cannot see them. With loom's signatures `get` is `read`, and
 /// `get_mut` is `write`.
+///
+/// ```
+/// use dpor::cell::UnsafeCell;
+/// use dpor::sync::atomic::{AtomicBool, Ordering::{Acquire, Release}};
+///
+/// struct Slot {
+///     value: UnsafeCell<usize>,
+///     ready: AtomicBool,
+/// }
+///
+/// // SAFETY: the value is written before `ready` is set, and read after it was seen set.
+/// unsafe impl Sync for Slot {}
+///
+/// impl Slot {
+///     fn set(&self, new: usize) {
+///         // SAFETY: nobody reads it yet.
+///         self.value.with_mut(|value| unsafe { *value = new });
+///         // If this were `Relaxed`, the model would fail with a data race.
+///         self.ready.store(true, Release);
+///     }
+///
+///     fn get(&self) -> Option<usize> {
+///         // SAFETY: it was written before.
+///         let read = || self.value.with(|value| unsafe { *value });
+///         self.ready.load(Acquire).then(read)
+///     }
+/// }
+///
+/// let outcomes = dpor::outcomes(|| {
+///     let slot = Slot { value: UnsafeCell::new(0), ready: AtomicBool::new(false) };
+///     dpor::thread::scope(|scope| {
+///         scope.spawn(|| slot.set(7));
+///         slot.get()
+///     })
+/// });
+/// assert!(outcomes.into_keys().eq([None, Some(7)]));
+/// ```
 #[repr(transparent)]
 pub struct UnsafeCell<T: ?Sized>(std_cell::UnsafeCell<T>);
 

@@ -50,6 +50,14 @@ impl Wake for Signal {
 /// Polls `future` on this thread until it is ready.
 ///
 /// A wake-up that comes before the thread waits is not lost, and several of them count as one.
+///
+/// ```
+/// let outcomes = dpor::outcomes(|| {
+///     let task = dpor::future::spawn(async { dpor::choose(2) });
+///     dpor::future::block_on(async { task.await + 1 })
+/// });
+/// assert!(outcomes.into_keys().eq([1, 2]));
+/// ```
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     block_on_at(future, Location::caller())
