@@ -399,6 +399,12 @@ pub(crate) fn join(thread: ThreadId) -> bool {
     context::join(thread, context::here())
 }
 
+/// Where in the list the thread is that comes before all others, if each comes before its children, and these come in the
+/// order of their births. `None` where no model runs, or the execution has ended.
+pub(crate) fn first_born(threads: &[ThreadId]) -> Option<usize> {
+    context::first_born(threads)
+}
+
 /// Announces a look whether another thread has finished.
 #[track_caller]
 pub(crate) fn is_finished(thread: ThreadId) -> Answer {

@@ -36,6 +36,16 @@ impl Members {
         all.push(thread);
     }
 
+    /// Takes the one that is to be joined next.
+    ///
+    /// A member may spawn others until it ends, and two may do so in either order. So each is joined before those that it has
+    /// spawned, and is followed by them: who comes next is known by then, and is the same in all executions of a trace.
+    fn next(&self) -> Option<Modelled> {
+        let mut all = self.modelled.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = rt::first_born(&all)?;
+        Some(all.swap_remove(first))
+    }
+
     fn all_gone(&self) -> bool {
         self.alive.load(Ordering::Acquire) == 0
     }
@@ -63,14 +73,10 @@ impl Drop for Member {
 struct Wait<'a>(&'a Members);
 
 impl Wait<'_> {
-    /// Joins the threads, in the order of their births; the caller's place is where that happens.
+    /// Joins the threads; the caller's place is where that happens.
     #[track_caller]
     fn join(&self) {
-        let modelled = self.0.modelled.lock();
-        let mut modelled = modelled.unwrap_or_else(PoisonError::into_inner);
-        let threads = std::mem::take(&mut *modelled);
-        drop(modelled);
-        for thread in threads {
+        while let Some(thread) = self.0.next() {
             // In an execution that has ended nobody can be waited for like this.
             if !rt::join(thread) {
                 break;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::Mutex;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::{Builder, FailureKind, thread};
+use dpor::{Algorithm, Builder, FailureKind, thread};
 
 use super::count;
 
@@ -134,4 +134,67 @@ fn a_scope_tells_of_a_caught_panic_that_nobody_asked_for() {
         failure.to_string().contains("a scoped thread panicked"),
         "{failure}"
     );
+}
+
+#[test]
+fn a_scope_waits_for_all_that_its_threads_have_spawned_in_it() {
+    for algorithm in [Algorithm::Naive, Algorithm::Optimal] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let report = builder.check(|| {
+            let x = AtomicUsize::new(0);
+            let add = || x.fetch_add(1, SeqCst);
+            thread::scope(|s| {
+                s.spawn(move || {
+                    s.spawn(move || {
+                        s.spawn(move || {
+                            s.spawn(add);
+                            add()
+                        });
+                        add()
+                    });
+                    add()
+                });
+            });
+            assert_eq!(x.load(SeqCst), 4);
+        });
+        assert!(report.complete, "{report}");
+        if algorithm == Algorithm::Optimal {
+            assert_eq!(report.executions, 24);
+        }
+    }
+}
+
+#[test]
+fn who_is_joined_next_does_not_depend_on_who_spawned_first() {
+    let mut builder = Builder::new();
+    builder.algorithm = Algorithm::Naive;
+    builder.max_failures = 2;
+    builder.simplify = 0;
+    let found = builder.explore(|| {
+        let spawned = std::sync::Mutex::new(Vec::new());
+        thread::scope(|s| {
+            for parent in [1, 2] {
+                let spawned = &spawned;
+                s.spawn(move || {
+                    s.spawn(|| ());
+                    spawned.lock().unwrap().push(parent);
+                });
+            }
+        });
+        // Two places, so that there are two failures.
+        match spawned.lock().unwrap()[0] {
+            1 => panic!("the first one spawns first"),
+            _ => panic!("the second one spawns first"),
+        }
+    });
+    let first = found.expect_err("it panics");
+    assert_eq!(first.others().len(), 1);
+    for failure in [&*first, &first.others()[0]] {
+        let events = failure.events().iter().map(|event| &*event.what);
+        let joins: Vec<&str> = events
+            .filter_map(|what| what.strip_prefix("join "))
+            .collect();
+        assert_eq!(joins, ["main.1", "main.1.1", "main.2", "main.2.1"]);
+    }
 }

@@ -392,6 +392,18 @@ pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
     joined.is_ok()
 }
 
+/// Where in the list the thread is that comes first by [`Names::by_birth`](crate::rt::trace::id::Names::by_birth). `None` where no
+/// model runs, or the execution has ended.
+pub(crate) fn first_born(threads: &[ThreadId]) -> Option<usize> {
+    let first = |runtime: &Runtime| {
+        let names = &runtime.inner.borrow().driver.machine.names;
+        let all = threads.iter().enumerate();
+        let first = all.min_by(|(_, one), (_, other)| names.by_birth(**one, **other));
+        first.map(|(at, _)| at)
+    };
+    with(first).ok().flatten()
+}
+
 /// Announces a look whether `thread` has finished.
 pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
     let looked = with_step(|runtime| {

@@ -16,7 +16,7 @@
 //! preemption, and it comes last in the order. What it costs is a function of the trace of the prefix and
 //! of the thread that ran last, which is what a bounded search remembers.
 
-use crate::rt::trace::id::{Names, ThreadId};
+use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
 
 use super::Point;
@@ -92,9 +92,9 @@ pub(super) fn is_over(at: &Point<'_>, able: &[ThreadId]) -> bool {
 fn turns(at: &Point<'_>, able: &[ThreadId], last: ThreadId) -> Vec<ThreadId> {
     let names = &at.machine.names;
     let mut threads = able.to_vec();
-    threads.sort_by_cached_key(|&thread| births(names, thread));
-    let after = births(names, last);
-    let passed = |&thread: &ThreadId| match births(names, thread).cmp(&after) {
+    threads.sort_by_cached_key(|&thread| names.births(thread));
+    let after = names.births(last);
+    let passed = |&thread: &ThreadId| match names.births(thread).cmp(&after) {
         std::cmp::Ordering::Less => true,
         std::cmp::Ordering::Equal => !goes_on(at, able, last),
         std::cmp::Ordering::Greater => false,
@@ -102,18 +102,6 @@ fn turns(at: &Point<'_>, able: &[ThreadId], last: ThreadId) -> Vec<ThreadId> {
     let passed = threads.partition_point(passed);
     threads.rotate_left(passed);
     threads
-}
-
-/// Which child the thread is of its creator, which child that one is of its own, and so on, from main
-/// on.
-fn births(names: &Names, mut thread: ThreadId) -> Vec<u32> {
-    let mut births = Vec::new();
-    while let Some((creator, nth)) = names.creator(thread) {
-        births.push(nth);
-        thread = creator;
-    }
-    births.reverse();
-    births
 }
 
 /// What the thread is about to do.

@@ -11,7 +11,9 @@
 //! 32-bit indices. An index says nothing by itself: which index a name gets depends on when it was
 //! first met, and no decision may depend on it except to keep an order that is already fixed.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::iter::successors;
 
 use rustc_hash::FxHashMap;
 
@@ -379,6 +381,24 @@ impl Names {
         creator.wrapping_mul(STEP).wrapping_add(nth)
     }
 
+    /// Which of two threads comes first in the order of [`Names::births`].
+    pub(crate) fn by_birth(&self, one: ThreadId, other: ThreadId) -> Ordering {
+        match (self.creator(one), self.creator(other)) {
+            // Mostly they are brothers.
+            (Some((mother, nth)), Some((theirs, other))) if mother == theirs => nth.cmp(&other),
+            _ => self.births(one).cmp(&self.births(other)),
+        }
+    }
+
+    /// [`Names::path`] as numbers. In their order each thread comes before its children, and these in the order of their
+    /// births.
+    pub(crate) fn births(&self, thread: ThreadId) -> Vec<u32> {
+        let line = successors(self.creator(thread), |&(creator, _)| self.creator(creator));
+        let mut births: Vec<u32> = line.map(|(_, nth)| nth).collect();
+        births.reverse();
+        births
+    }
+
     /// The thread's path of births: `main`, `main.1`, `main.1.2`.
     pub(crate) fn path(&self, thread: ThreadId) -> String {
         match self.creator(thread) {
@@ -419,5 +439,18 @@ mod tests {
         assert_eq!(one.find("main.3"), None);
         assert_eq!(one.find("main.1.2"), None);
         assert_eq!(one.find("rain.1"), None);
+    }
+
+    #[test]
+    fn a_thread_comes_before_its_children_whoever_spawned_first() {
+        let mut names = Names::new();
+        let a = names.child(ThreadId::MAIN, 1);
+        let b = names.child(ThreadId::MAIN, 2);
+        let under_b = names.child(b, 1);
+        let c = names.child(ThreadId::MAIN, 3);
+        let [under_a, second] = [1, 2].map(|nth| names.child(a, nth));
+        let mut all = [c, under_b, second, under_a, b, a, ThreadId::MAIN];
+        all.sort_by(|&one, &other| names.by_birth(one, other));
+        assert_eq!(all, [ThreadId::MAIN, a, under_a, second, b, under_b, c]);
     }
 }
