@@ -255,7 +255,10 @@ impl<T> Packet<T> {
             fn drop(&mut self) {
                 if self.0.shares.fetch_sub(1, AcqRel) == 1 {
                     // SAFETY: the other one has given its share up, and with it its right to the result.
-                    drop(unsafe { self.0.take() });
+                    let result = unsafe { self.0.take() };
+                    if let Some(scope) = &self.0.scope {
+                        tell(scope, &result);
+                    }
                 }
             }
         }
@@ -289,13 +292,11 @@ impl<T> Packet<T> {
     }
 }
 
-impl<T> Packet<T> {
-    /// Tells the scope if nobody has asked for the payload of a panic.
-    #[inline(never)]
-    fn tell(&mut self, scope: &Members) {
-        if let Some(Err(_)) = self.result.get_mut() {
-            scope.note_panic();
-        }
+/// Tells the scope if what nobody has asked for is the payload of a panic.
+#[inline(never)]
+fn tell<T>(scope: &Members, result: &Option<Result<T>>) {
+    if let Some(Err(_)) = result {
+        scope.note_panic();
     }
 }
 
@@ -304,7 +305,7 @@ impl<T> Drop for Packet<T> {
     fn drop(&mut self) {
         // Mostly there is none.
         if let Some(scope) = self.scope.take() {
-            self.tell(&scope);
+            tell(&scope, self.result.get_mut());
         }
     }
 }

@@ -120,13 +120,13 @@ fn outside_of_a_model_scopes_and_locals_are_real_ones() {
     assert_eq!((LOCAL.get(), other), (2, 1));
 }
 
-#[test]
-fn a_scope_tells_of_a_caught_panic_that_nobody_asked_for() {
+/// What becomes of a scope with a thread that panics, and that nobody joins; its result is of type `T`.
+fn panics_in_a_scope<T: Send>() {
     let mut builder = Builder::new();
     builder.catch_panics = true;
     let failure = builder.explore(|| {
         thread::scope(|s| {
-            s.spawn(|| panic!("on purpose"));
+            s.spawn(|| -> T { panic!("on purpose") });
         });
     });
     let failure = failure.expect_err("the scope panics");
@@ -134,6 +134,13 @@ fn a_scope_tells_of_a_caught_panic_that_nobody_asked_for() {
         failure.to_string().contains("a scoped thread panicked"),
         "{failure}"
     );
+}
+
+#[test]
+fn a_scope_tells_of_a_caught_panic_that_nobody_asked_for() {
+    panics_in_a_scope::<()>();
+    // Who drops such a result is seen.
+    panics_in_a_scope::<Vec<usize>>();
 }
 
 #[test]
