@@ -14,16 +14,22 @@ use std::sync::{Arc, Mutex};
 
 use dpor::{Algorithm, Builder, FailureKind, Order, Verdict};
 
+#[path = "support/channels.rs"]
+mod channels;
 #[path = "support/drawn.rs"]
 mod drawn;
 #[path = "random_live/operations.rs"]
 mod operations;
 #[path = "support/orders.rs"]
 mod orders;
+#[path = "random_live/priced.rs"]
+mod priced;
 #[path = "random_live/program.rs"]
 mod program;
 #[path = "random_live/run.rs"]
 mod run;
+#[path = "random_live/searches.rs"]
+mod searches;
 #[path = "random_live/std_says.rs"]
 mod std_says;
 #[path = "random_live/steps.rs"]
@@ -42,7 +48,7 @@ use world::Outcome;
 const INTERLEAVINGS_MAX: usize = 1_500;
 
 /// More states than this are too many.
-const STATES_MAX: usize = 100_000;
+const STATES_MAX: usize = 10_000;
 
 /// What an algorithm made of a program.
 #[derive(Debug)]
@@ -54,17 +60,22 @@ struct Explored {
     counts: Option<(u64, u64)>,
 }
 
-/// Explores `program`; `None` if it takes too long.
-fn explore(program: &Program, algorithm: Algorithm, order: Order) -> Option<Explored> {
-    let mut builder = Builder::new();
-    (builder.algorithm, builder.order) = (algorithm, order);
-    builder.max_permutations = Some(INTERLEAVINGS_MAX);
-    builder.max_failures = usize::MAX;
+/// Settings that are a matter of the program.
+fn set_for(program: &Program, builder: &mut Builder) {
     builder.spurious_failures = program.spurious;
     builder.spurious_wakeups = program.spurious.into();
     builder.timeout_bound = program.timeouts;
     builder.catch_panics = program.catches_panics();
     builder.progress = Some(false);
+}
+
+/// Explores `program`; `None` if it takes too long.
+fn explore(program: &Program, algorithm: Algorithm, order: Order) -> Option<Explored> {
+    let mut builder = Builder::new();
+    set_for(program, &mut builder);
+    (builder.algorithm, builder.order) = (algorithm, order);
+    builder.max_permutations = Some(INTERLEAVINGS_MAX);
+    builder.max_failures = usize::MAX;
     builder.simplify = 0;
     let outcomes = Arc::new(Mutex::new(BTreeSet::new()));
     let begun = Arc::new(AtomicUsize::new(0));
@@ -196,7 +207,7 @@ fn verdict_by_std(program: &Program) -> Option<Result<(), String>> {
         None => Some(optimal.begun),
     };
     if let Some(executions) = executions
-        && let Some(traces) = traces::count(program, INTERLEAVINGS_MAX)
+        && let Some(traces) = traces::count(program, None, INTERLEAVINGS_MAX)
         && traces != executions
     {
         return Some(Err(format!("{executions} executions of {traces} traces")));
@@ -262,10 +273,15 @@ fn check_all(count: u64, judge: Judge) {
 
 #[test]
 fn every_algorithm_sees_the_outcomes_of_brute_force() {
-    check_all(400, verdict);
+    check_all(300, verdict);
+}
+
+#[test]
+fn other_searches_see_the_same_outcomes_and_a_failure_comes_again() {
+    check_all(100, searches::verdict);
 }
 
 #[test]
 fn every_outcome_that_std_allows_is_seen_and_no_other() {
-    check_all(1500, verdict_by_std);
+    check_all(800, verdict_by_std);
 }

@@ -69,6 +69,7 @@ impl State {
                 };
                 old.into()
             }
+            Op::Fence => 0,
             Op::AddKept => {
                 self.touch("Write", "kept", 0);
                 self.kept += 1;
@@ -148,8 +149,7 @@ impl State {
                 self.threads[me].token = false;
                 0
             }
-            // Main knows all threads, the others know main.
-            Op::Unpark(of) if of == 0 || me == 0 && of < self.threads.len() => {
+            Op::Unpark(of) if self.threads[me].known[of] => {
                 self.touch("Unpark", "token", of);
                 self.threads[of].token = true;
                 0
@@ -293,22 +293,16 @@ impl State {
                 self.threads[of].ended.into()
             }
             Op::Join(of) if self.has_handle(me, of) => return self.join(me, of),
-            Op::Detach(of) if self.has_handle(me, of) => {
-                self.threads[of].handle = false;
-                if self.rules.detaches {
-                    self.drop_share(me, of);
-                }
-                0
-            }
-            Op::Detach(_) if me == 0 => 0,
             Op::Panic => {
+                let count = self.threads.len();
                 let thread = &mut self.threads[me];
                 (thread.unwinds, thread.panicked) = (true, true);
-                let end = [Do::Return, Do::Locals, Do::Exit];
-                thread.next = State::leaves().into_iter().chain(end).collect();
+                let handles = (1..count).map(Do::DropHandle);
+                let leaves = State::leaves().into_iter().chain(handles);
+                thread.next = leaves.chain(State::ends()).collect();
                 return true;
             }
-            Op::Unpark(_) | Op::IsFinished(_) | Op::Join(_) | Op::Detach(_) => 999,
+            Op::Unpark(_) | Op::IsFinished(_) | Op::Join(_) => 999,
             other => unreachable!("{other:?} has parts"),
         };
         self.log(me, seen);
@@ -316,7 +310,7 @@ impl State {
     }
 
     fn has_handle(&self, me: usize, of: usize) -> bool {
-        me == 0 && self.threads.get(of).is_some_and(|thread| thread.handle)
+        self.threads[me].handles[of]
     }
 
     /// Waits for a thread, and drops what it has returned.
@@ -324,7 +318,7 @@ impl State {
         if !self.threads[of].ended {
             return false;
         }
-        self.threads[of].handle = false;
+        self.threads[me].handles[of] = false;
         if self.rules.detaches {
             self.log(me, 900);
         }
@@ -337,7 +331,7 @@ impl State {
     pub(super) fn drop_share(&mut self, me: usize, of: usize) {
         self.touch_one("Drop", ("result", of), self.threads[of].shares);
         self.threads[of].shares -= 1;
-        if self.threads[of].shares == 0 {
+        if self.threads[of].shares == 0 && self.rules.detaches {
             self.log(me, 900);
         }
     }

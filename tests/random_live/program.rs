@@ -1,6 +1,9 @@
 //! Which programs are drawn?
 //!
-//! A few threads with a few operations each over one to three kinds of objects.
+//! A few threads with a few operations each over one to three kinds of objects. Main spawns them first of all, or each is
+//! spawned in the middle of another one.
+
+use super::drawn::Numbers;
 
 /// An operation. The number is that of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +56,8 @@ pub enum Op {
     IsFinished(usize),
     Join(usize),
     Detach(usize),
+    /// Spawns that thread, which otherwise main does first of all.
+    Spawn(usize),
     Panic,
     IsPoisoned,
     ClearPoison,
@@ -81,7 +86,9 @@ pub enum Op {
     TryUnwrap,
     IntoInner,
     Raise,
-    Await { careful: bool },
+    Await {
+        careful: bool,
+    },
     Local,
     Spin(usize, usize),
     SpinLock(usize),
@@ -271,6 +278,9 @@ const PANICS: usize = 16;
 const CATCHES: usize = 17;
 const ONCE_PANICS: usize = 18;
 
+/// Programs have no more threads than that.
+pub const THREADS_MAX: usize = 4;
+
 /// A program.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -285,20 +295,6 @@ pub struct Program {
     pub spurious: bool,
 }
 
-/// Numbers that depend on nothing but the seed (splitmix64).
-pub struct Numbers(pub u64);
-
-impl Numbers {
-    /// One below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
-
 impl Program {
     /// A program of two or three threads over one to three kinds of objects.
     pub fn random(seed: u64) -> Program {
@@ -309,10 +305,11 @@ impl Program {
             .into_iter()
             .map(|kind| KINDS[kind])
             .collect();
-        let count = 2 + numbers.below(2);
+        let in_the_middle = numbers.below(4) == 0;
+        let count = 2 + numbers.below(2) + usize::from(in_the_middle);
         let mut threads = vec![Vec::new(); count];
         for (me, thread) in threads.iter_mut().enumerate() {
-            let length = 1 + numbers.below(if count == 2 { 4 } else { 3 });
+            let length = 1 + numbers.below([4, 3, 2][count - 2]);
             for _ in 0..length {
                 let kind = kinds[numbers.below(kinds.len())];
                 thread.push(match kind[numbers.below(kind.len())] {
@@ -322,6 +319,10 @@ impl Program {
                     op => op,
                 });
             }
+        }
+        for child in 1..if in_the_middle { count } else { 1 } {
+            let parent = &mut threads[numbers.below(child)];
+            parent.insert(numbers.below(parent.len() + 1), Op::Spawn(child));
         }
         Program {
             threads,
@@ -377,9 +378,55 @@ impl Program {
         ops.iter().any(receives)
     }
 
-    /// Whether a thread's result may be dropped by itself.
+    /// Whether the handle of a thread may be dropped: by who is told to, or at the end of one that is not main.
+    pub fn drops_handles(&self) -> bool {
+        self.has(|op| matches!(op, Op::Detach(_) | Op::Spawn(_)))
+    }
+
+    /// Whether a thread's result may be dropped by itself, and tells so.
     pub fn detaches(&self) -> bool {
-        !self.panics() && self.has(|op| matches!(op, Op::Detach(_)))
+        !self.panics() && self.drops_handles()
+    }
+
+    /// Who spawns this thread in the middle, if main does not do so first of all.
+    pub fn parent(&self, thread: usize) -> Option<usize> {
+        let spawns = |ops: &Vec<Op>| ops.contains(&Op::Spawn(thread));
+        self.threads.iter().position(spawns)
+    }
+
+    /// Whether main spawns this thread first of all, if it is not main itself.
+    pub fn is_first(&self, thread: usize) -> bool {
+        self.parent(thread).is_none()
+    }
+
+    /// Which child the thread is of its parent, which child that one is, and so on, from main on; behind that are zeros.
+    pub fn births(&self, thread: usize) -> [usize; THREADS_MAX] {
+        let first = (1..thread).filter(|&other| self.is_first(other)).count();
+        let Some(parent) = self.parent(thread) else {
+            let mut births = [0; THREADS_MAX];
+            births[0] = first + usize::from(thread > 0);
+            return births;
+        };
+        let before = self.threads[parent]
+            .iter()
+            .take_while(|&&op| op != Op::Spawn(thread));
+        let mut nth = 1 + before.filter(|op| matches!(op, Op::Spawn(_))).count();
+        if parent == 0 {
+            let all = 1..self.threads.len();
+            nth += all.filter(|&other| self.is_first(other)).count();
+        }
+        let mut births = self.births(parent);
+        let end = births.iter_mut().find(|birth| **birth == 0);
+        *end.expect("no line is that long") = nth;
+        births
+    }
+
+    /// Who has the receiver at first, and who gets it with its spawn: the last thread that receives and those that it comes
+    /// from. The others find that they have none.
+    pub fn receiving(&self) -> Vec<usize> {
+        let last = self.threads.iter().rposition(|ops| Program::receives(ops));
+        let line = std::iter::successors(Some(last.unwrap_or(0)), |&thread| self.parent(thread));
+        line.collect()
     }
 
     /// Whether any of its operations is like that.

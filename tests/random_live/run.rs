@@ -1,6 +1,7 @@
 //! What does a program show of an execution?
 //!
-//! There are one or two objects of every kind. Thread 0 is the closure itself. Each thread logs what
+//! There are one or two objects of every kind. Thread 0 is the closure itself. A thread that another one spawns in the middle
+//! gets a share of what that one still has. Each thread logs what
 //! every operation gave it; a lock protects a number to which its holder may append its own digit, so
 //! that the order of critical sections is seen.
 
@@ -20,23 +21,29 @@ use dpor::sync::{
     Arc, LazyLock, LockResult, MutexGuard, RwLockReadGuard, RwLockWriteGuard, TryLockError,
     TryLockResult, Weak,
 };
-use dpor::thread::{self, ScopedJoinHandle, Thread};
+use dpor::thread::{self, Scope, ScopedJoinHandle, Thread};
 
-use super::drawn::{Sender, channel_for};
-use super::program::{Logic, Op, Program, Small};
+use super::channels::{Sender, channel_for};
+use super::program::{Logic, Op, Program, Small, THREADS_MAX};
 use super::world::{Keep, Loud, MARK, Mark, Outcome, World};
 
 /// What belongs to one thread.
-struct Own<'a> {
+struct Own<'s, 'a> {
     me: usize,
+    program: &'a Program,
     world: &'a World,
+    scope: &'s Scope<'s, 'a>,
     sender: Option<Sender>,
     receiver: Option<Receiver<usize>>,
     more_senders: Vec<Sender>,
     value: Option<Arc<Loud>>,
     weak: Option<Weak<Loud>>,
-    threads: Vec<Thread>,
+    threads: [Option<Thread>; THREADS_MAX],
+    handles: Handles<'s>,
 }
+
+/// The threads that may be joined.
+type Handles<'s> = [Option<ScopedJoinHandle<'s, Option<Loud>>>; THREADS_MAX];
 
 /// The locks that a thread holds.
 #[derive(Default)]
@@ -57,49 +64,35 @@ pub fn run(program: &Program, keep: impl FnMut(Outcome)) {
     let world = World::new(program.group, seen.clone());
     let channel = (program.sends()).then(|| channel_for(program.room));
     let (first, mut receiver) = channel.unzip();
-    // The last thread that receives has the receiver; the others find that they have none.
-    let receiving = program
-        .threads
-        .iter()
-        .rposition(|ops| Program::receives(ops))
-        .unwrap_or(0);
+    let receiving = program.receiving().last().copied();
     let value = program.shares().then(|| Arc::new(Loud(seen.clone())));
-    let mut all: Vec<Own<'_>> = (0..count)
-        .map(|me| Own {
-            me,
-            world: &world,
-            sender: first.clone(),
-            receiver: if me == receiving {
-                receiver.take()
-            } else {
-                None
-            },
-            more_senders: Vec::new(),
-            value: value.clone(),
-            weak: value.as_ref().map(Arc::downgrade),
-            threads: vec![thread::current()],
-        })
-        .collect();
-    drop((first, value));
+    let (world, receiver) = (&world, &mut receiver);
     let all_threads = || {
         thread::scope(|scope| {
+            let mut threads = [const { None }; THREADS_MAX];
+            threads[0] = Some(thread::current());
+            let own = |me| Own {
+                me,
+                program,
+                world,
+                scope,
+                sender: first.clone(),
+                receiver: receiver.take_if(|_| receiving == Some(me)),
+                more_senders: Vec::new(),
+                value: value.clone(),
+                weak: value.as_ref().map(Arc::downgrade),
+                threads: threads.clone(),
+                handles: Handles::default(),
+            };
+            let spawned_first = (0..count).filter(|&me| program.is_first(me));
+            let mut all: Vec<Own<'_, '_>> = spawned_first.map(own).collect();
+            drop((first, value));
             let others = all.split_off(1);
-            let mut handles = vec![None];
+            let mut main = all.remove(0);
             for own in others {
-                let ops = &program.threads[own.me];
-                let builder = thread::Builder::new().name(own.me.to_string());
-                let result = program.detaches().then(|| Loud(seen.clone()));
-                let spawned = builder.spawn_scoped(scope, move || {
-                    own.run(ops, &mut []);
-                    result
-                });
-                let handle = spawned.expect("a modelled thread can always be had");
-                all[0].threads.push(handle.thread().clone());
-                handles.push(Some(handle));
+                main.spawn(own);
             }
-            let own = all.remove(0);
-            own.run(&program.threads[0], &mut handles);
-            for handle in handles.into_iter().flatten() {
+            for handle in main.run().into_iter().flatten() {
                 let panicked = handle.join().is_err();
                 seen.lock().unwrap().0[0].push(panicked.into());
             }
@@ -141,27 +134,48 @@ fn tried<G>(result: TryLockResult<G>) -> Option<(G, usize)> {
     }
 }
 
-impl<'a> Own<'a> {
-    /// Performs the operations; `handles` are those of the threads that this one may join.
-    fn run(mut self, ops: &[Op], handles: &mut [Option<ScopedJoinHandle<'_, Option<Loud>>>]) {
+impl<'s, 'a> Own<'s, 'a> {
+    /// Performs the operations; gives the handles of the threads that nobody has joined.
+    fn run(mut self) -> Handles<'s> {
         let mut held = Held::default();
-        for &op in ops {
-            let seen = match op {
-                Op::IsFinished(thread) => handles
-                    .get(thread)
-                    .and_then(Option::as_ref)
-                    .map_or(999, |handle| handle.is_finished().into()),
-                Op::Join(thread) => handles
-                    .get_mut(thread)
-                    .and_then(Option::take)
-                    .map_or(999, |handle| handle.join().is_err().into()),
-                Op::Detach(thread) if !handles.is_empty() => {
-                    drop(handles.get_mut(thread).map(Option::take));
-                    0
-                }
-                op => self.perform(&mut held, op),
-            };
+        for &op in &self.program.threads[self.me] {
+            let seen = self.perform(&mut held, op);
             self.world.seen.lock().unwrap().0[self.me].push(seen);
+        }
+        std::mem::take(&mut self.handles)
+    }
+
+    /// Has a thread run that has this.
+    fn spawn(&mut self, own: Own<'s, 'a>) {
+        let of = own.me;
+        let builder = thread::Builder::new().name(of.to_string());
+        let result = (self.program.detaches()).then(|| Loud(self.world.seen.clone()));
+        let spawned = builder.spawn_scoped(self.scope, move || {
+            own.run();
+            result
+        });
+        let handle = spawned.expect("a modelled thread can always be had");
+        self.threads[of] = Some(handle.thread().clone());
+        self.handles[of] = Some(handle);
+    }
+
+    /// A share of what this thread has, for another one, which gets the receiver if it is to receive.
+    fn share(&mut self, me: usize) -> Own<'s, 'a> {
+        let is_to_receive = self.program.receiving().contains(&me);
+        let mut threads = self.threads.clone();
+        threads[self.me] = Some(thread::current());
+        Own {
+            me,
+            sender: self.sender.clone(),
+            receiver: self.receiver.take_if(|_| is_to_receive),
+            more_senders: Vec::new(),
+            value: self.value.clone(),
+            weak: self.weak.clone(),
+            threads,
+            handles: Handles::default(),
+            program: self.program,
+            world: self.world,
+            scope: self.scope,
         }
     }
 
@@ -365,10 +379,25 @@ impl<'a> Own<'a> {
                 thread::park_timeout(long);
                 0
             }
-            Op::Unpark(thread) => self.threads.get(thread).map_or(999, |thread| {
+            Op::Unpark(thread) => self.threads[thread].as_ref().map_or(999, |thread| {
                 thread.unpark();
                 0
             }),
+            Op::Spawn(thread) => {
+                let own = self.share(thread);
+                self.spawn(own);
+                0
+            }
+            Op::IsFinished(thread) => {
+                (self.handles[thread].as_ref()).map_or(999, |handle| handle.is_finished().into())
+            }
+            Op::Join(thread) => {
+                (self.handles[thread].take()).map_or(999, |handle| handle.join().is_err().into())
+            }
+            Op::Detach(thread) => {
+                self.handles[thread] = None;
+                0
+            }
             Op::CallOnce => caught(|| {
                 let mut called = 0;
                 let me = self.me;
@@ -535,7 +564,7 @@ impl<'a> Own<'a> {
                 world.locks[0].clear_poison();
                 0
             }
-            Op::IsFinished(_) | Op::Join(_) | Op::Detach(_) | Op::Panic => 999,
+            Op::Panic => 999,
             Op::Unique => {
                 let value = self.value.as_mut();
                 value.map_or(999, |value| Arc::get_mut(value).is_some().into())

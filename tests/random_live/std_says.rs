@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-use super::program::{Op, Program};
+use super::program::{Op, Program, THREADS_MAX};
 use super::world::Outcome;
 
 /// A part of what a thread does.
@@ -79,6 +79,7 @@ pub enum Do {
     },
     DropValue,
     DropWeak,
+    DropHandle(usize),
     TakeWaker,
     Wake(usize, usize),
     Poll {
@@ -93,11 +94,20 @@ pub enum Do {
     AwaitWake {
         careful: bool,
     },
-    // The end of a thread.
+    // The birth of a thread, and what it gets of what its parent has.
+    ShareSender(usize),
+    ShareValue(usize),
+    ShareWeak(usize),
+    Bear(usize),
+    /// The same for one that main spawns first of all, which has its share already.
+    Start(usize),
+    // Its end.
     Return,
     Locals,
     Exit,
     Join(usize),
+    /// The end of a scope waits for each of its threads.
+    WaitFor(usize),
     End,
 }
 
@@ -150,8 +160,10 @@ pub(super) struct Thread {
     /// How many futures it has waited for.
     pub(super) awaited: usize,
     pub(super) marked: bool,
-    /// Main has its handle.
-    pub(super) handle: bool,
+    /// Whose handles it has, and whom it may unpark.
+    pub(super) handles: [bool; THREADS_MAX],
+    pub(super) known: [bool; THREADS_MAX],
+    pub(super) born: bool,
     /// Who owns its result.
     pub(super) shares: usize,
     pub(super) unwinds: bool,
@@ -220,12 +232,19 @@ pub(super) struct Rules {
     /// Who locks looks whether the lock is poisoned, as a step of its own.
     pub(super) looks: bool,
     pub(super) detaches: bool,
+    /// Who gives up its share of a result does so in a step.
+    pub(super) shares: bool,
+    /// Each event is a step, also one that others have nothing to do with.
+    pub(super) each: bool,
+    /// Who gets the receiver with its spawn.
+    pub(super) receiving: [bool; THREADS_MAX],
+    pub(super) births: [[usize; THREADS_MAX]; THREADS_MAX],
 }
 
 /// All that may come of the program; `None` if that takes more than so many states.
 pub fn outcomes(program: &Program, states_max: usize) -> Option<BTreeSet<Outcome>> {
     let mut outcomes = BTreeSet::new();
-    let mut todo = vec![State::first(program)];
+    let mut todo = vec![State::first(program, false)];
     let mut known: HashSet<State> = todo.iter().cloned().collect();
     while let Some(state) = todo.pop() {
         if state.is_over() {
@@ -248,29 +267,42 @@ pub fn outcomes(program: &Program, states_max: usize) -> Option<BTreeSet<Outcome
 pub(super) const RW: usize = 2;
 
 impl State {
-    /// Where the program begins: all threads are spawned.
-    pub fn first(program: &Program) -> State {
+    /// Where the program begins: all threads are spawned, unless `each` event is to be a step.
+    pub fn first(program: &Program, each: bool) -> State {
         let threads = &program.threads;
         let count = threads.len();
-        let receiving = threads
-            .iter()
-            .rposition(|ops| Program::receives(ops))
-            .unwrap_or(0);
+        let receiving = program.receiving();
+        let first: BTreeSet<usize> = (0..count).filter(|&me| program.is_first(me)).collect();
         let thread = |(me, ops): (usize, &Vec<Op>)| {
             let mut next: VecDeque<Do> = ops.iter().map(|&op| Do::Begin(op)).collect();
             next.extend(Self::leaves());
             match me {
-                0 => next.extend((1..count).map(Do::Join).chain([Do::End])),
-                _ => next.extend([Do::Return, Do::Locals, Do::Exit]),
+                0 => {
+                    next.extend((1..count).map(Do::Join));
+                    if each {
+                        first
+                            .iter()
+                            .skip(1)
+                            .rev()
+                            .for_each(|&of| next.push_front(Do::Start(of)));
+                        next.extend((1..count).map(Do::WaitFor));
+                    }
+                    next.push_back(Do::End);
+                }
+                _ => next.extend((1..count).map(Do::DropHandle).chain(Self::ends())),
             }
+            let is_first = first.contains(&me);
             Thread {
                 next,
                 may_wake_up: program.spurious,
-                sender: program.sends(),
-                receiver: program.sends() && me == receiving,
-                value: program.shares(),
-                weak: program.shares(),
-                handle: me > 0,
+                sender: program.sends() && is_first,
+                receiver: program.sends() && receiving.last() == Some(&me),
+                value: program.shares() && is_first,
+                weak: program.shares() && is_first,
+                // Main has those of the first ones, and knows them; they know main.
+                handles: std::array::from_fn(|of| me == 0 && of > 0 && first.contains(&of)),
+                known: std::array::from_fn(|of| of == 0 || me == 0 && first.contains(&of)),
+                born: is_first && !(each && me > 0),
                 shares: 2,
                 ..Thread::default()
             }
@@ -282,6 +314,10 @@ impl State {
                 spurious: program.spurious,
                 looks: program.catches_panics(),
                 detaches: program.detaches(),
+                shares: program.drops_handles() || each,
+                each,
+                receiving: std::array::from_fn(|me| receiving.contains(&me)),
+                births: std::array::from_fn(|me| program.births(me)),
             },
             threads: threads.iter().enumerate().map(thread).collect(),
             atomics: [0; 2],
@@ -289,7 +325,7 @@ impl State {
             waiters: BTreeSet::new(),
             notified: BTreeSet::new(),
             channel: Channel {
-                senders: count,
+                senders: first.len(),
                 receiver: true,
                 ..Channel::default()
             },
@@ -305,12 +341,13 @@ impl State {
             notify: false,
             arrived: 0,
             generation: 0,
-            strong: count,
-            weak: count,
+            strong: first.len(),
+            weak: first.len(),
             finished: false,
             touched: Vec::new(),
         };
-        (0..count).for_each(|me| state.settle(me));
+        let born = first.into_iter().filter(|&me| me == 0 || !each);
+        born.for_each(|me| state.settle(me));
         state
     }
 
@@ -328,6 +365,11 @@ impl State {
             DropValue,
             DropWeak,
         ]
+    }
+
+    /// How a thread ends that is not main.
+    pub(super) fn ends() -> [Do; 3] {
+        [Do::Return, Do::Locals, Do::Exit]
     }
 
     pub(super) fn log(&mut self, me: usize, seen: usize) {
@@ -390,7 +432,7 @@ impl State {
     }
 
     /// Does what no other thread has to do with, up to the next step.
-    fn settle(&mut self, me: usize) {
+    pub(super) fn settle(&mut self, me: usize) {
         while let Some(&part) = self.threads[me].next.front() {
             let thread = &mut self.threads[me];
             let parts: Vec<Do> = match part {
@@ -429,9 +471,18 @@ impl State {
                 Do::DropReceiver if !thread.receiver => vec![],
                 Do::DropValue if !thread.value => vec![],
                 Do::DropWeak if !thread.weak => vec![],
+                Do::DropHandle(of) if !thread.handles[of] => vec![],
+                Do::ShareSender(_) if !thread.sender => vec![],
+                Do::ShareValue(_) if !thread.value => vec![],
+                Do::ShareWeak(_) if !thread.weak => vec![],
                 Do::Poll { careful: true } => vec![Do::Register { careful: true }],
                 Do::Poll { careful: false } => vec![Do::Look { careful: false }],
-                Do::Return if !self.rules.detaches => vec![],
+                Do::Return if !self.rules.shares => vec![],
+                // No thread looks whether another one has ended.
+                Do::Exit if self.rules.each => {
+                    thread.ended = true;
+                    vec![]
+                }
                 Do::Locals if !thread.marked => vec![],
                 _ => return,
             };
@@ -455,6 +506,7 @@ impl State {
         };
         let wait = |timed| [Enqueue, Free(0), Asleep { timed }, Take(0), Check(0)];
         Some(match op {
+            Op::Fence if self.rules.each => return None,
             Op::Yield | Op::Fence => vec![Log(0)],
             Op::Lock(m) | Op::SpinLock(m) | Op::LockAndPanic(m) if thread.holds[m] => vec![Log(0)],
             // Who spins goes on when it can, as who waits.
@@ -488,6 +540,14 @@ impl State {
             Op::DropArc => vec![DropValue, Log(0)],
             Op::CloneArc if !thread.value => vec![Log(0)],
             Op::DropWeak => vec![DropWeak, Log(0)],
+            Op::Detach(of) => vec![DropHandle(of), Log(0)],
+            Op::Spawn(of) => vec![
+                ShareSender(of),
+                ShareValue(of),
+                ShareWeak(of),
+                Bear(of),
+                Log(0),
+            ],
             Op::Await { careful } => vec![Poll { careful }],
             Op::Panic if me == 0 => vec![Log(999)],
             _ => return None,

@@ -8,6 +8,9 @@ impl State {
     pub(super) fn steps(&self, me: usize) -> Vec<State> {
         let mut state = self.clone();
         state.touched.clear();
+        if !self.threads[me].born {
+            return vec![];
+        }
         let Some(part) = state.threads[me].next.pop_front() else {
             return vec![];
         };
@@ -298,6 +301,38 @@ impl State {
                 };
                 self.first_do(me, &[next]);
             }
+            Do::DropHandle(of) => {
+                self.threads[me].handles[of] = false;
+                self.drop_share(me, of);
+            }
+            Do::ShareSender(of) => {
+                self.threads[of].sender = true;
+                self.channel.senders += 1;
+                self.touch_one("AddSender", CHANNEL, 0);
+            }
+            Do::ShareValue(of) => {
+                self.threads[of].value = true;
+                self.strong += 1;
+                self.touch_one("Retain", VALUE, 0);
+            }
+            Do::ShareWeak(of) => {
+                self.threads[of].weak = true;
+                self.weak += 1;
+                self.touch_one("WeakRetain", VALUE, 0);
+            }
+            Do::Bear(of) => {
+                if self.rules.receiving[of] {
+                    self.threads[of].receiver = std::mem::take(&mut self.threads[me].receiver);
+                }
+                self.threads[of].known = self.threads[me].known;
+                self.threads[of].known[me] = true;
+                self.threads[me].handles[of] = true;
+                self.threads[me].known[of] = true;
+                self.start(of);
+                self.touch("Spawn", "thread", of);
+            }
+            Do::Start(of) => self.start(of),
+            Do::WaitFor(of) => return self.threads[of].ended || !self.threads[of].born,
             Do::Return => self.drop_share(me, me),
             Do::Locals => {
                 self.kept += 16;
@@ -308,17 +343,13 @@ impl State {
                 self.threads[me].ended = true;
                 self.touch("Exit", "thread", me);
             }
-            Do::Join(of) if self.threads[of].handle => return self.join(me, of),
+            Do::Join(of) if self.threads[me].handles[of] => return self.join(me, of),
             Do::Join(_) => {}
             // A scope also waits for threads whose handles are gone.
-            Do::End if self.threads[1..].iter().any(|thread| !thread.ended) => return false,
+            Do::End if self.threads[1..].iter().any(|it| it.born && !it.ended) => return false,
             Do::End => {
                 // Nobody has asked for that panic.
-                if self
-                    .threads
-                    .iter()
-                    .any(|thread| thread.panicked && thread.handle)
-                {
+                if self.threads.iter().any(|thread| thread.panicked) {
                     self.log(me, 950);
                 }
                 self.finished = true;
@@ -326,6 +357,12 @@ impl State {
             other => unreachable!("{other:?} is no step"),
         }
         true
+    }
+
+    /// A thread is born.
+    fn start(&mut self, of: usize) {
+        self.threads[of].born = true;
+        self.settle(of);
     }
 
     /// A critical section of the waker.

@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use super::program::{Op, Program};
+use super::priced::{Price, has_prices};
+use super::program::Program;
 use super::std_says::{GROUP, SEVERAL, State, Touch};
 
 /// For each class those that it conflicts with.
@@ -58,13 +59,15 @@ fn conflict(room: Option<usize>, a: Touch, b: Touch) -> bool {
     true
 }
 
-/// How many traces there are; `None` if they cannot be counted, or if there are more interleavings than that.
-pub fn count(program: &Program, interleavings_max: usize) -> Option<usize> {
+/// How many traces there are that can be executed within a bound, if there is one. `None` if they cannot be counted, or if
+/// there are more interleavings than that.
+pub fn count(
+    program: &Program,
+    bound: Option<(Price, usize)>,
+    interleavings_max: usize,
+) -> Option<usize> {
     // What happens for no reason is a choice, and not in the log. Nor is how often one looks that spins.
-    if program.spurious
-        || program.spins()
-        || program.panics() && program.has(|op| matches!(op, Op::Detach(_)))
-    {
+    if program.spurious || program.spins() || bound.is_some() && !has_prices(program) {
         return None;
     }
     let mut search = Search {
@@ -72,7 +75,9 @@ pub fn count(program: &Program, interleavings_max: usize) -> Option<usize> {
         traces: HashSet::new(),
         left: interleavings_max,
     };
-    search.go_on(&State::first(program), &mut Vec::new())?;
+    let first = State::first(program, bound.is_some());
+    let (price, left) = bound.unzip();
+    search.go_on(&first, &mut Vec::new(), price, (0, left.unwrap_or(0)))?;
     Some(search.traces.len())
 }
 
@@ -90,17 +95,31 @@ struct Search {
 }
 
 impl Search {
-    fn go_on(&mut self, state: &State, events: &mut Vec<Event>) -> Option<()> {
+    /// Goes on behind the `last` thread's step, where `left` is what may still be paid.
+    fn go_on(
+        &mut self,
+        state: &State,
+        events: &mut Vec<Event>,
+        price: Option<Price>,
+        (last, left): (usize, usize),
+    ) -> Option<()> {
         let next = state.all_steps();
         if next.is_empty() {
             self.left = self.left.checked_sub(1)?;
             self.traces
                 .insert((pairs(self.room, events), state.outcome().0));
         }
-        for (thread, state) in next {
+        let costs = match price {
+            Some(price) => price.of_each(state, &next, last),
+            None => vec![0; next.len()],
+        };
+        for ((thread, state), costs) in next.into_iter().zip(costs) {
+            let Some(left) = left.checked_sub(costs) else {
+                continue;
+            };
             let before = events.len();
             events.extend(state.touched.iter().map(|&touch| (thread, touch)));
-            self.go_on(&state, events)?;
+            self.go_on(&state, events, price, (thread, left))?;
             events.truncate(before);
         }
         Some(())

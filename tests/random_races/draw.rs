@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+use super::drawn::Numbers;
 use super::program::{Op, Program, Step};
 
 /// What programs are about.
@@ -73,7 +74,7 @@ const FENCES: [Ordering; 4] = [Acquire, Release, AcqRel, SeqCst];
 impl Program {
     pub fn random(family: Family, seed: u64) -> Program {
         let mut draw = Draw {
-            numbers: seed,
+            numbers: Numbers(seed),
             threads: Vec::new(),
         };
         let count = draw.one_of(&[2, 3, 3, 4]);
@@ -105,18 +106,14 @@ fn step(only_after: Option<usize>, op: Op) -> Step {
 /// A program that is being drawn.
 struct Draw {
     /// What the next number is made of.
-    numbers: u64,
+    numbers: Numbers,
     threads: Vec<Vec<Step>>,
 }
 
 impl Draw {
-    /// A number below `bound` that depends on nothing but the seed (splitmix64).
+    /// A number below `bound`.
     fn below(&mut self, bound: usize) -> usize {
-        self.numbers = self.numbers.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.numbers;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
+        self.numbers.below(bound)
     }
 
     fn one_of<T: Copy>(&mut self, all: &[T]) -> T {

@@ -7,6 +7,8 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+#[path = "../support/channels.rs"]
+mod channels;
 mod draw;
 #[path = "../support/drawn.rs"]
 mod drawn;

@@ -14,7 +14,7 @@ use dpor::sync::{
 };
 use dpor::thread::{self, ScopedJoinHandle, Thread};
 
-use super::drawn::{Sender, channel_for};
+use super::channels::{Sender, channel_for};
 use super::program::{OWNED, Op, Program};
 
 /// Plain memory that threads share.

@@ -1,7 +1,5 @@
 //! What do the tests of drawn programs have in common?
 
-use dpor::sync::mpsc::{Receiver, Sender as Any, SyncSender, channel, sync_channel};
-
 /// A number of programs, or the first one's seed, from the environment.
 pub fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -23,23 +21,16 @@ pub fn smallest<P>(
     program
 }
 
-/// Sends into a channel of either kind.
-#[derive(Clone)]
-pub enum Sender {
-    Any(Any<usize>),
-    Bounded(SyncSender<usize>),
-}
+/// Numbers that depend on nothing but the seed (splitmix64).
+pub struct Numbers(pub u64);
 
-/// A channel with `room` for so many messages; `None` is for any number.
-pub fn channel_for(room: Option<usize>) -> (Sender, Receiver<usize>) {
-    match room {
-        None => {
-            let (sender, receiver) = channel();
-            (Sender::Any(sender), receiver)
-        }
-        Some(room) => {
-            let (sender, receiver) = sync_channel(room);
-            (Sender::Bounded(sender), receiver)
-        }
+impl Numbers {
+    /// One below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
     }
 }
