@@ -25,6 +25,7 @@ const KINDS: &[&[Op]] = {
     &[
         &[Lock, Lock, TryLock, Unlock, Unlock],
         &[Lock, Wait, NotifyOne, NotifyAll, Unlock],
+        &[Lock, WaitTimeout, NotifyOne, NotifyAll, Unlock],
         &[ReadLock, WriteLock, ReleaseLock],
         &[
             ReadLock,
@@ -37,7 +38,9 @@ const KINDS: &[&[Op]] = {
         &[Arrive],
         &[CallOnce(0), CallOnce(1), IsCompleted, IsCompleted, WaitOnce],
         &[Send, Send, Recv, TryRecv, DropSender, DropReceiver],
+        &[Send, TrySend, Recv, RecvTimeout, DropSender],
         &[Park, Unpark(0), Unpark(1), Unpark(2)],
+        &[ParkTimeout, Unpark(0), Unpark(1), Unpark(2)],
         &[
             IsFinished(1),
             IsFinished(2),
@@ -49,6 +52,77 @@ const KINDS: &[&[Op]] = {
         &[DropArc, CloneArc, DropOther, StrongCount, GetMut, TryUnwrap],
         &[DropArc, GetMut, DropArc, DropWeak],
         &[DropArc, Upgrade, DropOther, DropWeak, GetMut],
+    ]
+};
+
+/// How something is passed on by primitives: what a thread does before it uses the memory, what it does to tell of that, and
+/// what another one does to learn of it, which has what it has seen if it has learnt of it.
+type Handshake = (&'static [Op], &'static [Op], &'static [(Op, Option<usize>)]);
+
+const HANDSHAKES: &[Handshake] = {
+    use Op::*;
+    const TAKES: &[(Op, Option<usize>)] = &[
+        (ReadLock, None),
+        (WriteLock, None),
+        (TryReadLock, Some(1)),
+        (TryWriteLock, Some(1)),
+    ];
+    const RECEIVES: &[(Op, Option<usize>)] = &[
+        (Recv, Some(1)),
+        (RecvTimeout, Some(1)),
+        (TryRecv, Some(1)),
+        (Recv, Some(2)),
+        (RecvTimeout, Some(2)),
+        (TryRecv, Some(2)),
+    ];
+    const SENDS: &[(Op, Option<usize>)] = &[
+        (Send, Some(0)),
+        (Send, Some(1)),
+        (TrySend, Some(1)),
+        (TrySend, Some(2)),
+    ];
+    const REFERS: &[(Op, Option<usize>)] = &[
+        (GetMut, Some(1)),
+        (TryUnwrap, Some(1)),
+        (StrongCount, Some(1)),
+        (Upgrade, Some(0)),
+        (Upgrade, Some(1)),
+        (DropArc, None),
+    ];
+    &[
+        (&[Lock], &[Unlock], &[(Lock, None), (TryLock, Some(1))]),
+        (&[Lock, NotifyAll], &[Unlock], &[(WaitTimeout, Some(1))]),
+        (&[ReadLock], &[ReleaseLock], TAKES),
+        (&[WriteLock], &[ReleaseLock, Downgrade], TAKES),
+        (&[], &[Arrive], &[(Arrive, None)]),
+        (
+            &[],
+            &[CallOnce(1)],
+            &[
+                (CallOnce(1), Some(0)),
+                (IsCompleted, Some(1)),
+                (WaitOnce, None),
+            ],
+        ),
+        (&[], &[Send, TrySend, DropSender], RECEIVES),
+        (&[], &[DropReceiver, Recv, RecvTimeout, TryRecv], SENDS),
+        (
+            &[],
+            &[Unpark(0), Unpark(1), Unpark(2)],
+            &[(Park, None), (ParkTimeout, None)],
+        ),
+        (
+            &[],
+            &[AtEnd(1), Fence(SeqCst)],
+            &[
+                (Join(1), None),
+                (Join(2), None),
+                (IsFinished(1), Some(1)),
+                (IsFinished(2), Some(1)),
+            ],
+        ),
+        (&[], &[DropArc, TryUnwrap, DropWeak], REFERS),
+        (&[DropArc, Upgrade], &[DropOther], REFERS),
     ]
 };
 
@@ -76,19 +150,32 @@ impl Program {
         let mut draw = Draw {
             numbers: Numbers(seed),
             threads: Vec::new(),
+            receiving: 0,
+            upgrading: 0,
+            keepers: Vec::new(),
         };
         let count = draw.one_of(&[2, 3, 3, 4]);
         draw.threads = vec![Vec::new(); count];
+        draw.receiving = draw.below(2);
+        draw.upgrading = count - 1;
+        draw.keepers = (0..count).map(|_| draw.below(count)).collect();
         match family {
+            Family::Primitives if draw.below(2) == 0 => draw.by_handshake(),
             Family::Primitives => draw.around_primitives(),
+            Family::Frees if draw.below(6) == 0 => draw.counted(),
             _ if draw.below(4) == 0 => draw.without_plan(family),
             _ => draw.passed_on(family),
         }
+        draw.nest();
+        let room = draw.one_of(&[None, Some(0), Some(1)]);
+        let inside = draw.below(2) == 0;
         let mut program = Program {
-            room: [None, Some(1)][draw.below(2)],
-            receiving: draw.below(2),
-            inside: draw.below(2) == 0,
             threads: draw.threads,
+            keepers: draw.keepers,
+            room,
+            receiving: draw.receiving,
+            upgrading: draw.upgrading,
+            inside,
         };
         let at_last = AT_LAST.into_iter().filter(|&op| program.needs(op));
         let at_last: Vec<Step> = at_last.map(|op| step(None, op)).collect();
@@ -108,6 +195,10 @@ struct Draw {
     /// What the next number is made of.
     numbers: Numbers,
     threads: Vec<Vec<Step>>,
+    /// What else a program has.
+    receiving: usize,
+    upgrading: usize,
+    keepers: Vec<usize>,
 }
 
 impl Draw {
@@ -140,7 +231,15 @@ impl Draw {
     /// Two uses of memory that must be ordered.
     fn uses(&mut self, family: Family) -> (Op, Op) {
         match family {
+            Family::Frees if self.below(3) == 0 => {
+                let take = Op::Take(self.one_of(&ALL));
+                (Op::Publish(self.one_of(&STORES)), take)
+            }
             Family::Frees => (self.plain(0), Op::Free),
+            Family::Atomics if self.below(4) == 0 => {
+                let look = Op::Look(self.one_of(&LOADS), self.below(3) == 0);
+                (Op::Show(self.one_of(&STORES)), look)
+            }
             Family::Atomics if self.below(4) == 0 => {
                 let follow = Op::Follow(self.one_of(&LOADS), self.below(3) == 0);
                 (Op::Publish(self.one_of(&STORES)), follow)
@@ -171,6 +270,12 @@ impl Draw {
         self.push(path[hops], Some(hops), last);
         for &other in &path[hops + 1..] {
             self.meddle(other, at);
+        }
+        // Somebody else may be using what is taken.
+        if let Op::Take(_) = last {
+            let thread = self.below(path.len());
+            let follow = Op::Follow(self.one_of(&LOADS), self.below(3) == 0);
+            self.insert(thread, None, follow);
         }
         if self.below(3) == 0 {
             let thread = self.below(path.len());
@@ -218,6 +323,7 @@ impl Draw {
             1 => Op::Swap(at, value, order),
             2 => Op::Exchange(at, [value, value], [order, self.one_of(&LOADS)]),
             3 => Op::Exchange(at, [0, 0], [order, self.one_of(&LOADS)]),
+            4 => Op::Update(at, [order, self.one_of(&LOADS)]),
             _ => Op::Load(at, self.one_of(&LOADS)),
         };
         self.push(me, None, op);
@@ -250,10 +356,51 @@ impl Draw {
         match self.below(12) {
             0..4 => Op::Load(at, self.one_of(&LOADS)),
             4..7 => Op::Store(at, value, self.one_of(&STORES)),
+            7 if self.below(2) == 0 => Op::Update(at, [order, self.one_of(&LOADS)]),
             7 => Op::Add(at, order),
             8 => Op::Swap(at, value, order),
             9 => Op::Exchange(at, [self.below(3), value], [order, self.one_of(&LOADS)]),
             _ => Op::Fence(self.one_of(&FENCES)),
+        }
+    }
+
+    /// Every thread uses the block and gives up its reference by hand; who gives up the last one frees it.
+    fn counted(&mut self) {
+        let last = self.threads.len() - 1;
+        let order = self.one_of(&ALL);
+        for thread in 0..=last {
+            let op = self.plain(0);
+            self.push(thread, None, op);
+            let order = if self.below(4) == 0 {
+                self.one_of(&ALL)
+            } else {
+                order
+            };
+            let give_up = match self.below(4) {
+                0 => Op::Update(0, [order, self.one_of(&LOADS)]),
+                _ => Op::Add(0, order),
+            };
+            self.push(thread, None, give_up);
+            if self.below(2) == 0 {
+                let fence = self.one_of(&FENCES);
+                self.push(thread, Some(last), Op::Fence(fence));
+            }
+            self.push(thread, Some(last), Op::Free);
+        }
+    }
+
+    /// Some threads may be spawned by others than the first one, which may wait for them.
+    fn nest(&mut self) {
+        for thread in 1..self.threads.len() {
+            if self.below(6) > 0 {
+                continue;
+            }
+            let spawner = self.below(thread);
+            self.insert(spawner, None, Op::Spawn(thread));
+            if self.below(2) == 0 {
+                let at = self.threads[spawner].len().saturating_sub(self.below(2));
+                self.threads[spawner].insert(at, step(None, Op::Join(thread)));
+            }
         }
     }
 
@@ -271,6 +418,59 @@ impl Draw {
         self.insert(path[0], None, first);
         let seen = 1 + self.below(2);
         self.insert(path[1], Some(seen), last);
+    }
+
+    /// One thread uses memory and tells of it in some way, and another one uses it if it has heard of that, amid a little of
+    /// the same kind. The sign between them orders nothing.
+    fn by_handshake(&mut self) {
+        let path = self.path();
+        let (first, last) = self.uses(Family::Primitives);
+        let (before, tells, learns) = self.one_of(HANDSHAKES);
+        before.iter().for_each(|&op| self.push(path[0], None, op));
+        self.push(path[0], None, first);
+        self.push(path[0], None, Op::Store(0, 1, Relaxed));
+        let tell = match self.one_of(tells) {
+            Op::Unpark(_) => Op::Unpark(path[1]),
+            Op::DropReceiver | Op::Recv | Op::RecvTimeout | Op::TryRecv => {
+                self.receiving = path[0];
+                self.one_of(tells)
+            }
+            tell => {
+                self.receiving = path[1];
+                tell
+            }
+        };
+        self.push(path[0], None, tell);
+        let (learn, seen) = self.one_of(learns);
+        let learn = match learn {
+            Op::Join(_) => Op::Join(path[0]),
+            Op::IsFinished(_) => Op::IsFinished(path[0]),
+            learn => learn,
+        };
+        self.keepers[path[0]] = path[1];
+        self.upgrading = path[self.below(2)];
+        match (learn, seen) {
+            (Op::WaitTimeout, _) => self.push(path[1], None, Op::Lock),
+            // Or it would wait for itself.
+            (Op::Recv | Op::RecvTimeout | Op::TryRecv, Some(2)) => {
+                self.push(path[1], None, Op::DropSender);
+            }
+            // The last reference may be another thread's.
+            (Op::Upgrade, Some(0)) => self.push(path[1], None, Op::DropArc),
+            _ => {}
+        }
+        self.push(path[1], None, learn);
+        self.push(path[1], seen, Op::Load(0, Relaxed));
+        self.push(path[1], Some(1), last);
+        let all = [before, tells].concat();
+        for _ in 0..self.below(3) {
+            let thread = self.below(path.len());
+            let noise = match self.below(2) {
+                0 => self.one_of(learns).0,
+                _ => self.one_of(&all),
+            };
+            self.insert(thread, None, noise);
+        }
     }
 
     /// One thread uses memory, and another one after it has seen some sign of that, amid primitives. The sign itself orders

@@ -38,7 +38,7 @@ struct Modification {
 #[derive(Clone)]
 pub struct History {
     events: Vec<Event>,
-    atomics: [Vec<Modification>; 3],
+    atomics: [Vec<Modification>; 4],
 }
 
 fn acquires(order: Ordering) -> bool {
@@ -58,7 +58,7 @@ impl History {
     pub fn new() -> History {
         History {
             events: Vec::new(),
-            atomics: [const { Vec::new() }; 3],
+            atomics: [const { Vec::new() }; 4],
         }
     }
 

@@ -31,6 +31,8 @@ fn is_found(program: &Program) -> Result<bool, String> {
     let mut builder = Builder::new();
     builder.max_failures = usize::MAX;
     builder.progress = Some(false);
+    // No program has so many waits that end by themselves.
+    builder.timeout_bound = 100;
     let body = program.clone();
     let failure = match builder.explore(move || run::run(&body)) {
         Ok(report) if report.complete => return Ok(false),

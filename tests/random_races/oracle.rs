@@ -17,18 +17,25 @@ enum Stage {
     Ready,
     /// Until somebody notifies it.
     InWait,
+    /// Until somebody notifies it, or its time is over.
+    InTimedWait,
     /// Until it has the mutex again.
     Notified,
     /// Until its group is complete.
     AtBarrier,
+    /// Until the message with this number is taken, or nobody takes any more.
+    Sending(usize),
+    /// Until it is spawned.
+    Unborn,
     Ended,
 }
 
-/// What is accessed: one of the cells, what a thread has made and published, or an atomic.
+/// What is accessed: one of the cells, what a thread has made and published, what it has on its stack, or an atomic.
 #[derive(Clone, Copy, PartialEq)]
 enum Memory {
     Cell(usize),
     Made,
+    Stack(usize),
     Atomic(usize),
 }
 
@@ -52,8 +59,12 @@ struct State<'p> {
     next: Vec<usize>,
     seen: Vec<usize>,
     stages: Vec<Stage>,
-    values: [usize; 3],
+    values: [usize; 4],
+    /// What the `fetch_update` of each thread has found.
+    loaded: Vec<Option<usize>>,
     freed_by: Option<usize>,
+    /// What else is there no more.
+    gone: Vec<Memory>,
     primitives: Primitives,
     /// Whether two accesses race, or one comes after a free.
     is_wrong: bool,
@@ -93,21 +104,46 @@ impl<'p> State<'p> {
         let mut history = History::new();
         // The first thread writes all memory and spawns the others.
         let begin = history.add(0, 0);
-        for thread in 1..threads {
-            history.add(thread, 1 << begin);
-        }
-        State {
+        let spawner = |thread| program.spawner(thread);
+        let stages = (0..threads).map(|thread| match spawner(thread) {
+            Some(_) => Stage::Unborn,
+            None => Stage::Ready,
+        });
+        let stages: Vec<Stage> = stages.collect();
+        let at_first = (1..threads).filter(|&thread| spawner(thread).is_none());
+        let mut state = State {
             program,
             history,
             accesses: Vec::new(),
             next: vec![0; threads],
             seen: vec![0; threads],
-            stages: vec![Stage::Ready; threads],
-            values: [0; 3],
+            stages,
+            values: [0; 4],
+            loaded: vec![None; threads],
             freed_by: None,
+            gone: Vec::new(),
             primitives: Primitives::new(program),
             is_wrong: false,
+        };
+        for thread in at_first {
+            state.begin(thread, 1 << begin);
         }
+        state
+    }
+
+    /// A thread begins, behind these events.
+    fn begin(&mut self, thread: usize, spawned: Events) {
+        self.event(thread, spawned);
+        self.stages[thread] = Stage::Ready;
+        if self.shows(thread) {
+            self.access(thread, Memory::Stack(thread), true);
+        }
+    }
+
+    /// Whether others may have a pointer to the stack of this thread.
+    fn shows(&self, thread: usize) -> bool {
+        let mut steps = self.program.threads[thread].iter();
+        thread > 0 && steps.any(|step| matches!(step.op, Op::Show(_)))
     }
 
     /// The operation that `thread` is at, if it takes the step.
@@ -141,15 +177,20 @@ impl<'p> State<'p> {
         match op {
             // Who has freed it does not use it any more.
             op if self.freed_by == Some(thread) && self.is_in_block(op) => true,
+            Op::Show(_) => thread == 0,
             Op::Load(..)
             | Op::Store(..)
             | Op::Add(..)
             | Op::Swap(..)
             | Op::Exchange(..)
+            | Op::Update(..)
             | Op::Publish(_)
-            | Op::Follow(..) => false,
+            | Op::Follow(..)
+            | Op::Take(_)
+            | Op::Look(..) => false,
             Op::Fence(_) | Op::Read(_) | Op::Write(_) | Op::Free | Op::AtEnd(_) => true,
             Op::PlainRead(_) | Op::PlainWrite(_) => true,
+            Op::Spawn(_) => true,
             // Nothing is there that it could be done to.
             _ => !self.applies(thread, op),
         }
@@ -164,6 +205,7 @@ impl<'p> State<'p> {
             Op::PlainRead(atomic) => self.access(thread, Memory::Atomic(atomic), false),
             Op::PlainWrite(atomic) => self.access(thread, Memory::Atomic(atomic), true),
             Op::Free => self.free(thread),
+            Op::Spawn(_) => self.apply(thread, op, 0),
             Op::AtEnd(cell) if thread > 0 => self.primitives.at_end[thread].push(cell),
             _ => {}
         }
@@ -208,7 +250,8 @@ impl<'p> State<'p> {
                 && other.thread != access.thread
                 && !self.history.happens_before(other.event, access.event)
         };
-        let is_late = self.freed_by.is_some() && self.is_block(access.memory);
+        let is_late = self.gone.contains(&access.memory)
+            || self.freed_by.is_some() && self.is_block(access.memory);
         self.is_wrong |= is_late || self.accesses.iter().any(races);
         self.accesses.push(access);
     }
@@ -222,13 +265,19 @@ impl<'p> State<'p> {
         for cell in std::mem::take(&mut self.primitives.at_end[thread]) {
             self.access(thread, Memory::Cell(cell), true);
         }
+        if self.shows(thread) {
+            self.access(thread, Memory::Stack(thread), true);
+            self.gone.push(Memory::Stack(thread));
+        }
         self.stages[thread] = Stage::Ended;
     }
 
     /// In how many ways `thread` can go on; none if it waits.
     fn choices(&self, thread: usize) -> usize {
         match self.stages[thread] {
-            Stage::Ended | Stage::InWait | Stage::AtBarrier => 0,
+            Stage::Ended | Stage::InWait | Stage::AtBarrier | Stage::Unborn => 0,
+            Stage::InTimedWait => 1,
+            Stage::Sending(message) => self.primitives.is_over(message).into(),
             Stage::Notified => self.primitives.mutex_is_free().into(),
             Stage::Ready => match self.op(thread) {
                 None => 1,
@@ -242,6 +291,15 @@ impl<'p> State<'p> {
         if self.stages[thread] == Stage::Notified {
             self.stages[thread] = Stage::Ready;
             return self.lock(thread);
+        }
+        if self.stages[thread] == Stage::InTimedWait {
+            self.seen[thread] = 0;
+            self.stages[thread] = Stage::Notified;
+            return;
+        }
+        if let Stage::Sending(message) = self.stages[thread] {
+            self.stages[thread] = Stage::Ready;
+            return self.has_sent(thread, message);
         }
         let Some(op) = self.op(thread) else {
             return self.end(thread);

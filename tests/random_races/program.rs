@@ -14,6 +14,8 @@ pub enum Op {
     Swap(usize, usize, Ordering),
     /// Replaces the first value by the second one.
     Exchange(usize, [usize; 2], [Ordering; 2]),
+    /// Adds one by `fetch_update`, with the orderings of its update and of its look.
+    Update(usize, [Ordering; 2]),
     Fence(Ordering),
     /// Reads or writes plain memory.
     Read(usize),
@@ -25,12 +27,20 @@ pub enum Op {
     Publish(Ordering),
     /// Loads that pointer, and reads or writes what it leads to.
     Follow(Ordering, bool),
+    /// Takes that pointer away, and frees what it leads to.
+    Take(Ordering),
+    /// Stores a pointer to plain memory on the stack of the thread, which was written when the thread began. Nothing in the
+    /// first thread.
+    Show(Ordering),
+    /// Loads that pointer, and reads or writes what it leads to.
+    Look(Ordering, bool),
     /// Frees the block that the plain memory with number 0 is in.
     Free,
     Lock,
     TryLock,
     Unlock,
     Wait,
+    WaitTimeout,
     NotifyOne,
     NotifyAll,
     ReadLock,
@@ -45,13 +55,18 @@ pub enum Op {
     IsCompleted,
     WaitOnce,
     Send,
+    TrySend,
     Recv,
+    RecvTimeout,
     TryRecv,
     DropSender,
     DropReceiver,
     Park,
+    ParkTimeout,
     /// The token of this thread.
     Unpark(usize),
+    /// The thread is spawned here, and not by the first one at the beginning. In such a program nobody unparks.
+    Spawn(usize),
     IsFinished(usize),
     Join(usize),
     /// Whoever drops the last reference writes the plain memory with number [`OWNED`].
@@ -83,10 +98,14 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub threads: Vec<Vec<Step>>,
+    /// Who gets the handle of each thread that the first one spawns, if it is spawned by that one later.
+    pub keepers: Vec<usize>,
     /// How many messages the channel has room for; `None` for any number.
     pub room: Option<usize>,
     /// The thread that has the receiver.
     pub receiving: usize,
+    /// The thread that has the weak reference.
+    pub upgrading: usize,
     /// Whether the second atomic is in the block that may be freed.
     pub inside: bool,
 }
@@ -108,7 +127,12 @@ impl Program {
     /// Whether there is a channel.
     pub fn sends(&self) -> bool {
         use Op::*;
-        self.has(|op| matches!(op, Send | Recv | TryRecv | DropSender | DropReceiver))
+        self.has(|op| {
+            matches!(
+                op,
+                Send | TrySend | Recv | RecvTimeout | TryRecv | DropSender | DropReceiver
+            )
+        })
     }
 
     /// Whether there is an `Arc`.
@@ -128,6 +152,22 @@ impl Program {
             )
         };
         self.has(refers)
+    }
+
+    /// Which thread spawns this one; none if the first one does at the beginning.
+    pub fn spawner(&self, thread: usize) -> Option<usize> {
+        let spawns = |steps: &Vec<Step>| steps.iter().any(|step| step.op == Op::Spawn(thread));
+        self.threads.iter().position(spawns)
+    }
+
+    /// Which thread has the handle of this one.
+    pub fn keeper(&self, thread: usize) -> usize {
+        let keeper = self.keepers[thread];
+        match self.spawner(thread) {
+            Some(spawner) => spawner,
+            None if keeper > thread && self.spawner(keeper).is_none() => keeper,
+            None => 0,
+        }
     }
 
     /// Whether some step does one of these.

@@ -5,14 +5,15 @@ use std::ops::Deref;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize, fence};
-use dpor::sync::mpsc::{Receiver, TryRecvError};
+use dpor::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, TrySendError};
 use dpor::sync::{
     Arc, Barrier, Condvar, Mutex, MutexGuard, Once, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
-use dpor::thread::{self, ScopedJoinHandle, Thread};
+use dpor::thread::{self, Scope, ScopedJoinHandle, Thread};
 
 use super::channels::{Sender, channel_for};
 use super::program::{OWNED, Op, Program};
@@ -104,6 +105,8 @@ struct World {
     cells: [To; 3],
     block: To<Block>,
     pointer: AtomicPtr<Plain>,
+    /// To the stack of a thread.
+    stack: AtomicPtr<Plain>,
     freed: AtomicBool,
     mutex: Mutex<()>,
     condvar: Condvar,
@@ -113,19 +116,26 @@ struct World {
 }
 
 /// What belongs to one thread.
-struct Own<'w> {
+struct Own<'s, 'w> {
     me: usize,
     world: &'w World,
+    program: &'w Program,
+    scope: &'s Scope<'s, 'w>,
     seen: usize,
-    /// Whether this thread has freed the block, and whether an atomic is in it.
+    /// Whether this thread has freed the block.
     has_freed: bool,
-    is_inside: bool,
     sender: Option<Sender>,
     receiver: Option<Receiver<usize>>,
     reference: Option<Arc<Owner>>,
     other: Option<Arc<Owner>>,
     weak: Option<Weak<Owner>>,
     threads: Vec<Thread>,
+    /// What is on its stack.
+    local: To,
+    /// The threads that this one is to spawn.
+    children: Vec<Own<'s, 'w>>,
+    /// The handles of the threads that this one may join, by their numbers.
+    handles: Vec<Option<ScopedJoinHandle<'s, ()>>>,
 }
 
 /// The locks that a thread holds.
@@ -135,9 +145,6 @@ struct Held<'w> {
     reader: Option<RwLockReadGuard<'w, ()>>,
     writer: Option<RwLockWriteGuard<'w, ()>>,
 }
-
-/// The handles of the threads, which only the first thread has.
-type Handles<'s> = Vec<Option<ScopedJoinHandle<'s, ()>>>;
 
 /// Runs the program once, inside a model.
 pub fn run(program: &Program) {
@@ -158,6 +165,7 @@ pub fn run(program: &Program) {
         cells: [To(&within.plain), To(&plain[0]), To(&plain[1])],
         block: To(block),
         pointer: AtomicPtr::new(null_mut()),
+        stack: AtomicPtr::new(null_mut()),
         freed: AtomicBool::new(false),
         mutex: Mutex::new(()),
         condvar: Condvar::new(),
@@ -169,43 +177,53 @@ pub fn run(program: &Program) {
     let channel = (program.sends()).then(|| channel_for(program.room));
     let (sender, mut receiver) = channel.unzip();
     let owner = (program.refers()).then(|| Arc::new(Owner(world.cells[OWNED])));
-    let mut all: Vec<Own<'_>> = (0..count)
-        .map(|me| Own {
-            me,
-            world: &world,
-            seen: 0,
-            has_freed: false,
-            is_inside: program.inside,
-            sender: sender.clone(),
-            receiver: (me == program.receiving).then(|| receiver.take()).flatten(),
-            reference: owner.clone(),
-            other: None,
-            weak: (me == count - 1)
-                .then(|| owner.as_ref().map(Arc::downgrade))
-                .flatten(),
-            threads: vec![thread::current()],
-        })
-        .collect();
-    drop((sender, owner));
     thread::scope(|scope| {
-        let mut handles: Handles<'_> = vec![None];
-        let others = all.split_off(1);
-        for mut own in others {
+        let mut all: Vec<Option<Own<'_, '_>>> = (0..count)
+            .map(|me| {
+                Some(Own {
+                    me,
+                    world: &world,
+                    program,
+                    scope,
+                    seen: 0,
+                    has_freed: false,
+                    sender: sender.clone(),
+                    receiver: (me == program.receiving).then(|| receiver.take()).flatten(),
+                    reference: owner.clone(),
+                    other: None,
+                    weak: (me == program.upgrading)
+                        .then(|| owner.as_ref().map(Arc::downgrade))
+                        .flatten(),
+                    threads: vec![thread::current()],
+                    local: To(null_mut()),
+                    children: Vec::new(),
+                    handles: (0..count).map(|_| None).collect(),
+                })
+            })
+            .collect();
+        drop((sender, owner));
+        // Whoever is spawned by another thread than the first one belongs to that one, which may itself be spawned by one.
+        let (nested, at_first): (Vec<usize>, Vec<usize>) =
+            (1..count).partition(|&thread| program.spawner(thread).is_some());
+        for thread in nested.into_iter().rev() {
+            let child = all[thread].take();
+            let spawner = program.spawner(thread).and_then(|at| all[at].as_mut());
+            spawner.expect("it comes before").children.extend(child);
+        }
+        let mut first = all[0].take().expect("the first one");
+        for thread in at_first {
             // Whom to unpark: the first thread, those before this one, and itself.
-            own.threads.clone_from(&all[0].threads);
-            let steps = &program.threads[own.me];
-            let handle = scope.spawn(move || {
-                own.threads.push(thread::current());
-                own.run(steps, &mut Vec::new());
-            });
-            all[0].threads.push(handle.thread().clone());
-            handles.push(Some(handle));
+            let mut own = all[thread].take().expect("not spawned yet");
+            own.threads.clone_from(&first.threads);
+            let handle = own.spawn();
+            first.threads.push(handle.thread().clone());
+            let keeper = match program.keeper(thread) {
+                0 => &mut first,
+                keeper => all[keeper].as_mut().expect("not spawned yet"),
+            };
+            keeper.handles[thread] = Some(handle);
         }
-        let own = &mut all[0];
-        own.run(&program.threads[0], &mut handles);
-        for handle in handles.into_iter().flatten() {
-            handle.join().expect("no thread panics");
-        }
+        first.run();
     });
     if !world.freed.load(Relaxed) {
         world.cells[0].read();
@@ -221,17 +239,33 @@ pub fn run(program: &Program) {
     }
 }
 
-impl<'w> Own<'w> {
-    fn run(&mut self, steps: &[super::program::Step], handles: &mut Handles<'_>) {
+impl<'s, 'w> Own<'s, 'w> {
+    /// Spawns the thread that this belongs to.
+    fn spawn(mut self) -> ScopedJoinHandle<'s, ()> {
+        self.scope.spawn(move || {
+            self.threads.push(thread::current());
+            let local = Plain::default();
+            if self.program.threads[self.me]
+                .iter()
+                .any(|step| matches!(step.op, Op::Show(_)))
+            {
+                local.write();
+            }
+            self.local = To(&local);
+            self.run();
+        })
+    }
+
+    fn run(mut self) {
         let mut held = Held::default();
-        for step in steps {
+        for step in &self.program.threads[self.me] {
             if step.only_after.is_none_or(|value| value == self.seen) {
-                self.perform(step.op, &mut held, handles);
+                self.perform(step.op, &mut held);
             }
         }
     }
 
-    fn perform(&mut self, op: Op, held: &mut Held<'w>, handles: &mut Handles<'_>) {
+    fn perform(&mut self, op: Op, held: &mut Held<'w>) {
         let world = self.world;
         match op {
             Op::Read(0) | Op::Write(0) if self.has_freed => {}
@@ -240,9 +274,10 @@ impl<'w> Own<'w> {
             | Op::Add(1, _)
             | Op::Swap(1, ..)
             | Op::Exchange(1, ..)
+            | Op::Update(1, _)
             | Op::PlainRead(1)
             | Op::PlainWrite(1)
-                if self.has_freed && self.is_inside => {}
+                if self.has_freed && self.program.inside => {}
             Op::Load(at, order) => self.seen = world.atomics[at].load(order),
             Op::Store(at, value, order) => world.atomics[at].store(value, order),
             Op::Add(at, order) => self.seen = world.atomics[at].fetch_add(1, order),
@@ -250,6 +285,10 @@ impl<'w> Own<'w> {
             Op::Exchange(at, [expected, new], [success, failure]) => {
                 let result = world.atomics[at].compare_exchange(expected, new, success, failure);
                 self.seen = result.unwrap_or_else(|found| found);
+            }
+            Op::Update(at, [set, fetch]) => {
+                let result = world.atomics[at].fetch_update(set, fetch, |value| Some(value + 1));
+                self.seen = result.expect("it always adds");
             }
             Op::Fence(order) => fence(order),
             Op::PlainRead(at) => {
@@ -274,6 +313,27 @@ impl<'w> Own<'w> {
                     }
                 }
             }
+            Op::Take(order) => {
+                let made = world.pointer.swap(null_mut(), order);
+                if !made.is_null() {
+                    To(made.cast_const()).write();
+                    // SAFETY: whether others still use it is the question.
+                    drop(unsafe { Box::from_raw(made) });
+                }
+            }
+            Op::Show(order) if self.me > 0 => {
+                world.stack.store(self.local.0.cast_mut(), order);
+            }
+            Op::Show(_) => {}
+            Op::Look(order, writes) => {
+                let shown: *const Plain = world.stack.load(order);
+                if !shown.is_null() && shown != self.local.0 {
+                    match writes {
+                        true => To(shown).write(),
+                        false => To(shown).read(),
+                    }
+                }
+            }
             Op::Read(cell) => world.cells[cell].read(),
             Op::Write(cell) => world.cells[cell].write(),
             Op::Free => {
@@ -282,8 +342,15 @@ impl<'w> Own<'w> {
                 // SAFETY: only one thread does this; whether others still use the block is the question.
                 drop(unsafe { Box::from_raw(world.block.0.cast_mut()) });
             }
+            Op::Spawn(thread) => {
+                let at = self.children.iter().position(|child| child.me == thread);
+                if let Some(at) = at {
+                    let child = self.children.remove(at);
+                    self.handles[thread] = Some(child.spawn());
+                }
+            }
             Op::Join(thread) | Op::IsFinished(thread) => {
-                let Some(handle) = handles.get_mut(thread) else {
+                let Some(handle) = self.handles.get_mut(thread) else {
                     return;
                 };
                 if op != Op::Join(thread) {
@@ -317,6 +384,14 @@ impl<'w> Own<'w> {
             Op::Wait => {
                 let guard = held.guard.take();
                 held.guard = guard.map(|guard| world.condvar.wait(guard).unwrap());
+            }
+            Op::WaitTimeout => {
+                if let Some(guard) = held.guard.take() {
+                    let waited = world.condvar.wait_timeout(guard, Duration::ZERO);
+                    let (guard, result) = waited.unwrap();
+                    held.guard = Some(guard);
+                    self.seen = (!result.timed_out()).into();
+                }
             }
             Op::NotifyOne => world.condvar.notify_one(),
             Op::NotifyAll => world.condvar.notify_all(),
@@ -353,8 +428,10 @@ impl<'w> Own<'w> {
                 self.seen = 1;
             }
             Op::Park => thread::park(),
+            Op::ParkTimeout => thread::park_timeout(Duration::ZERO),
             Op::Unpark(thread) => {
-                if let Some(thread) = self.threads.get(thread) {
+                let spawns = self.program.has(|op| matches!(op, Op::Spawn(_)));
+                if !spawns && let Some(thread) = self.threads.get(thread) {
                     thread.unpark();
                 }
             }
@@ -372,6 +449,29 @@ impl<'w> Own<'w> {
                     None => return,
                 };
                 self.seen = sent.is_ok().into();
+            }
+            Op::TrySend => {
+                let sent = match &self.sender {
+                    Some(Sender::Any(sender)) => sender
+                        .send(1)
+                        .map_err(|error| TrySendError::Disconnected(error.0)),
+                    Some(Sender::Bounded(sender)) => sender.try_send(1),
+                    None => return,
+                };
+                self.seen = match sent {
+                    Ok(()) => 1,
+                    Err(TrySendError::Full(_)) => 0,
+                    Err(TrySendError::Disconnected(_)) => 2,
+                };
+            }
+            Op::RecvTimeout => {
+                if let Some(receiver) = &self.receiver {
+                    self.seen = match receiver.recv_timeout(Duration::ZERO) {
+                        Ok(message) => message,
+                        Err(RecvTimeoutError::Timeout) => 0,
+                        Err(RecvTimeoutError::Disconnected) => 2,
+                    };
+                }
             }
             Op::Recv => {
                 if let Some(receiver) = &self.receiver {

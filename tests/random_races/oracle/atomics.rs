@@ -3,8 +3,11 @@
 use super::super::program::Op;
 use super::{Access, Memory, State};
 
-/// The number of the atomic that holds a pointer: whether something has been published.
+/// The number of the atomic that holds a pointer to what was made: whether there is one.
 const POINTER: usize = 2;
+
+/// The number of the one that holds a pointer to the stack of a thread: which thread's, or 0.
+const TO_STACK: usize = 3;
 
 impl Op {
     /// What an operation on an atomic, or an access to memory, touches.
@@ -15,9 +18,11 @@ impl Op {
             | Op::Add(atomic, _)
             | Op::Swap(atomic, ..)
             | Op::Exchange(atomic, ..)
+            | Op::Update(atomic, _)
             | Op::PlainRead(atomic)
             | Op::PlainWrite(atomic) => Some(Memory::Atomic(atomic)),
-            Op::Publish(_) | Op::Follow(..) => Some(Memory::Atomic(POINTER)),
+            Op::Publish(_) | Op::Follow(..) | Op::Take(_) => Some(Memory::Atomic(POINTER)),
+            Op::Show(_) | Op::Look(..) => Some(Memory::Atomic(TO_STACK)),
             Op::Read(cell) | Op::Write(cell) => Some(Memory::Cell(cell)),
             _ => None,
         }
@@ -61,6 +66,25 @@ impl State<'_> {
                     self.values[atomic] = new;
                 }
             }
+            Op::Update(atomic, [success, failure]) => {
+                let value = self.values[atomic];
+                let found = self.loaded[me].replace(value);
+                let succeeds = found == Some(value);
+                match succeeds {
+                    true => self.history.read_modify_write(me, atomic, success),
+                    false => self.history.load(me, atomic, failure),
+                }
+                self.note(me, atomic, succeeds);
+                match succeeds {
+                    true => {
+                        self.loaded[me] = None;
+                        self.seen[me] = value;
+                        self.values[atomic] += 1;
+                    }
+                    // It is not done.
+                    false => self.next[me] -= 1,
+                }
+            }
             Op::Publish(order) => {
                 self.access(me, Memory::Made, true);
                 self.history.store(me, POINTER, order);
@@ -70,6 +94,24 @@ impl State<'_> {
                 self.history.load(me, POINTER, order);
                 if self.values[POINTER] == 1 {
                     self.access(me, Memory::Made, writes);
+                }
+            }
+            Op::Take(order) => {
+                self.history.read_modify_write(me, POINTER, order);
+                if std::mem::take(&mut self.values[POINTER]) == 1 {
+                    self.access(me, Memory::Made, true);
+                    self.gone.push(Memory::Made);
+                }
+            }
+            Op::Show(order) => {
+                self.history.store(me, TO_STACK, order);
+                self.values[TO_STACK] = me;
+            }
+            Op::Look(order, writes) => {
+                self.history.load(me, TO_STACK, order);
+                let thread = self.values[TO_STACK];
+                if thread > 0 && thread != me {
+                    self.access(me, Memory::Stack(thread), writes);
                 }
             }
             other => unreachable!("{other:?} is none of these"),

@@ -20,6 +20,10 @@ pub(super) struct Primitives {
     arrived: Vec<(usize, Events)>,
     initialised: Option<Events>,
     messages: VecDeque<Events>,
+    /// Those that were received.
+    taken: Vec<Events>,
+    /// Whether the receiver waits, where there is no room.
+    waits: bool,
     room: Option<usize>,
     senders: Vec<bool>,
     senders_gone: Events,
@@ -32,7 +36,7 @@ pub(super) struct Primitives {
     strong: usize,
     references: Vec<bool>,
     others: Vec<bool>,
-    /// The last thread has the only one.
+    /// Who has the only one.
     weak: Option<usize>,
     drops: Events,
     weak_drops: Events,
@@ -52,6 +56,8 @@ impl Primitives {
             arrived: Vec::new(),
             initialised: None,
             messages: VecDeque::new(),
+            taken: Vec::new(),
+            waits: false,
             room: program.room,
             senders: vec![true; threads],
             senders_gone: 0,
@@ -64,7 +70,7 @@ impl Primitives {
             strong: threads,
             references: vec![true; threads],
             others: none,
-            weak: Some(threads - 1),
+            weak: Some(program.upgrading),
             drops: 0,
             weak_drops: 0,
         }
@@ -75,7 +81,13 @@ impl Primitives {
     }
 
     fn is_full(&self) -> bool {
-        self.room == Some(self.messages.len())
+        self.room
+            .is_some_and(|room| room > 0 && room == self.messages.len())
+    }
+
+    /// Whether the sender of this message need not wait any more.
+    pub(super) fn is_over(&self, message: usize) -> bool {
+        message < self.taken.len() || self.receiver.is_none()
     }
 
     fn has_no_sender(&self) -> bool {
@@ -91,16 +103,24 @@ impl State<'_> {
         let has_lock = it.readers[me] || it.writer == Some(me);
         match op {
             Op::Lock | Op::TryLock => it.mutex != Some(me),
-            Op::Unlock | Op::Wait => it.mutex == Some(me),
+            Op::Unlock | Op::Wait | Op::WaitTimeout => it.mutex == Some(me),
             Op::ReadLock | Op::TryReadLock | Op::WriteLock | Op::TryWriteLock => !has_lock,
             Op::Downgrade => it.writer == Some(me),
             Op::ReleaseLock => has_lock,
-            Op::Send | Op::DropSender => it.senders[me],
-            Op::Recv | Op::TryRecv | Op::DropReceiver => it.receiver == Some(me),
+            Op::Send | Op::TrySend | Op::DropSender => it.senders[me],
+            Op::Recv | Op::RecvTimeout | Op::TryRecv | Op::DropReceiver => it.receiver == Some(me),
             // Nobody knows those that are spawned behind it.
-            Op::Unpark(thread) => thread < threads && (me == 0 || thread <= me),
+            Op::Unpark(thread) => {
+                let spawns = self.program.has(|op| matches!(op, Op::Spawn(_)));
+                thread < threads && (me == 0 || thread <= me) && !spawns
+            }
+            Op::Spawn(thread) => thread < threads,
             Op::IsFinished(thread) | Op::Join(thread) => {
-                me == 0 && thread < threads && !it.joined[thread]
+                thread > 0
+                    && thread < threads
+                    && self.program.keeper(thread) == me
+                    && !it.joined[thread]
+                    && self.stages[thread] != Stage::Unborn
             }
             Op::DropArc | Op::StrongCount | Op::GetMut | Op::TryUnwrap => it.references[me],
             Op::CloneArc => it.references[me] && !it.others[me],
@@ -121,6 +141,7 @@ impl State<'_> {
             Op::WriteLock => it.writer.is_none() && !it.readers.contains(&true),
             Op::WaitOnce => it.initialised.is_some(),
             Op::Send => it.receiver.is_none() || !it.is_full(),
+            Op::Recv if it.room == Some(0) && !it.waits => true,
             Op::Recv => !it.messages.is_empty() || it.has_no_sender(),
             Op::Park => it.tokens[me],
             Op::Join(thread) => self.stages[thread] == Stage::Ended,
@@ -130,7 +151,8 @@ impl State<'_> {
     }
 
     fn waiting(&self) -> impl Iterator<Item = usize> {
-        let waits = |&thread: &usize| self.stages[thread] == Stage::InWait;
+        let waits =
+            |&thread: &usize| matches!(self.stages[thread], Stage::InWait | Stage::InTimedWait);
         (0..self.stages.len()).filter(waits)
     }
 
@@ -145,11 +167,13 @@ impl State<'_> {
                     self.lock(me);
                 }
             }
-            Op::Unlock | Op::Wait => {
+            Op::Unlock | Op::Wait | Op::WaitTimeout => {
                 self.primitives.unlocks |= self.event(me, 0);
                 self.primitives.mutex = None;
-                if op == Op::Wait {
-                    self.stages[me] = Stage::InWait;
+                match op {
+                    Op::Wait => self.stages[me] = Stage::InWait,
+                    Op::WaitTimeout => self.stages[me] = Stage::InTimedWait,
+                    _ => {}
                 }
             }
             Op::NotifyOne => {
@@ -218,33 +242,82 @@ impl State<'_> {
                 let gone = self.primitives.receiver_gone;
                 let sent = self.event(me, gone);
                 if is_there {
+                    let it = &mut self.primitives;
+                    it.messages.push_back(sent);
+                    if it.room == Some(0) {
+                        let message = it.taken.len() + it.messages.len() - 1;
+                        self.stages[me] = Stage::Sending(message);
+                    }
+                }
+            }
+            Op::TrySend => {
+                let it = &self.primitives;
+                let gone = it.receiver_gone;
+                let is_there = it.receiver.is_some();
+                let has_room = match it.room {
+                    Some(0) => it.waits && it.messages.is_empty(),
+                    _ => !it.is_full(),
+                };
+                self.seen[me] = match (is_there, has_room) {
+                    (false, _) => 2,
+                    (true, has_room) => has_room.into(),
+                };
+                let sent = self.event(me, gone);
+                if self.seen[me] == 1 {
                     self.primitives.messages.push_back(sent);
                 }
             }
-            Op::Recv | Op::TryRecv => {
+            Op::Recv | Op::RecvTimeout
+                if self.primitives.room == Some(0) && !self.primitives.waits =>
+            {
+                self.primitives.waits = true;
+                self.next[me] -= 1;
+            }
+            Op::Recv | Op::RecvTimeout | Op::TryRecv => {
+                self.primitives.waits = false;
                 let (seen, sources) = match self.primitives.messages.pop_front() {
                     Some(sent) => (1, sent),
                     None if self.primitives.has_no_sender() => (2, self.primitives.senders_gone),
                     None => (0, 0),
                 };
                 self.seen[me] = seen;
-                self.event(me, sources);
+                let received = self.event(me, sources);
+                if seen == 1 {
+                    self.primitives.taken.push(received);
+                }
             }
             Op::DropSender => {
                 self.primitives.senders_gone |= self.event(me, 0);
                 self.primitives.senders[me] = false;
             }
             Op::DropReceiver => {
-                self.primitives.receiver_gone = self.event(me, 0);
+                // To discard a message is to receive it. Whose message nobody has made room for takes it back.
+                let all = self.primitives.messages.iter();
+                let all = all.fold(0, |all, message| all | message);
+                let discarded = if self.primitives.room == Some(0) {
+                    0
+                } else {
+                    all
+                };
+                self.primitives.receiver_gone = self.event(me, discarded);
                 self.primitives.receiver = None;
             }
             Op::Park => {
                 self.event(me, self.primitives.unparks[me]);
                 self.primitives.tokens[me] = false;
             }
+            Op::ParkTimeout => {
+                let has_token = std::mem::take(&mut self.primitives.tokens[me]);
+                let unparks = self.primitives.unparks[me];
+                self.event(me, if has_token { unparks } else { 0 });
+            }
             Op::Unpark(thread) => {
                 self.primitives.unparks[thread] |= self.event(me, 0);
                 self.primitives.tokens[thread] = true;
+            }
+            Op::Spawn(thread) => {
+                let spawned = self.event(me, 0);
+                self.begin(thread, spawned);
             }
             Op::IsFinished(thread) => {
                 self.seen[me] = (self.stages[thread] == Stage::Ended).into();
@@ -263,7 +336,19 @@ impl State<'_> {
         self.primitives.mutex = Some(me);
     }
 
+    /// The message with this number, which there was no room for, was taken or will not be.
+    pub(super) fn has_sent(&mut self, me: usize, message: usize) {
+        let it = &self.primitives;
+        let taken = it.taken.get(message).copied();
+        self.seen[me] = taken.is_some().into();
+        let gone = it.receiver_gone;
+        self.event(me, taken.unwrap_or(gone));
+    }
+
     fn notify(&mut self, thread: usize) {
+        if self.stages[thread] == Stage::InTimedWait {
+            self.seen[thread] = 1;
+        }
         self.stages[thread] = Stage::Notified;
     }
 
