@@ -265,3 +265,82 @@ fn the_use_that_is_named_before_a_free_is_the_last_one_so_that_the_advice_orders
     let report = explored(AcqRel).expect("what the advice says is enough");
     assert!(report.complete);
 }
+
+#[test]
+fn what_is_told_before_an_access_has_ended_is_not_said_to_order_it() {
+    let told = |early: Ordering, late: Ordering| {
+        race(move || {
+            let shared = Arc::new((Plain::default(), AtomicUsize::new(0), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                let (plain, first, last) = &*theirs;
+                // SAFETY: whether the access is ordered is what is to be found.
+                plain.0.with_mut(|value| unsafe {
+                    first.store(1, early);
+                    *value = 1;
+                });
+                last.store(1, late);
+            });
+            let (plain, first, last) = &*shared;
+            if last.load(Acquire) == 1 && first.load(Relaxed) == 1 {
+                plain.get();
+            }
+            other.join().unwrap();
+        })
+    };
+    let text = told(Release, Relaxed).expect("a race");
+    // The load that is weaker reads what was stored too early.
+    let line = of_orderings(&text);
+    assert!(line.contains("main.1's store to last"), "{text}");
+    assert!(line.contains("is Relaxed, and main's load last"), "{text}");
+    assert_eq!(told(Relaxed, Release), None);
+}
+
+#[test]
+fn what_goes_on_with_a_release_sequence_needs_no_ordering() {
+    let reader_forgets = link(
+        |x| {
+            x.store(1, Release);
+            x.fetch_add(1, Relaxed);
+        },
+        |x| x.load(Relaxed) == 2,
+    );
+    assert!(
+        reader_forgets.contains("main.1's store to x"),
+        "{reader_forgets}"
+    );
+    assert!(
+        reader_forgets.contains("is Release, and main's load x"),
+        "{reader_forgets}"
+    );
+}
+
+#[test]
+fn one_ordering_for_both_sides_is_asked_for_only_where_there_is_one() {
+    type Turn = fn(&AtomicUsize) -> bool;
+    // Each is on the one side first and then on the other one.
+    let turns: [(Turn, &str); 3] = [
+        (|x| x.fetch_add(1, Relaxed) == 1, "AcqRel"),
+        // The ordering where it fails can be no such, nor can that of a look before an update.
+        (
+            |x| x.compare_exchange(0, 1, Relaxed, Relaxed).is_err(),
+            "Release and Acquire",
+        ),
+        (
+            |x| {
+                let update = |value| (value == 0).then_some(1);
+                x.fetch_update(Relaxed, Relaxed, update).is_err()
+            },
+            "Release and Acquire",
+        ),
+    ];
+    for (turn, orderings) in turns {
+        let publish = move |x: &AtomicUsize| {
+            turn(x);
+        };
+        let text = race(message(publish, turn)).expect("a race");
+        let line = of_orderings(&text);
+        let advice = format!("with at least {orderings} the two");
+        assert!(line.contains(&advice), "{text}");
+    }
+}

@@ -257,7 +257,7 @@ impl Detector {
         Box::new(DataRace {
             first,
             second: free,
-            lasts: Lasts::Until(first.through()),
+            lasts: Lasts::Until(first.after),
             weak: None,
             block: None,
             written: None,
@@ -366,16 +366,11 @@ impl Detector {
 pub(crate) fn is_known_of(race: &DataRace, events: &[Event]) -> bool {
     let first = &race.first;
     let performed = match race.lasts {
-        // Who sees what an operation has written knows of it.
-        _ if first.effect.is_atomic() => Some(first.after),
-        Lasts::Until(events) => Some(events),
+        Lasts::Until(events) => events,
         // Up to when it has to be known, nobody can say: it counts what the first thread has told since it began.
-        Lasts::OnAndOn => None,
+        Lasts::OnAndOn => first.after,
     };
-    weak::direct(race, events).is_some()
-        || performed.is_some_and(|performed| {
-            flow::reaches(events, (first.thread, performed), race.second.thread)
-        })
+    flow::reaches(events, (first.thread, performed), race.second.thread)
 }
 
 #[cfg(test)]

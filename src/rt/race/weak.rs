@@ -1,9 +1,10 @@
 //! Which orderings are too weak for two accesses to be in order?
 //!
 //! What a thread knows may come to another one by several hands, and is lost where one of them tells it, or learns it, with
-//! an ordering that is too weak. [`weak_link`] names such a pair of operations.
+//! an ordering that is too weak. [`weak_link`] names such a pair of operations, of which it has tried what stronger
+//! orderings would do.
 
-use std::sync::atomic::Ordering::{self, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
 use rustc_hash::FxHashMap;
 
@@ -13,71 +14,34 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::{DataRace, Effect, Lasts, Weak};
 
-/// How many pairs are tried at most where what the first thread knew has gone through other hands.
+/// How many pairs are tried at most.
 const PAIRS_MAX: usize = 64;
 
-/// The atomic accesses through which the first thread's progress has come to the second, if one of
-/// them would have ordered the two accesses with a stronger ordering. Of several pairs the last one of which only one is too weak,
-/// which is mostly the one where something was forgotten, or else the last. A fence makes up for an ordering.
-///
-/// Where other threads have handed it on, the last pair that suffices by itself.
+/// An atomic write by a thread that knew of the first access, and a read of that by one that did not, which would have
+/// ordered the two accesses with stronger orderings: of several pairs the last one of which only one is too weak, which is
+/// mostly the one where something was forgotten, or else the last. A fence makes up for an ordering.
 pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
-    direct(race, events).or_else(|| handed_on(race, events))
-}
-
-/// [`weak_link`] where the second thread has read what the first one has written.
-pub(super) fn direct(race: &DataRace, events: &[Event]) -> Option<Weak> {
-    let (mut one, mut both) = (None, None);
-    // By atomic, the last write of the first thread behind its access, or that access itself, that a reader there has
-    // to do with: it sees that write, or what only modifications have made of it, which hand on what it tells.
-    let mut carried: FxHashMap<ObjectId, (&Event, bool)> = FxHashMap::default();
-    // Whether a fence of the first thread behind its access publishes that by any write that follows, and the last one of
-    // the second thread that makes any read before it acquire.
-    let mut fenced = false;
-    let acquired_until = events.iter().rposition(|event| {
-        event.thread == race.second.thread
-            && event.index < race.second.after
-            && fence(event).is_some_and(sync::acquires)
-    });
-    for (position, event) in events.iter().enumerate() {
-        let object = event.operation.object;
-        fenced = fenced
-            || event.thread == race.first.thread
-                && event.index >= race.first.after
-                && fence(event).is_some_and(sync::releases);
-        if event.thread == race.second.thread
-            && !is_the_use(race, event)
-            && let Some(&(writer, released)) = carried.get(&object)
-            && let Some(read) = sync::reads(event)
-        {
-            let acquired =
-                sync::acquires(read) || acquired_until.is_some_and(|until| position < until);
-            let weak = Weak {
-                writer: *writer,
-                reader: *event,
-                released,
-                acquired,
-            };
-            match (released, acquired) {
-                (true, true) => {}
-                (false, false) => both = Some(weak),
-                _ => one = Some(weak),
-            }
-        }
-        let Some(write) = sync::writes(event) else {
-            continue;
-        };
-        if event.thread == race.first.thread && event.index >= race.first.after {
-            carried.insert(object, (event, fenced || sync::releases(write)));
-        } else if matches!(event.operation.kind, OpKind::Store { .. }) {
-            carried.remove(&object);
-        }
+    let suffices = |strong: &[usize]| would_know(race, events, |at| strong.contains(&at));
+    let pairs = pairs(race, events);
+    let pairs = pairs.iter().rev().take(PAIRS_MAX);
+    let mut links = pairs
+        .filter(|&&(writer, reader)| suffices(&[writer, reader]))
+        .map(|&(writer, reader)| Weak {
+            writer: events[writer],
+            reader: events[reader],
+            released: suffices(&[reader]),
+            acquired: suffices(&[writer]),
+        });
+    let last = links.next()?;
+    let is_one = |weak: &Weak| weak.released != weak.acquired;
+    match is_one(&last) {
+        true => Some(last),
+        false => links.find(is_one).or(Some(last)),
     }
-    one.or(both)
 }
 
-/// [`weak_link`] where other threads come between the two.
-fn handed_on(race: &DataRace, events: &[Event]) -> Option<Weak> {
+/// The positions of such writes, each with that of the read, in the order of the reads.
+fn pairs(race: &DataRace, events: &[Event]) -> Vec<(usize, usize)> {
     let first = race.first.thread;
     let mut knowledge = Knowledge::default();
     // By atomic, the last write of a thread that knew of the access, of which a reader there learns, if it was not
@@ -94,28 +58,30 @@ fn handed_on(race: &DataRace, events: &[Event]) -> Option<Weak> {
         if let Some(&writer) = carried.get(&object)
             && sync::reads(event).is_some()
             && !knew
-            && !knows(&mut knowledge, thread, race)
         {
             pairs.push((writer, position));
         }
         if sync::writes(event).is_none() {
             continue;
         }
-        if knew && (thread != first || event.index >= race.first.after) {
-            carried.insert(object, position);
+        // Its write tells what the thread knows by then.
+        if knows(&mut knowledge, thread, race) {
+            if !continues(event, carried.get(&object).map(|&at| &events[at])) {
+                carried.insert(object, position);
+            }
         } else if matches!(event.operation.kind, OpKind::Store { .. }) {
             carried.remove(&object);
         }
     }
-    let suffices = |strong: &[usize]| would_know(race, events, |at| strong.contains(&at));
-    let mut last = pairs.iter().rev().take(PAIRS_MAX);
-    let &(writer, reader) = last.find(|&&(writer, reader)| suffices(&[writer, reader]))?;
-    Some(Weak {
-        writer: events[writer],
-        reader: events[reader],
-        released: suffices(&[reader]),
-        acquired: suffices(&[writer]),
-    })
+    pairs
+}
+
+/// Whether this write only hands on what an earlier one has released, and releases nothing by itself.
+fn continues(event: &Event, earlier: Option<&Event>) -> bool {
+    let releases = |event| sync::writes(event).is_some_and(sync::releases);
+    !matches!(event.operation.kind, OpKind::Store { .. })
+        && !releases(event)
+        && earlier.is_some_and(releases)
 }
 
 /// Whether the second thread would know of the first access if these of the events, by their positions, had the strongest
@@ -163,12 +129,4 @@ fn strengthened(event: &Event) -> Event {
         _ => {}
     }
     event
-}
-
-/// The ordering of a fence.
-fn fence(event: &Event) -> Option<Ordering> {
-    match event.operation.kind {
-        OpKind::Fence { order } => Some(order),
-        _ => None,
-    }
 }

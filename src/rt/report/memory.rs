@@ -133,16 +133,19 @@ pub(super) fn data_race(
         }
         return;
     };
+    let fails = |event: &Event| {
+        matches!(event.operation.kind, OpKind::CompareExchange { .. }) && !event.outcome.succeeded()
+    };
+    let changes =
+        |event: &Event| !matches!(event.operation.kind, OpKind::Load { .. }) && !fails(event);
     let side = |event: &Event| {
-        let fails = matches!(event.operation.kind, OpKind::CompareExchange { .. })
-            && !event.outcome.succeeded();
         format!(
             "{}'s {} at {} is {:?}{}",
             names.thread(event.thread),
             names.announced(&event.operation),
             place_of(view, event),
             order(event).unwrap_or(Ordering::SeqCst),
-            if fails { " where it fails" } else { "" }
+            if fails(event) { " where it fails" } else { "" }
         )
     };
     let is_weak = |event: &Event, enough: fn(Ordering) -> bool| !order(event).is_some_and(enough);
@@ -155,8 +158,8 @@ pub(super) fn data_race(
         false => "",
     };
     let orderings = match (before.is_empty(), behind.is_empty()) {
-        // One line of the program that is both sides needs both.
-        (true, true) if writer.site == reader.site => "AcqRel",
+        // One operation of the program that is both sides needs both, if it is by one ordering that it reads and writes.
+        (true, true) if writer.site == reader.site && changes(reader) => "AcqRel",
         (true, true) => "Release and Acquire",
         // A fence makes up for the other one.
         (true, false) => "Release",
