@@ -173,3 +173,35 @@ fn a_report_says_up_to_when_an_access_has_lasted_and_its_table_has_where() {
     assert!(text.contains("read plain.0 begins"), "{text}");
     assert!(!text.contains("ends)"), "{text}");
 }
+
+#[test]
+fn an_access_counts_though_an_older_pointer_to_its_cell_is_dropped_behind_it() {
+    // Whether the pointer writes, and whether the access behind the last thing that is told does.
+    for (old, new) in [(true, true), (true, false), (false, true), (false, false)] {
+        check(
+            &format!("a pointer that writes: {old}, an access that does: {new}"),
+            "[intro.races] 21",
+            true,
+            move || {
+                let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+                let theirs = shared.clone();
+                let other = thread::spawn(move || {
+                    if theirs.1.load(Acquire) == 1 {
+                        theirs.0.set(1);
+                    }
+                });
+                let cell = &shared.0.0;
+                let pointers = (old.then(|| cell.write()), (!old).then(|| cell.read()));
+                shared.1.load(Acquire);
+                shared.1.store(1, Release);
+                match new {
+                    // SAFETY: whether the access is ordered is what is asked.
+                    true => cell.with_mut(|value| unsafe { *value = 2 }),
+                    false => cell.with(|_| ()),
+                }
+                drop(pointers);
+                other.join().unwrap();
+            },
+        );
+    }
+}

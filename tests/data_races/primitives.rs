@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{Arc, Barrier, Condvar, Mutex, Once, RwLock, mpsc};
+use dpor::sync::{Arc, Barrier, Condvar, Mutex, Once, RwLock, Weak, mpsc};
 use dpor::thread;
 
 use super::{Plain, check};
@@ -345,4 +345,26 @@ fn being_alone_is_known_from_get_mut_and_not_from_a_count() {
     });
     let why = "a `get_mut` that a weak reference prevents does not look at the others";
     check("get_mut beside a weak reference", why, true, refused);
+}
+
+#[test]
+fn who_upgrades_a_reference_of_a_cyclic_arc_comes_after_what_was_done_to_make_it() {
+    let why = "std stores the first reference with Release, and an upgrade acquires it";
+    check("new_cyclic", why, false, || {
+        let plain = Arc::new(Plain::default());
+        let theirs = plain.clone();
+        let mut other = None;
+        let whole = Arc::new_cyclic(|weak: &Weak<usize>| {
+            let weak = weak.clone();
+            other = Some(thread::spawn(move || {
+                if weak.upgrade().is_some() {
+                    assert_eq!(theirs.get(), 1);
+                }
+            }));
+            plain.set(1);
+            1
+        });
+        other.unwrap().join().unwrap();
+        assert_eq!(*whole, 1);
+    });
 }

@@ -122,3 +122,38 @@ fn by_what_tells_and_does_not_order() {
     };
     fails(FailureKind::DataRace, by_end);
 }
+
+#[test]
+fn by_a_thread_that_is_spawned_or_joined_in_between() {
+    let spawned = || {
+        let shared = Arc::new((Slot::full(), AtomicUsize::new(0)));
+        let uses = shared.clone();
+        let user = thread::spawn(move || {
+            value(uses.0.0.load(Acquire));
+            uses.1.store(1, Relaxed);
+        });
+        if shared.1.load(Acquire) == 1 {
+            let frees = shared.clone();
+            let freeing = thread::spawn(move || take_and_free(&frees.0));
+            freeing.join().unwrap();
+        }
+        user.join().unwrap();
+        take_and_free(&shared.0);
+    };
+    fails(FailureKind::DataRace, spawned);
+    let joined = || {
+        let shared = Arc::new((Slot::full(), AtomicUsize::new(0)));
+        let [uses, looks] = [shared.clone(), shared.clone()];
+        let user = thread::spawn(move || {
+            value(uses.0.0.load(Acquire));
+            uses.1.store(1, Relaxed);
+        });
+        let other = thread::spawn(move || looks.1.load(Acquire) == 1);
+        if other.join().unwrap() {
+            take_and_free(&shared.0);
+        }
+        user.join().unwrap();
+        take_and_free(&shared.0);
+    };
+    fails(FailureKind::DataRace, joined);
+}

@@ -48,6 +48,24 @@ fn plain_accesses_to_an_atomic_must_be_ordered_with_its_operations() {
     tells(&failure, &["data race: main and main.1"]);
 }
 
+#[test]
+fn an_operation_that_writes_counts_though_its_thread_has_only_looked_since() {
+    fails(FailureKind::DataRace, || {
+        let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            theirs.0.store(1, Relaxed);
+            theirs.0.load(Relaxed);
+            theirs.1.store(1, Relaxed);
+        });
+        if shared.1.load(Acquire) == 1 {
+            // SAFETY: that nobody writes it now is what is checked.
+            unsafe { shared.0.unsync_load() };
+        }
+        other.join().unwrap();
+    });
+}
+
 /// A value that is changed plainly makes another object of the atomic for the model. What used it before and after that must
 /// be ordered with the change all the same.
 #[test]
