@@ -13,6 +13,8 @@ mod last_message;
 mod latch;
 mod lazy_cell;
 mod list_channel;
+mod once_cell;
+mod once_wait;
 mod oneshot;
 #[path = "../support/orders.rs"]
 mod orders;
@@ -57,7 +59,7 @@ macro_rules! real {
 }
 
 /// All of them.
-const REAL: [Real; 15] = real! {
+const REAL: [Real; 17] = real! {
     "spin rwlock, 1 reader", spin_rwlock::one_reader, 2;
     "spin rwlock, 2 readers", spin_rwlock::two_readers, 2;
     "spin rwlock, both inside", spin_rwlock::both_inside, 3;
@@ -73,6 +75,8 @@ const REAL: [Real; 15] = real! {
     "channel, double free", list_channel::double_free, 2;
     "lazy cell half filled", lazy_cell::buggy, 1;
     "channel freed too early", freed_channel::buggy, 1;
+    "once cell, just filled", once_cell::buggy, 1;
+    "once cell, not acquired", once_wait::buggy, 1;
 };
 
 /// Explores a buggy version: it fails in this way, and its schedule leads there again.
