@@ -1,0 +1,214 @@
+//! What is left to be done when an execution has ended?
+//!
+//! Threads that have not come to their ends run out or unwind, what failed is noted before they do, and what the execution has
+//! changed is put back.
+
+use std::any::Any;
+use std::backtrace::Backtrace;
+
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::verdict::{End, Leaked, Panic, Pruned};
+
+use super::super::context::Runtime;
+use super::super::coroutine::Resumed;
+use super::super::heap::{self, MustFree};
+use super::super::put_back::put_back_statics;
+use super::stacks::Stacks;
+use super::{go_on, resume};
+
+/// How an execution has ended, as far as the runtime does not know of it.
+pub(super) struct Ended {
+    pub(super) end: End,
+    /// How many events it had when it failed.
+    pub(super) events: usize,
+    pub(super) panics: Panics,
+    pub(super) payload: Option<Box<dyn Any + Send>>,
+}
+
+/// What is known of the panic that has failed an execution, of those before it, and of where it began.
+pub(super) type Panics = (Option<Box<Panic>>, Vec<Panic>, Option<Box<Backtrace>>);
+
+/// An execution has come to this end, and a thread that panicked has left this payload.
+#[inline]
+pub(super) fn after(
+    runtime: &Runtime,
+    stacks: &mut Stacks<'_>,
+    mut end: End,
+    mut payload: Option<Box<dyn Any + Send>>,
+    must_free: MustFree,
+) -> Ended {
+    if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
+        end = outside;
+    }
+    let mut ended_with = None;
+    if let End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::EndsAreSeen) = end {
+        let mut inner = runtime.inner.borrow_mut();
+        inner.driver.finish(&end);
+        if let End::Pruned(Pruned::Rounds) = end {
+            // It may be shown.
+            ended_with = Some(inner.driver.machine.clone());
+        }
+        drop(inner);
+        run_out(runtime, stacks, &mut None);
+    }
+    // A panic is the end of an execution where it begins; what it waited for later is of no interest.
+    let unwinds = end.has_panicked() || std::thread::panicking();
+    let failing = runtime.failing.get().filter(|_| unwinds);
+    let (failed, events) = failing.unzip();
+    if let Some(thread) = failed {
+        end = End::Panicked { thread };
+    }
+    note(runtime, &end, events);
+    let message = runtime.message.take();
+    let raised = runtime.raised.take();
+    let mut earlier = runtime.earlier.take();
+    if let Some(message) = &message
+        && !end.has_panicked()
+        && runtime.failing.get().is_none()
+    {
+        earlier.push((**message).clone());
+    }
+    // Mostly the others have ended, and there is nothing left to keep from being unwound.
+    if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
+        ended_with = Some(runtime.inner.borrow().driver.machine.clone());
+        // It may have ended while the thread that has failed was unwinding.
+        let mut late = None;
+        run_out(runtime, stacks, &mut late);
+        payload = payload.or(late.filter(|_| failed.is_some()));
+    }
+    // Where every thread has finished there is nothing to unwind.
+    if stacks.in_use > 0 || !matches!(end, End::Complete) {
+        tear_down(runtime, stacks, failed, &mut payload);
+    }
+    runtime.forget_panics();
+    runtime.locals.borrow_mut().reset();
+    // Those that were spawned only now are unwound, too, so it is not put back before.
+    if let Some(machine) = ended_with {
+        let driver = &mut runtime.inner.borrow_mut().driver;
+        let later = std::mem::replace(&mut driver.machine, machine);
+        driver.machine.keep_names_of(later);
+    }
+    // A static that leads to blocks would have kept them.
+    // Only an execution that came to its end asks for it. Of another one the machine may be that of where it
+    // failed, which has not met what threads met while they were run out.
+    let complete = matches!(end, End::Complete);
+    let kept = complete && (runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere());
+    put_back_statics(runtime);
+    let end = match end {
+        End::Complete => runtime.fault().or_else(|| leaked(runtime, must_free, kept)),
+        _ => None,
+    }
+    .unwrap_or(end);
+    runtime.tracked.borrow_mut().clear();
+    let events = events.unwrap_or(usize::MAX);
+    Ended {
+        end,
+        events,
+        panics: (message, earlier, raised),
+        payload,
+    }
+}
+
+/// Notes a failure, after so many events if that is known: a destructor of what is still to unwind may end the process.
+#[inline]
+fn note(runtime: &Runtime, end: &End, events: Option<usize>) {
+    let Some(word) = end.in_a_word() else {
+        return;
+    };
+    let executed = runtime.inner.borrow().driver.executed().len();
+    let events = events.unwrap_or(executed).min(executed);
+    runtime.failed.set(Some((word, end.thread(), events)));
+    *runtime.failed_at.borrow_mut() = end.places();
+}
+
+/// What a complete execution has not given back; blocks do not count if they may be `kept`.
+fn leaked(runtime: &Runtime, must_free: MustFree, kept: bool) -> Option<End> {
+    if runtime.tracked.borrow().is_empty() && (kept || runtime.heap.is_empty()) {
+        return None;
+    }
+    let tracked = runtime.tracked.take();
+    let blocks = match kept {
+        true => Vec::new(),
+        false => runtime.heap.left(must_free),
+    };
+    let leaked = Leaked {
+        values: tracked.into_iter().map(|(_, made)| made).collect(),
+        blocks: blocks.iter().map(heap::Block::name).collect(),
+        owed: blocks.iter().any(|block| block.owed),
+    };
+    let nothing = leaked.values.is_empty() && leaked.blocks.is_empty();
+    (!nothing).then_some(End::Leaked(leaked))
+}
+
+/// Lets the threads of an execution that is given up, or has failed, go on to their ends. To unwind them in the middle
+/// of what they do would be cheaper, but then destructors find what no execution leads to, and one that panics
+/// for that ends the process.
+fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box<dyn Any + Send>>) {
+    let left = runtime.inner.borrow_mut().driver.leave(FURTHER);
+    runtime.unexplored.set(true);
+    // Each panic ends a thread, or leaves it in the middle of its unwinding.
+    while let End::Panicked { .. } = go_on(runtime, stacks, panicked) {}
+    runtime.unexplored.set(false);
+    let mut inner = runtime.inner.borrow_mut();
+    inner.driver.take_up(left);
+    (inner.next, inner.end) = (None, None);
+}
+
+/// How many events an execution that is given up may still have. What is left of its threads after that unwinds.
+const FURTHER: usize = 10_000;
+
+/// How often destructors of an execution that is torn down may wait while no thread comes to its end.
+const WAITS: usize = 100;
+
+/// Unwinds every stack that still has frames. If the thread that `failed` had to wait for others in
+/// the middle of its unwinding, its payload is found only now.
+fn tear_down(
+    runtime: &Runtime,
+    stacks: &mut Stacks<'_>,
+    failed: Option<ThreadId>,
+    panicked: &mut Option<Box<dyn Any + Send>>,
+) {
+    runtime.stopping.set(true);
+    // Mostly each thread has begun.
+    loop {
+        let Some(body) = runtime.inner.borrow_mut().take_some_body() else {
+            break;
+        };
+        // What it owns may ask for the runtime.
+        drop(body);
+    }
+    // A destructor may have to wait for what another thread holds, or only wait a while.
+    let mut idle = 0;
+    while stacks.in_use > 0 && idle < WAITS {
+        idle += 1;
+        for index in 0..stacks.threads() {
+            let thread = ThreadId(index as u32);
+            let Some(coroutine) = stacks.get(thread) else {
+                continue;
+            };
+            runtime.own(&runtime.inner.borrow(), thread);
+            match resume(runtime, thread, coroutine) {
+                Resumed::Suspended => continue,
+                // Whether it unwound to the end or a destructor panicked makes no difference: the
+                // failure that ended the execution has been found before.
+                Resumed::Finished(ended) => {
+                    if failed == Some(thread)
+                        && let Err(payload) = ended
+                    {
+                        *panicked = Some(payload);
+                    }
+                }
+                Resumed::Overflowed | Resumed::Faulted(_) => {}
+            }
+            stacks.end(thread);
+            runtime.inner.borrow_mut().stacks[index] = None;
+            idle = 0;
+        }
+    }
+    // What still waits will wait for ever; its stack is lost, which is better than hanging.
+    if stacks.in_use > 0 {
+        stacks.abandon();
+        runtime.inner.borrow_mut().stacks.clear();
+    }
+    runtime.stopping.set(false);
+}
