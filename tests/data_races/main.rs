@@ -6,6 +6,7 @@
 #![cfg(not(feature = "loom"))]
 
 mod duration;
+mod handed_over;
 mod idioms;
 mod litmus;
 mod orderings;

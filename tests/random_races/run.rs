@@ -316,7 +316,6 @@ impl<'s, 'w> Own<'s, 'w> {
             Op::Take(order) => {
                 let made = world.pointer.swap(null_mut(), order);
                 if !made.is_null() {
-                    To(made.cast_const()).write();
                     // SAFETY: whether others still use it is the question.
                     drop(unsafe { Box::from_raw(made) });
                 }

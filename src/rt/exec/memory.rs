@@ -410,7 +410,8 @@ impl Inner {
         })
     }
 
-    /// A thread has given up this memory, with this effect, and these objects in it: the race of that with a use of it.
+    /// A thread has given up this memory, with this effect, and these objects in it: the race of that with a use of it, or
+    /// with the making of the block.
     fn race_of_end(
         &mut self,
         (start, length): (usize, usize),
@@ -422,17 +423,9 @@ impl Inner {
             return None;
         }
         // What leads to the runtime's own blocks is only the runtime's.
-        if objects.iter().any(|&object| self.is_internal(object))
-            || objects.is_empty() && !self.races.knows_in(start, length)
-        {
+        if objects.iter().any(|&object| self.is_internal(object)) {
             return None;
         }
-        let Counted {
-            counts,
-            releases,
-            late,
-        } = self.counted(objects, thread)?;
-        self.watch_races();
         let last = self.driver.last_of(thread)?;
         let access = Access {
             thread,
@@ -441,12 +434,53 @@ impl Inner {
             after: self.driver.machine.events_of(thread),
         };
         let block = LazyCell::new(block);
+        let is_used = !objects.is_empty() || self.races.knows_in(start, length);
+        let with_use = is_used
+            .then(|| self.race_with_use((start, length), objects, access, || *block))
+            .flatten();
+        with_use.or_else(|| match effect {
+            // Whoever has a reference has learnt of what it leads to.
+            Effect::Free if !objects.iter().any(|&object| self.is_count(object)) => {
+                self.race_with_making(start, access, (*block)?)
+            }
+            _ => None,
+        })
+    }
+
+    /// The race of a free with the making of the block, of which the thread that frees knows nothing but the pointer.
+    fn race_with_making(
+        &mut self,
+        start: usize,
+        access: Access,
+        block: Block,
+    ) -> Option<Box<DataRace>> {
+        let (events, gone) = (self.driver.executed(), self.driver.gone());
+        let race = (self.races).free_of_made((start, &block), access, events, gone)?;
+        let is_in_order = (self.in_order).has(race.first.site, &access, Some(block));
+        (!is_in_order).then(|| self.explained(race))
+    }
+
+    /// The race of the access by which a thread gives up this memory, with these objects in it, with a use of it.
+    fn race_with_use(
+        &mut self,
+        (start, length): (usize, usize),
+        objects: &[ObjectId],
+        access: Access,
+        block: impl Fn() -> Option<Block>,
+    ) -> Option<Box<DataRace>> {
+        let thread = access.thread;
+        let Counted {
+            counts,
+            releases,
+            late,
+        } = self.counted(objects, thread)?;
+        self.watch_races();
         // Those that come before the free whatever happens.
         let mut before: Vec<(ThreadId, u32)> = Vec::new();
         loop {
             let is_in_order = |first: &Access| {
                 before.contains(&(first.thread, first.after))
-                    || self.in_order.has(first.site, &access, *block)
+                    || self.in_order.has(first.site, &access, block())
             };
             let late = late.iter().map(|late| Detector::late(late, access));
             let mut late = late.filter(|race| !is_in_order(&race.first));
@@ -466,7 +500,7 @@ impl Inner {
             };
             if !comes_before || is_known_of(&race, self.driver.executed()) {
                 let mut race = self.explained(race);
-                race.block = race.block.or(*block);
+                race.block = race.block.or_else(&block);
                 return Some(race);
             }
             before.push((race.first.thread, race.first.after));

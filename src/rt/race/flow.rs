@@ -12,7 +12,7 @@ use super::sync::{reads, writes};
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::{Classes, changes_value};
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::operation::{OpKind, Rmw};
 
 /// Whether after these events `learner` knows of what `thread` did when it had performed so many of its own: of its next
 /// one, or of what it did just before that.
@@ -57,4 +57,60 @@ pub(super) fn reaches(
         }
     }
     knowing.contains(&learner)
+}
+
+/// Whether `taker` has got a pointer into this memory from an atomic, which came there from the thread that made what is
+/// in it when it had performed so many events: by that thread itself, or by the hands of others who had got it so.
+///
+/// Whoever has the pointer from anywhere else may have it by what is not seen, and be ordered by that. So may who has only
+/// looked at it, if another thread has then taken it out of the atomic.
+pub(super) fn hands_over(
+    events: &[Event],
+    (maker, made): (ThreadId, u32),
+    (start, length): (usize, usize),
+    taker: ThreadId,
+) -> bool {
+    let is_within = |value: u64| (value as usize).wrapping_sub(start) < length;
+    // Who has it from which atomic, and which atomics hold it that one of those has written.
+    let mut having: Vec<(ThreadId, ObjectId)> = Vec::new();
+    let mut holding: Vec<ObjectId> = Vec::new();
+    for event in events {
+        let (me, object) = (event.thread, event.operation.object);
+        if reads(event).is_some()
+            && event.outcome.value().is_some_and(is_within)
+            && holding.contains(&object)
+            && !having.contains(&(me, object))
+        {
+            having.push((me, object));
+        }
+        let Some(value) = put(event) else {
+            continue;
+        };
+        let has = having.iter().any(|&(thread, _)| thread == me);
+        let has = has || me == maker && event.index >= made;
+        let holds = holding.iter().position(|&other| other == object);
+        match (holds, has && is_within(value)) {
+            (None, true) => holding.push(object),
+            (Some(at), false) => {
+                holding.swap_remove(at);
+                having.retain(|&(thread, from)| thread == me || from != object);
+            }
+            _ => {}
+        }
+    }
+    having.iter().any(|&(thread, _)| thread == taker)
+}
+
+/// The value that the event has put in the place of that of an atomic.
+fn put(event: &Event) -> Option<u64> {
+    match event.operation.kind {
+        OpKind::Store { value, .. }
+        | OpKind::Rmw {
+            rmw: Rmw::Swap,
+            operand: value,
+            ..
+        } => Some(value),
+        OpKind::CompareExchange { new, .. } if event.outcome.succeeded() => Some(new),
+        _ => None,
+    }
 }

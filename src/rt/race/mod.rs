@@ -17,6 +17,9 @@
 //! that publishes nothing may not use what it leads to, be it a cell or an atomic. What is on the stack of a
 //! thread has been made there, too: at some time, of which only the beginning of that thread is known to be
 //! earlier.
+//!
+//! Giving a block back is such a use as well, but only by who has got the pointer from an atomic: whoever has it from
+//! elsewhere may have it by a lock or a channel that is not a shim ([`flow::hands_over`]).
 
 mod cells;
 mod clock;
@@ -51,26 +54,66 @@ pub(crate) struct Detector {
     active: bool,
     /// How many events [`Detector::sees_less`] has looked at, and what it has found.
     weaker: (usize, bool),
+    aside: Aside,
+}
+
+/// What the threads know of each other where events are not followed, as far as that was asked for.
+#[derive(Debug, Default)]
+struct Aside {
+    knowledge: Knowledge,
+    /// So many events it has learnt of, and values that are gone.
+    seen: (usize, usize),
+}
+
+impl Aside {
+    /// What they know after all that has happened so far, of which a part may have been learnt of before.
+    fn after(&mut self, events: &[Event], gone: &[ValueGone]) -> &mut Knowledge {
+        let (events_seen, gone_seen) = self.seen;
+        self.seen = (events.len(), gone.len());
+        let (events, gone) = (&events[events_seen..], &gone[gone_seen..]);
+        // Who has done nothing since may have given a value up since.
+        let is_behind = |event: &Event, gone: &ValueGone| {
+            (event.thread, event.index + 1) == (gone.thread, gone.after)
+        };
+        let late = gone
+            .iter()
+            .filter(|gone| !events.iter().any(|event| is_behind(event, gone)));
+        late.for_each(|&gone| self.knowledge.value_is_gone(gone));
+        self.knowledge.catch_up(events, gone);
+        &mut self.knowledge
+    }
+
+    /// Another execution begins.
+    #[inline]
+    fn reset(&mut self) {
+        if self.seen != (0, 0) {
+            self.knowledge.reset();
+            self.seen = (0, 0);
+        }
+    }
 }
 
 /// The making of the memory in this region, seen by who uses what is in it: the allocation of its block, or the first
 /// that its thread did, behind which the variable has been made.
 fn making(region: &Region, used: &Access) -> Option<Epoch> {
-    let (thread, after) = match *region {
-        Region::Heap { thread, events, .. } => (thread, events),
-        Region::Stack { thread, .. } => (thread, 0),
-        _ => return None,
-    };
-    let access = Access {
-        thread,
-        effect: Effect::Make,
-        site: used.site,
-        after,
-    };
-    Some(Epoch {
-        access,
+    match *region {
+        Region::Heap { thread, events, .. } => Some(made(thread, events, used)),
+        Region::Stack { thread, .. } => Some(made(thread, 0, used)),
+        _ => None,
+    }
+}
+
+/// What this thread made when it had performed so many events, seen by who uses it.
+fn made(thread: ThreadId, after: u32, used: &Access) -> Epoch {
+    Epoch {
+        access: Access {
+            thread,
+            effect: Effect::Make,
+            site: used.site,
+            after,
+        },
         time: after,
-    })
+    }
 }
 
 /// An access, and the time of its thread: whoever knows more of the thread than that knows of it.
@@ -130,7 +173,7 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
 impl Empty for Detector {
     fn empty(&mut self) {
         // Otherwise nothing was noted.
-        if self.active {
+        if self.active || self.aside.seen != (0, 0) {
             *self = Detector::default();
         }
         self.weaker = (0, false);
@@ -147,13 +190,7 @@ impl Detector {
     /// The first cell of the exploration is met; these are the events so far, and the values that are gone.
     pub(crate) fn activate(&mut self, events: &[Event], gone: &[ValueGone]) {
         self.active = true;
-        for event in events {
-            // What they have learnt of is not looked at.
-            let _ = self.knowledge.observe(event, |_| Ok(false));
-            let then = (event.thread, event.index + 1);
-            let gone = gone.iter().filter(|gone| (gone.thread, gone.after) == then);
-            gone.for_each(|&gone| self.knowledge.value_is_gone(gone));
-        }
+        self.knowledge.catch_up(events, gone);
     }
 
     /// A value is gone that there are weak references to.
@@ -197,6 +234,7 @@ impl Detector {
     /// A new execution begins.
     pub(crate) fn reset(&mut self) {
         self.weaker = (0, false);
+        self.aside.reset();
         if self.active {
             self.knowledge.reset();
             self.cells.reset();
@@ -248,6 +286,41 @@ impl Detector {
                 true => other,
                 false => last,
             }
+        }))
+    }
+
+    /// The race of the free of this block with its making: the thread that gives it back has got the pointer in a way that
+    /// does not order the two. These are the events so far, and the values that are gone.
+    pub(crate) fn free_of_made(
+        &mut self,
+        (start, block): (usize, &Block),
+        access: Access,
+        events: &[Event],
+        gone: &[ValueGone],
+    ) -> Option<Box<DataRace>> {
+        let (maker, after) = (block.thread, block.events);
+        if maker == access.thread || !self.sees_less(events) {
+            return None;
+        }
+        // To follow all events from here on would find what nobody has asked for.
+        let knowledge = match self.active {
+            true => &mut self.knowledge,
+            false => self.aside.after(events, gone),
+        };
+        let making = made(maker, after, &access);
+        if !making.races(&access, knowledge.of(access.thread))
+            || !flow::hands_over(events, (maker, after), (start, block.size), access.thread)
+        {
+            return None;
+        }
+        Some(Box::new(DataRace {
+            first: making.access,
+            second: access,
+            lasts: Lasts::Until(making.time),
+            weak: None,
+            block: Some(*block),
+            written: None,
+            counted: false,
         }))
     }
 

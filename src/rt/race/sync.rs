@@ -169,6 +169,17 @@ pub(crate) fn releases(order: Ordering) -> bool {
 }
 
 impl Knowledge {
+    /// Learns of all that has happened so far: of these events, of which it is not looked at what they have learnt of, and
+    /// the values that are gone.
+    pub(super) fn catch_up(&mut self, events: &[Event], gone: &[ValueGone]) {
+        for event in events {
+            let _ = self.observe(event, |_| Ok(false));
+            let then = (event.thread, event.index + 1);
+            let gone = gone.iter().filter(|gone| (gone.thread, gone.after) == then);
+            gone.for_each(|&gone| self.value_is_gone(gone));
+        }
+    }
+
     /// What `thread` knows of itself and others.
     pub(super) fn of(&mut self, thread: ThreadId) -> &Clock {
         &self.thread(thread).clock

@@ -34,10 +34,11 @@ pub(super) fn data_race(
         _ => None,
     };
     if let Some(gives_up) = gives_up {
-        let used = event_of(view, first).map_or_else(
-            || format!("a {} by {one}", verb(first)),
-            |event| format!("{one}'s {}", names.announced(&event.operation)),
-        );
+        let used = match event_of(view, first) {
+            Some(event) => format!("{one}'s {}", names.announced(&event.operation)),
+            None if first.effect == Effect::Make => format!("the making of it by {one}"),
+            None => format!("a {} by {one}", verb(first)),
+        };
         let not_so = match race.counted {
             true => format!("no reference keeps it until {used}"),
             false => format!("nothing orders {used} before that"),
