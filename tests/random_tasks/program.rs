@@ -11,6 +11,8 @@ pub enum Step {
     Add,
     Spawn(usize),
     Await(usize),
+    /// Awaits a task with a waker of its own, behind which this one sleeps.
+    Block(usize),
     Join(usize),
     IsFinished(usize),
     Drop(usize),
@@ -52,9 +54,10 @@ impl Program {
             let at = numbers.below(parent.len() + 1);
             parent.insert(at, Step::Spawn(child));
             // The handle is used behind that.
-            for _ in 0..numbers.below(3) {
-                let step = match numbers.below(7) {
-                    0 | 1 => Step::Await(child),
+            for _ in 0..numbers.below(4) {
+                let step = match numbers.below(8) {
+                    0 => Step::Await(child),
+                    1 | 7 => Step::Block(child),
                     2 | 3 => Step::Either(child, numbers.below(FLAGS)),
                     4 => Step::Join(child),
                     5 => Step::IsFinished(child),

@@ -92,6 +92,10 @@ async fn perform(
             Some(handle) => handle.await,
             None => 999,
         },
+        Step::Block(child) => match handles[child].take() {
+            Some(handle) => block_on(handle),
+            None => 999,
+        },
         Step::Join(child) => match handles[child].take() {
             Some(handle) => handle.join().expect("it does not panic"),
             None => 999,

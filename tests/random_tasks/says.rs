@@ -201,17 +201,20 @@ impl State {
             (At::Begin, Step::Either(child, flag)) if !self.tasks[child].has_handle => {
                 self.go_to(me, At::Flag(flag))
             }
-            (At::Begin, Step::Await(child) | Step::Join(child) | Step::IsFinished(child))
-                if !self.tasks[child].has_handle =>
-            {
-                self.log(me, 999)
-            }
+            (
+                At::Begin,
+                Step::Await(child)
+                | Step::Block(child)
+                | Step::Join(child)
+                | Step::IsFinished(child),
+            ) if !self.tasks[child].has_handle => self.log(me, 999),
             (At::Begin, Step::Join(child)) => self.go_to(me, At::End(child)),
             (At::Begin, Step::IsFinished(child)) => {
                 let is_finished = self.tasks[child].stage == Stage::Ended;
                 self.log(me, is_finished.into())
             }
-            (At::Begin, Step::Await(child) | Step::Either(child, _)) => {
+            // Who is woken for nothing looks again, so it makes no difference who else may wake it.
+            (At::Begin, Step::Await(child) | Step::Block(child) | Step::Either(child, _)) => {
                 if self.tasks[child].stage >= Stage::Done {
                     return self.go_to(me, At::End(child));
                 }
