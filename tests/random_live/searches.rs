@@ -211,7 +211,9 @@ fn parts(program: &Program, full: &Searched) -> Result<(), String> {
         });
         outcomes.extend(part.outcomes);
         let report = part.result.map_err(|failure| failure.to_string())?;
-        if report.complete || !file.0.exists() {
+        // Or it would never end.
+        let is_too_much = report.executions > whole.executions;
+        if is_too_much || report.complete || !file.0.exists() {
             let [some, all] = [&report, whole].map(|report| (report.executions, &report.verdict));
             return match (&outcomes, some) == (&full.outcomes, all) {
                 true => Ok(()),
