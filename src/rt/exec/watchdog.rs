@@ -67,7 +67,7 @@ impl Pulse {
     }
 
     /// What there is to say if it does not beat for so long; `None` if nothing is explored.
-    fn describe(&self, patience: Duration) -> Option<String> {
+    pub(super) fn describe(&self, patience: Duration) -> Option<String> {
         // SAFETY: a pointer that is not null was made from a `&'static Location`.
         let model = unsafe { self.model.load(Relaxed).as_ref() }?;
         let site = self.site.load(Relaxed);

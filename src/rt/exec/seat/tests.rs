@@ -174,6 +174,12 @@ fn told(program: fn()) -> String {
         writeln!(told, "{end:?} {names:?} {callers} {uses_cells} {events}").expect("a string");
         true
     });
+    let seated = match &explored {
+        Explored::Passed(driver) => driver,
+        Explored::Failed(found) => &found.driver,
+    };
+    let hangs = seated.0.pulse.describe(Duration::ZERO);
+    assert_eq!(hangs, None, "nothing is explored any more");
     match explored {
         Explored::Passed(driver) => write!(told, "{:?}", driver.stats),
         Explored::Failed(found) => {
