@@ -72,12 +72,8 @@ impl Aside {
         self.seen = (events.len(), gone.len());
         let (events, gone) = (&events[events_seen..], &gone[gone_seen..]);
         // Who has done nothing since may have given a value up since.
-        let is_behind = |event: &Event, gone: &ValueGone| {
-            (event.thread, event.index + 1) == (gone.thread, gone.after)
-        };
-        let late = gone
-            .iter()
-            .filter(|gone| !events.iter().any(|event| is_behind(event, gone)));
+        let late = gone.iter();
+        let late = late.filter(|gone| !events.iter().any(|event| gone.is_behind(event)));
         late.for_each(|&gone| self.knowledge.value_is_gone(gone));
         self.knowledge.catch_up(events, gone);
         &mut self.knowledge

@@ -174,8 +174,7 @@ impl Knowledge {
     pub(super) fn catch_up(&mut self, events: &[Event], gone: &[ValueGone]) {
         for event in events {
             let _ = self.observe(event, |_| Ok(false));
-            let then = (event.thread, event.index + 1);
-            let gone = gone.iter().filter(|gone| (gone.thread, gone.after) == then);
+            let gone = gone.iter().filter(|gone| gone.is_behind(event));
             gone.for_each(|&gone| self.value_is_gone(gone));
         }
     }

@@ -208,6 +208,13 @@ pub(crate) struct ValueGone {
     pub(crate) after: u32,
 }
 
+impl ValueGone {
+    /// Whether this was the last event of its thread before.
+    pub(crate) fn is_behind(&self, event: &Event) -> bool {
+        (event.thread, event.index + 1) == (self.thread, self.after)
+    }
+}
+
 /// Two accesses of different threads to the same memory, not both reads and not both atomic, that
 /// nothing orders.
 #[derive(Clone, Copy, Debug)]
