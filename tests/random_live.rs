@@ -39,7 +39,7 @@ mod traces;
 #[path = "random_live/world.rs"]
 mod world;
 
-use drawn::{setting, smallest};
+use drawn::{setting, smallest, without_one};
 use orders::ORDERS;
 use program::{Op, Program};
 use world::Outcome;
@@ -220,15 +220,11 @@ type Judge = fn(&Program) -> Option<Result<(), String>>;
 
 /// The programs without one of its operations.
 fn simpler(program: &Program) -> Vec<Program> {
-    let mut all = Vec::new();
-    for thread in 0..program.threads.len() {
-        for at in 0..program.threads[thread].len() {
-            let mut less = program.clone();
-            less.threads[thread].remove(at);
-            all.push(less);
-        }
-    }
-    all
+    let less = without_one(&program.threads).map(|threads| Program {
+        threads,
+        ..program.clone()
+    });
+    less.collect()
 }
 
 /// Checks the programs of these seeds; gives how many were small enough, and how many of those wait.

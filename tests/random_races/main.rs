@@ -20,7 +20,7 @@ mod run;
 use dpor::{Builder, FailureKind};
 
 use draw::Family;
-use drawn::{setting, smallest};
+use drawn::{setting, smallest, without_one};
 use program::Program;
 
 /// More interleavings than this are too many for a test that has thousands of programs.
@@ -63,12 +63,13 @@ fn verdict(program: &Program) -> Option<(bool, Result<(), String>)> {
 
 /// The programs without one of its operations, or in which one waits for nothing.
 fn simpler(program: &Program) -> Vec<Program> {
-    let mut all = Vec::new();
+    let less = without_one(&program.threads).map(|threads| Program {
+        threads,
+        ..program.clone()
+    });
+    let mut all: Vec<Program> = less.collect();
     for thread in 0..program.threads.len() {
         for at in 0..program.threads[thread].len() {
-            let mut less = program.clone();
-            less.threads[thread].remove(at);
-            all.push(less);
             if program.threads[thread][at].only_after.is_some() {
                 let mut plainer = program.clone();
                 plainer.threads[thread][at].only_after = None;

@@ -16,7 +16,7 @@ mod program;
 mod run;
 mod says;
 
-use drawn::{setting, smallest};
+use drawn::{setting, smallest, without_one};
 use program::Program;
 use run::Outcome;
 
@@ -111,15 +111,7 @@ fn verdict(program: &Program) -> Option<Result<(), String>> {
 
 /// The programs without one of its steps.
 fn simpler(program: &Program) -> Vec<Program> {
-    let mut all = Vec::new();
-    for task in 0..program.0.len() {
-        for at in 0..program.0[task].len() {
-            let mut less = program.clone();
-            less.0[task].remove(at);
-            all.push(less);
-        }
-    }
-    all
+    without_one(&program.0).map(Program).collect()
 }
 
 #[test]

@@ -21,6 +21,16 @@ pub fn smallest<P>(
     program
 }
 
+/// What is left of these threads without one of their steps, for each of those.
+pub fn without_one<S: Clone>(threads: &[Vec<S>]) -> impl Iterator<Item = Vec<Vec<S>>> {
+    let steps = move |thread: usize| (0..threads[thread].len()).map(move |at| (thread, at));
+    (0..threads.len()).flat_map(steps).map(move |(thread, at)| {
+        let mut less = threads.to_vec();
+        less[thread].remove(at);
+        less
+    })
+}
+
 /// Numbers that depend on nothing but the seed (splitmix64).
 pub struct Numbers(pub u64);
 
