@@ -75,6 +75,15 @@ impl Event {
             alternative: self.alternative,
         }
     }
+
+    /// Replaces what a replay may see differently without being another event: the operands and
+    /// values, which can be addresses.
+    #[inline]
+    pub(crate) fn refresh(&mut self, operation: &Operation, outcome: Outcome, before: Option<u64>) {
+        self.operation = *operation;
+        self.outcome = outcome;
+        self.before = before;
+    }
 }
 
 /// The events of one execution, in order.
@@ -356,20 +365,10 @@ impl Trace {
         self.events.reserve_exact(more);
     }
 
-    /// Replaces what a replay may see differently without being another event: the operands and
-    /// values, which can be addresses.
+    /// The event at `position`, which happens again.
     #[inline]
-    pub(crate) fn refresh(
-        &mut self,
-        position: usize,
-        operation: &Operation,
-        outcome: Outcome,
-        before: Option<u64>,
-    ) {
-        let event = &mut self.events[position];
-        event.operation = *operation;
-        event.outcome = outcome;
-        event.before = before;
+    pub(crate) fn again(&mut self, position: usize) -> &mut Event {
+        &mut self.events[position]
     }
 
     /// Drops every event from `length` on, and what began behind the others.

@@ -118,7 +118,7 @@ impl Ahead {
         if self.tried && event.alternatives == 1 && last.is_some_and(is_it) {
             self.tried = false;
             let position = self.trace.len() - 1;
-            (self.trace).refresh(position, &event.operation, event.outcome, event.before);
+            (self.trace.again(position)).refresh(&event.operation, event.outcome, event.before);
             return;
         }
         self.give_up();

@@ -67,7 +67,7 @@ impl Driver {
             }
             noted = foreseen.make((object, kind, site));
         } else if position < self.unbroken {
-            let event = self.trace.at(position as u32);
+            let event = self.trace.again(position);
             if event.thread != thread || !alike(&event.operation, object, kind) {
                 return None;
             }
@@ -77,7 +77,7 @@ impl Driver {
                 return None;
             }
             (outcome, events) = (executed.outcome, event.index + 1);
-            (self.trace).refresh(position, &whole, outcome, executed.before);
+            event.refresh(&whole, outcome, executed.before);
             noted = foreseen.make((object, kind, site));
         } else {
             return None;
@@ -400,12 +400,41 @@ impl Driver {
             self.after(step, &operation.kind)?;
             return Ok(Outcome::Done);
         }
-        let executed = self.machine.perform(step, operation, site);
+        // What comes of an atomic stays in registers, as long as it does not meet with what comes of anything else.
+        if operation.kind.is_atomic() {
+            let executed = self.machine.perform_atomic(step, operation, site);
+            return self.compare(&executed, step, expected, (operation, site));
+        }
+        self.repeat_another(step, expected, operation, site)
+    }
+
+    /// [`Driver::repeat`] for a step that is neither one in the life of a thread nor one on an atomic.
+    #[inline(never)]
+    fn repeat_another(
+        &mut self,
+        step: Step,
+        expected: Label,
+        operation: &Operation,
+        site: Site,
+    ) -> Made<Outcome> {
+        let executed = self.machine.perform_another(step, operation, site);
+        self.compare(&executed, step, expected, (operation, site))
+    }
+
+    /// Compares what came of a step with the event that it was before.
+    #[inline(always)]
+    fn compare(
+        &mut self,
+        executed: &Executed,
+        step: Step,
+        expected: Label,
+        (operation, site): (&Operation, Site),
+    ) -> Made<Outcome> {
         if !same(executed.label, expected) {
             return Err(self.diverged(step.thread, (operation, site)));
         }
-        let (outcome, before) = (executed.outcome, executed.before);
-        (self.trace).refresh(self.position, operation, outcome, before);
+        let outcome = executed.outcome;
+        (self.trace.again(self.position)).refresh(operation, outcome, executed.before);
         self.after(step, &operation.kind)?;
         Ok(outcome)
     }

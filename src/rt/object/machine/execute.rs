@@ -244,16 +244,27 @@ impl Machine {
     /// Executes a step that its thread has not announced before.
     #[inline(always)]
     pub(crate) fn perform(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
-        let Operation { object, ref kind } = *operation;
         if self.perform_life(step.thread, operation, site).is_some() {
             return outcome_of_life(operation);
         }
+        // What happens to an atomic is by far the most frequent.
+        match operation.kind.is_atomic() {
+            true => self.perform_atomic(step, operation, site),
+            false => self.perform_another(step, operation, site),
+        }
+    }
+
+    /// [`Machine::perform`] for an operation on an atomic.
+    #[inline(always)]
+    pub(crate) fn perform_atomic(
+        &mut self,
+        step: Step,
+        operation: &Operation,
+        site: Site,
+    ) -> Executed {
+        let Operation { object, ref kind } = *operation;
         let entry = &mut self.threads[step.thread.index()];
         entry.events += 1;
-        if !kind.is_atomic() {
-            return self.execute(step, operation, site);
-        }
-        // What happens to an atomic is by far the most frequent.
         let Some(Object {
             state: State::Atomic { ty, value },
             ..
@@ -270,6 +281,18 @@ impl Machine {
         let noted = entry.saw(object, (before, after), executed.outcome, is_kept);
         entry.note_more(object, noted);
         executed
+    }
+
+    /// [`Machine::perform`] for a step that is neither one in the life of a thread nor one on an atomic.
+    #[inline(always)]
+    pub(crate) fn perform_another(
+        &mut self,
+        step: Step,
+        operation: &Operation,
+        site: Site,
+    ) -> Executed {
+        self.threads[step.thread.index()].events += 1;
+        self.execute(step, operation, site)
     }
 
     /// Executes an operation on anything but an atomic.
