@@ -1,7 +1,7 @@
 //! How are most operations performed?
 //!
-//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, and a thread that goes on
-//! anyhow. Each frequent kind of operation has a function of its own, in which little is left of what there is to
+//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, in this execution or an
+//! earlier one, and a thread that goes on anyhow. Each frequent kind of operation has a function of its own, in which little is left of what there is to
 //! ask. It is handed what it has to know in registers, and calls nothing until the step is made, so that all it works
 //! with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are the
 //! program's, stays on. Where the way is too short, nothing was done, and
@@ -17,11 +17,19 @@ use crate::rt::explore::driver::Short;
 use crate::rt::object::machine::Noted;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, OpKind, Outcome, Rmw};
+use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
 
 use super::context::{Inner, Runtime};
 use super::coroutine::Stretch;
 use super::memory::published;
+
+/// Why the short way is too short.
+enum TooShort {
+    /// The object is not at hand: mostly this execution has not met it.
+    Unmet,
+    /// There is more to ask.
+    Asks,
+}
 
 impl Runtime {
     /// Performs a load of an atomic that holds `memory`. False if nothing was done.
@@ -36,7 +44,15 @@ impl Runtime {
     ) -> bool {
         let target = Target::atomic(address, ty, memory);
         let kind = OpKind::Load { order };
-        self.shortly(target, &kind, site).is_some()
+        match self.shortly(target, &kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                self.once_met(address, found, move || {
+                    self.load(address, ty, memory, order, site)
+                })
+            }
+            made => made.is_ok(),
+        }
     }
 
     /// Performs a store to an atomic that holds `memory`. False if nothing was done.
@@ -52,7 +68,14 @@ impl Runtime {
     ) -> bool {
         let target = Target::atomic(address, ty, memory);
         let kind = OpKind::Store { order, value };
-        self.shortly(target, &kind, site).is_some()
+        match self.shortly(target, &kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                let again = move || self.store(address, ty, memory, order, value, site);
+                self.once_met(address, found, again)
+            }
+            made => made.is_ok(),
+        }
     }
 
     /// Performs a read-modify-write on an atomic that holds `memory`. False if nothing was done.
@@ -72,7 +95,14 @@ impl Runtime {
             operand,
         };
         let target = Target::atomic(address, ty, memory);
-        self.shortly(target, &kind, site).is_some()
+        match self.shortly(target, &kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                let again = move || self.modify(address, ty, memory, order, (rmw, operand), site);
+                self.once_met(address, found, again)
+            }
+            made => made.is_ok(),
+        }
     }
 
     /// Performs a compare-exchange, which `kind` is, on an atomic that holds `memory`. `None` if nothing was done.
@@ -90,7 +120,15 @@ impl Runtime {
             return None;
         };
         let target = Target::atomic(address, ty, memory);
-        self.shortly(target, kind, site)
+        match self.shortly(target, kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                self.once_met(address, found, move || {
+                    self.compare(address, ty, memory, kind, site)
+                })
+            }
+            made => made.ok(),
+        }
     }
 
     /// Adds a reference to those that `memory` counts. `None` if nothing was done.
@@ -103,7 +141,15 @@ impl Runtime {
         site: Site,
     ) -> Option<Outcome> {
         let target = Target::count(address, observed, memory);
-        self.shortly(target, &OpKind::Retain, site)
+        match self.shortly(target, &OpKind::Retain, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Count { observed }, memory);
+                self.once_met(address, found, move || {
+                    self.retain(address, observed, memory, site)
+                })
+            }
+            made => made.ok(),
+        }
     }
 
     /// Gives one of the references up that `memory` counts. False if nothing was done.
@@ -111,14 +157,20 @@ impl Runtime {
     pub(crate) fn release(&self, address: usize, observed: bool, memory: u64, site: Site) -> bool {
         let target = Target::count(address, observed, memory);
         let kind = OpKind::Release { told: false };
-        self.shortly(target, &kind, site).is_some()
+        self.shortly(target, &kind, site).is_ok()
     }
 
     /// Locks a mutex, whose memory says whether it is held. False if nothing was done.
     #[inline(never)]
     pub(crate) fn lock(&self, address: usize, held: bool, site: Site) -> bool {
         let target = Target::mutex(address, held);
-        self.shortly(target, &OpKind::Lock, site).is_some()
+        match self.shortly(target, &OpKind::Lock, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Mutex, held as u64);
+                self.once_met(address, found, move || self.lock(address, held, site))
+            }
+            made => made.is_ok(),
+        }
     }
 
     /// Unlocks a mutex, whose memory says whether it is held. False if nothing was done.
@@ -126,7 +178,7 @@ impl Runtime {
     pub(crate) fn unlock(&self, address: usize, held: bool, changed: bool, site: Site) -> bool {
         let target = Target::mutex(address, held);
         let kind = OpKind::Unlock { changed };
-        self.shortly(target, &kind, site).is_some()
+        self.shortly(target, &kind, site).is_ok()
     }
 
     /// Makes the token of `thread` available. False if nothing was done.
@@ -134,7 +186,7 @@ impl Runtime {
     pub(crate) fn unpark(&self, thread: ThreadId, site: Site) -> bool {
         let token = |inner: &Inner| inner.driver.machine.known_token(thread);
         let done = self.shortly_on(token, Target::token(), &OpKind::Unpark, site);
-        done.is_some()
+        done.is_ok()
     }
 
     /// Opens the short way to the thread that runs where there is so much [`ROOM`], unless each of
@@ -149,9 +201,9 @@ impl Runtime {
     }
 
     /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
-    /// memory to be asked for. `None` if nothing was done.
+    /// memory to be asked for. Otherwise nothing was done.
     #[inline(always)]
-    fn shortly(&self, target: Target, kind: &OpKind, site: Site) -> Option<Outcome> {
+    fn shortly(&self, target: Target, kind: &OpKind, site: Site) -> Result<Outcome, TooShort> {
         let at_hand = |inner: &Inner| inner.table.at_hand(target.address);
         self.shortly_on(at_hand, target, kind, site)
     }
@@ -164,20 +216,20 @@ impl Runtime {
         target: Target,
         kind: &OpKind,
         site: Site,
-    ) -> Option<Outcome> {
+    ) -> Result<Outcome, TooShort> {
         if self.heap.has_news() || !self.roomy.get().is_here() {
-            return None;
+            return Err(TooShort::Asks);
         }
         debug_assert!(!self.stopping.get() && self.unwinding.is_calm());
         let mut inner = self.inner.borrow_mut();
-        let object = found(&inner)?;
+        let object = found(&inner).ok_or(TooShort::Unmet)?;
         let me = self.current.get();
         let known = (target.kind, target.memory);
         let Short {
             outcome,
             events,
             noted,
-        } = inner.driver.shortly(me, (object, kind, site), known)?;
+        } = (inner.driver.shortly(me, (object, kind, site), known)).ok_or(TooShort::Asks)?;
         let is_watched = inner.races.is_active();
         drop(inner);
         self.heap.set_events(me.0, events);
@@ -187,9 +239,39 @@ impl Runtime {
         let Noted { all, found, left } = noted;
         let is_over = !is_watched & all & (published == 0);
         if !is_over && !self.follow_up(object, all, (found, left), published, site) {
-            return None;
+            return Err(TooShort::Asks);
         }
-        Some(outcome)
+        Ok(outcome)
+    }
+
+    /// Takes the short way once more where the thread goes on, to an object that is not at hand, but is where an earlier execution
+    /// had it. What another one holds may not be what the shim has found, so it is met on the long way only. It is told in
+    /// pieces which object that is, because what a function hands over in memory it writes there before it does anything else.
+    #[cold]
+    #[inline(never)]
+    fn once_met<T: Default>(
+        &self,
+        address: usize,
+        (kind, memory): (ObjectKind, u64),
+        again: impl FnOnce() -> T,
+    ) -> T {
+        let mut inner = self.inner.borrow_mut();
+        if !inner.driver.goes_on(self.current.get()) {
+            return T::default();
+        }
+        let target = Target {
+            address,
+            kind,
+            memory,
+        };
+        self.heap.record(false);
+        let met = self.meet_again(&mut inner, &target);
+        self.heap.record(true);
+        drop(inner);
+        match met.is_some() {
+            true => again(),
+            false => T::default(),
+        }
     }
 
     /// What follows a step on the short way in few cases: that it has `published` a pointer that is not null, that not

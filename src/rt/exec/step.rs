@@ -82,35 +82,45 @@ impl Runtime {
     /// [`Runtime::resolve`] for an object that is not at hand.
     #[inline(never)]
     fn meet(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
+        if let Some(object) = self.meet_again(inner, target) {
+            return Ok(object);
+        }
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
-        let mut note = |region: &Region| to_be_told = !is_known_to_all(region, began);
-        let known = inner.table.meet_again(machine, target, |region| {
-            let is_still = self.is_still(&inner.stacks, region, target.address);
-            if is_still {
-                note(region);
-            }
-            is_still
-        });
-        let object = match known {
-            Some(object) => object,
-            None => {
-                let before = match inner.races.has_mixed() {
-                    true => inner.table.known(target.address),
-                    false => None,
-                };
-                let object = inner.table.object(machine, target, || {
-                    let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
-                    note(&region);
-                    Ok(region)
-                })?;
-                if let Some(before) = before {
-                    inner.races.is_followed(before, object);
-                }
-                object
-            }
+        let before = match inner.races.has_mixed() {
+            true => inner.table.known(target.address),
+            false => None,
         };
+        let object = inner.table.object(machine, target, || {
+            let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
+            to_be_told = !is_known_to_all(&region, began);
+            Ok(region)
+        })?;
+        if let Some(before) = before {
+            inner.races.is_followed(before, object);
+        }
+        self.has_met(inner, target, to_be_told);
+        Ok(object)
+    }
+
+    /// [`Runtime::meet`] for an object that is certainly where an earlier execution had it.
+    #[inline(always)]
+    pub(super) fn meet_again(&self, inner: &mut Inner, target: &Target) -> Option<ObjectId> {
+        let machine = &mut inner.driver.machine;
+        let began = machine.first_spawn();
+        let mut to_be_told = false;
+        let object = inner.table.meet_again(machine, target, |region| {
+            to_be_told = !is_known_to_all(region, began);
+            self.is_still(&inner.stacks, region, target.address)
+        })?;
+        self.has_met(inner, target, to_be_told);
+        Some(object)
+    }
+
+    /// An object was met, of which others are `to_be_told`.
+    #[inline(always)]
+    fn has_met(&self, inner: &mut Inner, target: &Target, to_be_told: bool) {
         if target.kind == ObjectKind::Atomic(AtomicType::Ptr) {
             // What it was made with is published like what is stored to it.
             self.heap.find(target.memory as usize);
@@ -119,7 +129,6 @@ impl Runtime {
             // Whether those that use it have learnt of it has to be watched.
             inner.watch_races();
         }
-        Ok(object)
     }
 
     /// Unwinds the stack that this is called on, because the execution is over. `None` if it is unwinding

@@ -130,6 +130,15 @@ impl Driver {
         Some(index + 1)
     }
 
+    /// Whether the thread that runs makes the next step, as far as that is known without its operation.
+    pub(crate) fn goes_on(&self, thread: ThreadId) -> bool {
+        let position = self.position;
+        match position < self.unbroken {
+            true => self.trace.at(position as u32).thread == thread,
+            false => self.is_free(position),
+        }
+    }
+
     /// Whether nothing speaks against that the thread that made the last step makes the one at this
     /// position too.
     #[inline]
