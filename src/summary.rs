@@ -1,6 +1,6 @@
 //! What did an exploration do, and was that all?
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::time::Duration;
 
 use crate::gives_up::GivesUp;
@@ -129,11 +129,11 @@ impl Passed {
             _ => None,
         };
         let verdict = self.verdict();
+        let total = driver.hotspots.total();
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
-            place: foreign(site.file()).map_or_else(|| shown(site), str::to_owned),
-            site,
             executions,
-            percent: (100 * executions / driver.hotspots.total()) as u32,
+            percent: (100 * executions / total) as u32,
+            site,
         };
         Report {
             executions: stats.complete,
@@ -150,7 +150,7 @@ impl Passed {
                 Coverage::Sampled | Coverage::Replayed => None,
                 _ => driver.estimate(),
             },
-            hotspots: driver.hotspots.most(3).into_iter().map(hotspot).collect(),
+            hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),
             elapsed: *elapsed,
             rounds: driver.machine.many_rounds(),
             gives_up: self.gives_up.clone(),
@@ -179,7 +179,7 @@ impl Report {
             let place = |hotspot: &Hotspot| {
                 let object = hotspot.object();
                 let on = object.map_or(String::new(), |object| format!("{object} at "));
-                format!("{on}{} ({} %)", hotspot.place, hotspot.percent)
+                format!("{on}{} ({} %)", hotspot.place(), hotspot.percent)
             };
             let places = self.hotspots.iter().map(place);
             let places = places.collect::<Vec<_>>().join(", ");
@@ -259,8 +259,6 @@ impl fmt::Display for Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hotspot {
-    /// The place, as `file:line:column`, or `in a drop` or `in std` if it is not in the program's own source.
-    pub place: String,
     /// Number of executions that exist because the event at this place was to come later.
     ///
     /// Those of a checkpoint do not count.
@@ -271,18 +269,15 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
+    /// Returns the place, as `file:line:column`, or `in a drop` or `in std` if it is not in the program's own source.
+    pub fn place(&self) -> String {
+        foreign(self.site.file()).map_or_else(|| self.site.to_string(), str::to_owned)
+    }
+
     /// Returns what the program calls the object at this place, if the source is still where it was compiled.
     pub fn object(&self) -> Option<String> {
         named_at(self.site)
     }
-}
-
-/// The place as text. Every exploration with races has such, so the text is not moved while it gets longer.
-fn shown(site: Site) -> String {
-    let mut text = String::with_capacity(site.file().len() + ":line:column".len());
-    // Writing to a string cannot fail.
-    let _ = write!(text, "{site}");
-    text
 }
 
 /// What the program calls the object of the operation at this place, if its source is where it was compiled.

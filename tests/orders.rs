@@ -257,7 +257,7 @@ fn executions_are_booked_at_the_same_places_in_every_order() {
             thread.join().unwrap();
         });
         let places = report.hotspots.into_iter();
-        places.map(|place| (place.place, place.executions))
+        places.map(|it| (it.place(), it.executions))
     });
     let [depth_first, others @ ..] = places.map(Iterator::collect::<Vec<_>>);
     let booked: Vec<u64> = depth_first.iter().map(|place| place.1).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dpor::sync::mpsc;
-use dpor::{Builder, thread};
+use dpor::{Builder, Hotspot, thread};
 
 use super::{lost_update, printed};
 
@@ -24,7 +24,7 @@ fn a_search_that_is_stopped_estimates_the_rest_and_names_what_costs_most() {
     assert!((20.0..72.0).contains(&estimate), "{estimate}");
     for hotspot in &stopped.hotspots {
         assert!(
-            hotspot.place.starts_with("tests/limits/main.rs:"),
+            hotspot.place().starts_with("tests/limits/main.rs:"),
             "{hotspot:?}"
         );
         assert_eq!(hotspot.object().as_deref(), Some("x"), "{hotspot:?}");
@@ -67,10 +67,9 @@ fn what_costs_most_is_at_no_place_of_the_crate_itself() {
         while receiver.recv_timeout(Duration::from_secs(1)).is_err() {}
         other.join().unwrap();
     });
-    let places = report.hotspots.iter().map(|hotspot| &*hotspot.place);
-    let places: Vec<&str> = places.collect();
+    let places: Vec<_> = report.hotspots.iter().map(Hotspot::place).collect();
     let known =
-        |place: &&str| place.starts_with("tests/limits/hotspots.rs:") || *place == "in a drop";
+        |place: &String| place.starts_with("tests/limits/hotspots.rs:") || place == "in a drop";
     assert!(places.iter().all(known), "{places:?}");
-    assert!(places.contains(&"in a drop"), "{places:?}");
+    assert!(places.contains(&"in a drop".to_owned()), "{places:?}");
 }

@@ -5,6 +5,8 @@
 //! booked. The places with most executions are those whose races one would have to remove, or move
 //! out of the model, to shrink the test.
 
+use std::cmp::Reverse;
+use std::mem::swap;
 use std::ptr;
 
 use rustc_hash::FxHashMap;
@@ -51,19 +53,61 @@ impl Hotspots {
         self.counts.values().chain(last).sum()
     }
 
-    /// The places with most executions, the most first.
-    pub(crate) fn most(&self, places: usize) -> Vec<(Site, u64)> {
-        let mut all = Vec::with_capacity(self.counts.len() + usize::from(self.last.is_some()));
-        all.extend(self.counts.iter().map(|(&site, &times)| (site, times)));
-        if let Some((last, times)) = self.last {
-            match all.iter_mut().find(|(site, _)| *site == last) {
-                Some((_, known)) => *known += times,
-                None => all.push((last, times)),
+    /// The places with most executions, the most first, and `MOST` at most.
+    pub(crate) fn most<const MOST: usize>(&self) -> impl Iterator<Item = (Site, u64)> {
+        let last = self
+            .last
+            .filter(|(last, _)| !self.counts.contains_key(last));
+        let counted = self.counts.iter().map(|(&site, &times)| match self.last {
+            Some((last, more)) if last == site => (site, times + more),
+            _ => (site, times),
+        });
+        let order = |&(site, times): &(Site, u64)| {
+            let place = (site.file(), site.line(), site.column());
+            (Reverse(times), place)
+        };
+        // Every exploration with races has some, mostly few, so they are not put into a list.
+        let mut most = [None; MOST];
+        for mut place in counted.chain(last) {
+            for known in &mut most {
+                match known {
+                    Some(known) if order(known) < order(&place) => {}
+                    Some(known) => swap(known, &mut place),
+                    None => {
+                        *known = Some(place);
+                        break;
+                    }
+                }
             }
         }
-        let order = |site: Site| (site.file(), site.line(), site.column());
-        all.sort_by_key(|&(site, count)| (std::cmp::Reverse(count), order(site)));
-        all.truncate(places);
-        all
+        most.into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+
+    #[test]
+    fn the_most_come_first_and_of_as_many_the_place_that_is_earlier_in_the_source() {
+        let [first, second] = [Location::caller(), Location::caller()];
+        let (third, fourth) = (Location::caller(), Location::caller());
+        let mut hotspots = Hotspots::default();
+        let booked = [
+            (fourth, 2),
+            (second, 1),
+            (third, 3),
+            (fourth, 1),
+            (first, 1),
+        ];
+        for (site, times) in booked {
+            (0..times).for_each(|_| hotspots.book(site));
+        }
+        assert_eq!(hotspots.total(), 8);
+        let all = [(third, 3), (fourth, 3), (first, 1), (second, 1)];
+        assert_eq!(hotspots.most::<9>().collect::<Vec<_>>(), all);
+        assert_eq!(hotspots.most::<3>().collect::<Vec<_>>(), all[..3]);
     }
 }

@@ -27,7 +27,7 @@ fn told(seed: u64) -> String {
         let known = (trace.events(), trace.threads(), races, contended, names);
         writeln!(told, "{end:?} {known:?} {:?}", driver.estimate()).expect("it is a string");
     }
-    let most = driver.hotspots.most(10);
+    let most: Vec<_> = driver.hotspots.most::<10>().collect();
     let machine = &driver.machine;
     let waits = (machine.hintless(), machine.rounds_left_out());
     write!(told, "{:?} {most:?} {waits:?}", driver.stats).expect("it is a string");
