@@ -28,6 +28,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::aside::{aside, unless_it_waits};
 use super::context::Runtime;
+use crate::rt::pooled::{Empty, Pooled, pooled};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::said::Said;
 
@@ -35,16 +36,19 @@ use crate::rt::trace::said::Said;
 const LINES_MAX: usize = 1000;
 
 /// The log of the execution that runs.
-#[derive(Clone)]
-pub(crate) struct Log(Arc<Shared>);
+pub(crate) struct Log(Pooled<Ears>);
 
-thread_local! {
-    /// A log that keeps nothing and shows nothing, and its collector. The explorations of an OS thread use them one after the
-    /// other: `tracing` looks through all that it knows whenever there is a new subscriber.
-    static FLEETING: OnceCell<(Log, Dispatch)> = const { OnceCell::new() };
+/// A log and its collector. If it keeps nothing and shows nothing, the explorations of an OS thread use it one after the
+/// other: `tracing` looks through all that it knows whenever there is a new subscriber.
+struct Ears {
+    log: Arc<Shared>,
+    collector: OnceCell<Dispatch>,
 }
 
+pooled!(Ears);
+
 /// What the log and its collector share.
+#[derive(Default)]
 struct Shared {
     kept: Mutex<Kept>,
     /// What is shown of every execution, and then of a failed one nothing else.
@@ -74,69 +78,52 @@ impl Log {
     /// A log of which everything that this filter lets through is shown at once, and kept; without a filter
     /// nothing is shown, and everything is kept if `keeps` says so.
     pub(crate) fn new(filter: Option<Targets>, keeps: bool) -> Log {
-        let loud = filter.is_some();
-        let fleeting = match loud || keeps {
-            true => None,
-            // An OS thread that ends has none any more.
-            false => FLEETING.try_with(Log::idle).ok().flatten(),
-        };
-        fleeting.unwrap_or_else(|| Log::of(filter, loud, keeps || loud))
+        match (filter, keeps) {
+            (None, false) => Log(Pooled::default()),
+            (filter, _) => Log::of(filter.is_some(), filter),
+        }
     }
 
-    /// The log that keeps nothing, unless an exploration uses it within which this one runs.
-    fn idle(fleeting: &OnceCell<(Log, Dispatch)>) -> Option<Log> {
-        let (log, _) = fleeting.get_or_init(|| {
-            let log = Log::of(None, false, false);
-            let collector = log.new_collector();
-            (log, collector)
-        });
-        // This one, and that of its collector.
-        (Arc::strong_count(&log.0) == 2).then(|| log.clone())
-    }
-
-    fn of(filter: Option<Targets>, loud: bool, keeps: bool) -> Log {
-        Log(Arc::new(Shared {
-            kept: Mutex::default(),
+    /// A log that keeps what is said.
+    fn of(loud: bool, filter: Option<Targets>) -> Log {
+        let shared = Shared {
             filter,
             loud,
-            keeps,
-            spoken: AtomicBool::new(false),
-        }))
+            keeps: true,
+            ..Shared::default()
+        };
+        Log(Ears::from(shared).into())
     }
 
     /// Another log of the same lines, which keeps them and shows nothing.
     pub(crate) fn quiet(&self) -> Log {
-        Log::of(self.0.filter.clone(), false, true)
+        Log::of(false, self.0.log.filter.clone())
     }
 
     /// Whether what is said is kept.
     pub(crate) fn keeps(&self) -> bool {
-        self.0.keeps
+        self.0.log.keeps
     }
 
     /// Whether anything was said in the execution that was not kept.
     pub(crate) fn was_missed(&self) -> bool {
-        self.0.spoken.load(Relaxed)
+        self.0.log.spoken.load(Relaxed)
     }
 
     /// The lines of the execution.
     pub(crate) fn lines(&self) -> Vec<Said> {
-        self.kept().lines.iter().cloned().collect()
+        self.0.log.kept().lines.iter().cloned().collect()
     }
 
     /// Another execution begins.
     pub(crate) fn clear(&self) {
         if self.keeps() {
-            let mut kept = self.kept();
+            let mut kept = self.0.log.kept();
             kept.lines.clear();
             kept.spans.clear();
             kept.stacks.clear();
         }
-        self.0.spoken.store(false, Relaxed);
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.log.spoken.store(false, Relaxed);
     }
 
     /// Keeps what is said while `f` runs, unless the user has a subscriber who is to hear it.
@@ -144,31 +131,52 @@ impl Log {
         if !dispatcher::get_default(|default| default.is::<NoSubscriber>()) {
             return f();
         }
-        self.collected(f)
-    }
-
-    /// Runs `f` where a collector hears for this log.
-    fn collected<R>(&self, f: impl FnOnce() -> R) -> R {
-        let mut f = Some(f);
-        let known = FLEETING.try_with(|fleeting| {
-            let (_, collector) = fleeting.get().filter(|it| Arc::ptr_eq(&it.0.0, &self.0))?;
-            Some(dispatcher::with_default(collector, f.take()?))
+        let Ears { log, collector } = &*self.0;
+        let collector = collector.get_or_init(|| {
+            Dispatch::new(Collector {
+                log: log.clone(),
+                next: AtomicU64::new(1),
+            })
         });
-        let new = || dispatcher::with_default(&self.new_collector(), f.take().expect("not run"));
-        known.ok().flatten().unwrap_or_else(new)
+        dispatcher::with_default(collector, f)
+    }
+}
+
+impl From<Shared> for Ears {
+    fn from(log: Shared) -> Ears {
+        Ears {
+            log: Arc::new(log),
+            collector: OnceCell::new(),
+        }
+    }
+}
+
+impl Default for Ears {
+    /// Those of a log that keeps nothing and shows nothing.
+    fn default() -> Ears {
+        Shared::default().into()
+    }
+}
+
+impl Empty for Ears {
+    fn empty(&mut self) {
+        self.log.spoken.store(false, Relaxed);
     }
 
-    fn new_collector(&self) -> Dispatch {
-        Dispatch::new(Collector {
-            log: self.clone(),
-            next: AtomicU64::new(1),
-        })
+    fn has_room(&self) -> bool {
+        !self.log.keeps
+    }
+}
+
+impl Shared {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Keeps what modelled threads say.
 struct Collector {
-    log: Log,
+    log: Arc<Shared>,
     /// The number of the next span.
     next: AtomicU64,
 }
@@ -182,7 +190,7 @@ impl Collector {
 
     /// [`aside`], if anything is kept.
     fn aside<R>(&self, f: impl FnOnce(&Runtime) -> R) -> Option<R> {
-        if !self.log.keeps() {
+        if !self.log.keeps {
             return None;
         }
         aside(f)
@@ -191,7 +199,7 @@ impl Collector {
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let filter = self.log.0.filter.as_ref();
+        let filter = self.log.filter.as_ref();
         filter.is_none_or(|filter| filter.would_enable(metadata.target(), metadata.level()))
     }
 
@@ -223,7 +231,7 @@ impl Subscriber for Collector {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        self.log.0.spoken.store(true, Relaxed);
+        self.log.spoken.store(true, Relaxed);
         let metadata = event.metadata();
         self.aside(|runtime| {
             let mut fields = Fields::default();
@@ -240,7 +248,7 @@ impl Subscriber for Collector {
                 file: metadata.file(),
                 line: metadata.line(),
             };
-            if self.log.0.loud {
+            if self.log.loud {
                 let given = inner.names.iter().find(|(t, _)| *t == thread);
                 let name = match given {
                     Some((_, name)) => name.clone(),
@@ -346,7 +354,7 @@ mod tests {
     #[test]
     fn explorations_share_a_log_only_one_after_the_other() {
         let fleeting = || Log::new(None, false);
-        let is_same = |one: &Log, other: &Log| Arc::ptr_eq(&one.0, &other.0);
+        let is_same = |one: &Log, other: &Log| Arc::ptr_eq(&one.0.log, &other.0.log);
         let outer = fleeting();
         let inner = fleeting();
         assert!(!is_same(&outer, &inner));
@@ -354,9 +362,9 @@ mod tests {
         assert!(inner.was_missed() && !outer.was_missed());
         outer.listen(|| tracing::info!("something"));
         assert!(outer.was_missed());
-        let address = Arc::as_ptr(&outer.0);
+        let address = Arc::as_ptr(&outer.0.log);
         drop(outer);
-        assert_eq!(Arc::as_ptr(&fleeting().0), address);
+        assert_eq!(Arc::as_ptr(&fleeting().0.log), address);
         assert!(!is_same(&fleeting(), &Log::new(None, true)));
     }
 }
