@@ -64,13 +64,10 @@ use super::context::ROOM;
 use super::ends;
 use super::faults::{self, Fault};
 use super::outsiders;
-use crate::rt::pooled::{Pooled, pooled};
+use crate::rt::pooled::Pooled;
 use crate::rt::{Body, Work};
-use kept::{KEPT, Kept};
+use kept::{FEW, Spare};
 pub(crate) use stretch::Stretch;
-
-/// So many stacks are taken at once from those that are kept.
-const AT_ONCE: usize = 4;
 
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -94,10 +91,7 @@ pub(crate) enum Resumed {
 pub(crate) struct Pool {
     stack_bytes: usize,
     run: fn(Body),
-    idle: Pooled<Vec<Coroutine>>,
-    /// Larger ones.
-    large: Vec<Coroutine>,
-    kept: &'static Kept,
+    idle: Pooled<Spare>,
     /// See [`Pool::got_after`].
     got_after: u64,
 }
@@ -107,21 +101,32 @@ impl Pool {
     /// guard page comes on top. Each body is called by `run`, on its stack. Calls [`prepare`].
     pub(crate) fn new(stack_bytes: usize, run: fn(Body)) -> Pool {
         prepare();
-        Pool {
-            stack_bytes: stack_bytes.next_multiple_of(PAGE),
+        let stack_bytes = stack_bytes.next_multiple_of(PAGE);
+        let mut pool = Pool {
+            stack_bytes,
             run,
-            idle: Pooled::default(),
-            large: Vec::new(),
-            kept: &KEPT,
+            idle: Spare::of(stack_bytes),
             got_after: 0,
+        };
+        pool.got(0);
+        pool
+    }
+
+    /// It has got the idle stacks from this index on.
+    #[inline]
+    fn got(&mut self, from: usize) {
+        for stack in &self.idle.stacks[from..] {
+            stack.0.run.set(self.run);
         }
+        // Up to now they may have been another exploration's, which outsiders may have used.
+        self.got_after = outsiders::noted();
     }
 
     /// Puts `body` on an idle stack, or on a new one. It does not run yet. Panics if the system has
     /// no memory for another stack.
     #[inline]
     pub(crate) fn start(&mut self, body: Body) -> Coroutine {
-        let coroutine = match self.idle.pop() {
+        let coroutine = match self.idle.stacks.pop() {
             Some(idle) => idle,
             None => self.another(self.stack_bytes),
         };
@@ -135,8 +140,9 @@ impl Pool {
         if bytes <= self.stack_bytes {
             return self.start(body);
         }
-        let coroutine = match self.large.iter().position(|idle| idle.bytes() == bytes) {
-            Some(at) => self.large.swap_remove(at),
+        let larger = &mut self.idle.larger;
+        let coroutine = match larger.iter().position(|idle| idle.bytes() == bytes) {
+            Some(at) => larger.swap_remove(at),
             None => self.another(bytes),
         };
         self.put_on(coroutine, body)
@@ -153,20 +159,18 @@ impl Pool {
     #[cold]
     fn another(&mut self, bytes: usize) -> Coroutine {
         let few = match bytes == self.stack_bytes {
-            true => AT_ONCE,
+            true => FEW,
             false => 1,
         };
-        let before = self.idle.len();
-        self.kept.take(bytes, few, &mut self.idle);
-        if self.idle.len() == before {
-            self.idle.push(Coroutine::new(bytes));
+        let Spare { stacks, kept, .. } = &mut *self.idle;
+        let before = stacks.len();
+        kept.take(bytes, few, stacks);
+        if stacks.len() == before {
+            stacks.push(Coroutine::new(bytes));
         }
-        for stack in &self.idle[before..] {
-            stack.0.run.set(self.run);
-        }
-        // Up to now it may have been another exploration's, which outsiders may have used.
-        self.got_after = outsiders::noted();
-        self.idle.pop().expect("dpor bug: no stack was added")
+        self.got(before);
+        let another = self.idle.stacks.pop();
+        another.expect("dpor bug: no stack was added")
     }
 
     /// How many uses by outsiders there had been when it got the newest of its stacks.
@@ -177,15 +181,15 @@ impl Pool {
     #[cfg(test)]
     /// How many stacks of the usual size have nothing on them.
     pub(crate) fn idle(&self) -> usize {
-        self.idle.len()
+        self.idle.stacks.len()
     }
 
     /// Keeps a stack for the next body, of which the last one has returned.
     #[inline]
     pub(crate) fn put_back(&mut self, idle: Coroutine) {
         match idle.bytes() == self.stack_bytes {
-            true => self.idle.push(idle),
-            false => self.large.push(idle),
+            true => self.idle.stacks.push(idle),
+            false => self.idle.larger.push(idle),
         }
     }
 
@@ -210,22 +214,10 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
-    fn drop(&mut self) {
-        // Mostly none has asked for more.
-        if !self.large.is_empty() {
-            self.kept.keep(&mut self.large);
-        }
-        self.kept.keep(&mut self.idle);
-    }
-}
-
 /// A body on a stack. It is handed on with each start and each end, so it is no more than a pointer.
 ///
 /// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise.
 pub(crate) struct Coroutine(Rc<Control>);
-
-pooled!(Vec<Coroutine>);
 
 impl Coroutine {
     fn new(stack_bytes: usize) -> Coroutine {

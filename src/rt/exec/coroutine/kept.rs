@@ -1,14 +1,83 @@
 //! What becomes of the stacks of an exploration that has ended?
 //!
 //! They are kept for later ones, on whatever OS threads those run: a new stack costs as much as a small
-//! execution, and many tests have few executions. No more are kept than small explorations need.
+//! execution, and many tests have few executions. No more are kept than small explorations need. The first few stay with their
+//! OS thread as long as that lives, because those of all OS threads have a lock, which is taken twice by an exploration.
 
+use std::mem::take;
 use std::sync::{Mutex, PoisonError};
 
 use super::Coroutine;
+use crate::rt::pooled::{Empty, Pooled, pooled};
 
 /// How many bytes of stacks are kept at most.
 const MOST: usize = 8 << 20;
+
+/// So many are taken at once, and so many stay with their OS thread, if they are not large.
+pub(super) const FEW: usize = 4;
+const LARGE: usize = MOST / 8;
+
+/// The idle stacks of an exploration, which are left to the next one.
+pub(super) struct Spare {
+    /// All of one size.
+    pub(super) stacks: Vec<Coroutine>,
+    /// Those of threads that have asked for more, which stay with no OS thread.
+    pub(super) larger: Vec<Coroutine>,
+    /// Where those go that do not stay with the OS thread.
+    pub(super) kept: &'static Kept,
+}
+
+pooled!(Spare);
+
+impl Default for Spare {
+    fn default() -> Spare {
+        Spare {
+            stacks: Vec::new(),
+            larger: Vec::new(),
+            kept: &KEPT,
+        }
+    }
+}
+
+impl Spare {
+    /// What the last exploration has left to one with stacks of this size in bytes.
+    #[inline]
+    pub(super) fn of(bytes: usize) -> Pooled<Spare> {
+        let mut spare = Pooled::<Spare>::default();
+        if spare.stacks.last().is_some_and(|it| it.bytes() != bytes) {
+            spare.leave(0);
+        }
+        spare
+    }
+
+    /// Leaves all but the first ones to any OS thread.
+    fn leave(&mut self, from: usize) {
+        if self.stacks.len() > from {
+            self.kept.keep(self.stacks.drain(from..));
+        }
+        if !self.larger.is_empty() {
+            self.kept.keep(take(&mut self.larger));
+        }
+    }
+}
+
+impl Empty for Spare {
+    #[inline]
+    fn empty(&mut self) {
+        let stays = |stack: &Coroutine| stack.bytes() <= LARGE;
+        self.leave(match self.stacks.first().is_some_and(stays) {
+            true => FEW,
+            false => 0,
+        });
+    }
+}
+
+impl Drop for Spare {
+    /// The OS thread ends.
+    fn drop(&mut self) {
+        self.leave(0);
+    }
+}
 
 /// Idle stacks, the latest last.
 pub(super) struct Kept(Mutex<Vec<Idle>>);
@@ -44,9 +113,9 @@ impl Kept {
     }
 
     /// Keeps these idle stacks, and gives back the oldest ones for which there is no room.
-    pub(super) fn keep(&self, stacks: &mut Vec<Coroutine>) {
+    pub(super) fn keep(&self, stacks: impl IntoIterator<Item = Coroutine>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(stacks.drain(..).map(Idle));
+        kept.extend(stacks.into_iter().map(Idle));
         // Mostly there is room for all.
         if kept.iter().map(Idle::bytes).sum::<usize>() <= MOST {
             return;
@@ -86,41 +155,64 @@ mod tests {
 
     const STACK: usize = 64 * 1024;
 
-    /// Runs two bodies at once in an exploration with stacks of this size, and says where the stacks are.
-    fn two(kept: &'static Kept, bytes: usize) -> [(usize, usize); 2] {
+    /// Runs so many bodies at once in an exploration with stacks of this size, and says where the stacks are.
+    fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
         let mut pool = Pool::new(bytes, Body::run);
-        pool.kept = kept;
-        let mut both = [pool.start(Body::of(suspend)), pool.start(Body::of(suspend))];
+        pool.idle.kept = kept;
+        let mut all = [(); BODIES].map(|()| pool.start(Body::of(suspend)));
         for _ in 0..2 {
-            for stack in &mut both {
+            for stack in &mut all {
                 stack.resume();
             }
         }
-        let mut at = both.each_ref().map(Coroutine::stack);
-        both.into_iter().for_each(|stack| pool.recycle(stack));
+        let mut at = all.each_ref().map(Coroutine::stack);
+        all.into_iter().for_each(|stack| pool.recycle(stack));
         at.sort_unstable();
         at
+    }
+
+    fn all(kept: &Kept) -> Vec<usize> {
+        kept.0.lock().unwrap().iter().map(Idle::bytes).collect()
+    }
+
+    #[test]
+    fn a_few_stacks_stay_with_their_os_thread_as_long_as_it_lives() {
+        static HERE: Kept = Kept::new();
+        let ends = thread::spawn(|| {
+            let first = at_once::<FEW>(&HERE, STACK);
+            assert_eq!(first, at_once(&HERE, STACK));
+            assert_eq!(all(&HERE), []);
+            at_once::<{ FEW + 1 }>(&HERE, STACK);
+            assert_eq!(all(&HERE), [STACK]);
+            at_once::<1>(&HERE, 2 * STACK);
+            assert_eq!(all(&HERE), [STACK; FEW + 1], "other sizes are others");
+        });
+        ends.join().unwrap();
+        let last = [vec![STACK; FEW + 1], vec![2 * STACK]].concat();
+        assert_eq!(all(&HERE), last);
+        at_once::<1>(&HERE, 2 * LARGE);
+        assert_eq!(all(&HERE), [last, vec![2 * LARGE]].concat());
     }
 
     #[test]
     fn an_exploration_on_another_os_thread_has_the_same_stacks() {
         static HERE: Kept = Kept::new();
-        let first = two(&HERE, STACK);
-        assert_eq!(HERE.0.lock().unwrap().len(), 2);
-        let second = thread::spawn(|| two(&HERE, STACK)).join().unwrap();
-        assert_eq!(first, second);
-        two(&HERE, 2 * STACK);
-        assert_eq!(HERE.0.lock().unwrap().len(), 4, "other sizes are others");
-        assert_eq!(first, two(&HERE, STACK));
+        let two = |bytes| thread::spawn(move || at_once::<2>(&HERE, bytes)).join();
+        let first = two(STACK).unwrap();
+        assert_eq!(all(&HERE), [STACK; 2]);
+        assert_eq!(first, two(STACK).unwrap());
+        two(2 * STACK).unwrap();
+        assert_eq!(all(&HERE).len(), 4, "other sizes are others");
+        assert_eq!(first, two(STACK).unwrap());
     }
 
     #[test]
     fn a_body_that_comes_later_runs_on_a_stack_that_was_kept() {
         let kept = Kept::new();
-        kept.keep(&mut vec![Coroutine::new(STACK)]);
+        kept.keep([Coroutine::new(STACK)]);
         let pool = |stack| {
             let mut pool = Pool::new(STACK, Body::run);
-            pool.idle.push(stack);
+            pool.idle.stacks.push(stack);
             pool
         };
         let told = thread::scope(|scope| {
@@ -142,12 +234,12 @@ mod tests {
     #[test]
     fn the_oldest_stacks_make_room_for_the_latest() {
         let kept = Kept::new();
-        let sizes = || -> Vec<usize> { kept.0.lock().unwrap().iter().map(Idle::bytes).collect() };
-        kept.keep(&mut vec![Coroutine::new(STACK), Coroutine::new(MOST / 2)]);
+        let sizes = || all(&kept);
+        kept.keep([Coroutine::new(STACK), Coroutine::new(MOST / 2)]);
         assert_eq!(sizes(), [STACK, MOST / 2]);
-        kept.keep(&mut vec![Coroutine::new(MOST / 2)]);
+        kept.keep([Coroutine::new(MOST / 2)]);
         assert_eq!(sizes(), [MOST / 2, MOST / 2]);
-        kept.keep(&mut vec![Coroutine::new(MOST + STACK)]);
+        kept.keep([Coroutine::new(MOST + STACK)]);
         assert_eq!(
             sizes(),
             [MOST / 2, MOST / 2],
