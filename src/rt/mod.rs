@@ -528,6 +528,7 @@ pub(crate) fn catches_panics() -> bool {
 }
 
 /// Whether the thread that runs here is unwinding from a panic.
+#[inline]
 pub(crate) fn panicking() -> bool {
     unwinding::panicking()
 }

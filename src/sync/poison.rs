@@ -21,6 +21,7 @@ impl Poison {
     }
 
     /// The mark, for who has the lock for himself or only prints it.
+    #[inline]
     pub(super) fn get(&self) -> bool {
         self.0.load(Relaxed)
     }
@@ -63,6 +64,9 @@ impl Poison {
 
     /// `value`, marked as coming from a poisoned lock if this one is. Destructors of an execution that has
     /// ended are spared that: one that panics would end the process before the failure is told.
+    ///
+    /// Inlined, as those that call it, so that a guard is made where it is returned.
+    #[inline(always)]
     pub(super) fn mark<G>(&self, value: G) -> LockResult<G> {
         if self.get() && !rt::ending() {
             Err(PoisonError::new(value))
@@ -74,6 +78,7 @@ impl Poison {
     /// [`mark`](Poison::mark) where others may use the lock at the same time. That is a visible operation where panics of
     /// threads are survived. Elsewhere few are, only those that the test catches itself, and the order of those that have the lock
     /// tells the mark, unless another one clears it that has not.
+    #[inline(always)]
     #[track_caller]
     pub(super) fn check<G>(&self, guard: G) -> LockResult<G> {
         if rt::catches_panics() {
@@ -83,6 +88,7 @@ impl Poison {
     }
 
     /// A lock that can write is given up by a thread that took it like this.
+    #[inline]
     pub(super) fn leave(&self, taken: &Taken) {
         if !taken.panicking && rt::panicking() {
             let (order, value) = (Relaxed, 1);
@@ -111,6 +117,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
+    #[inline]
     #[track_caller]
     pub(super) fn now() -> Taken {
         Taken {

@@ -55,8 +55,15 @@ impl Unwinding {
 }
 
 /// Whether the thread that runs here is unwinding from a panic.
+#[inline]
 pub(crate) fn panicking() -> bool {
-    with_any(Runtime::is_unwinding).unwrap_or_else(std::thread::panicking)
+    // Mostly the OS thread counts none, and then nobody unwinds.
+    std::thread::panicking() && is_unwinding()
+}
+
+#[cold]
+fn is_unwinding() -> bool {
+    with_any(Runtime::is_unwinding).unwrap_or(true)
 }
 
 /// Whether an execution is being torn down here.
