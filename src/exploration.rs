@@ -4,10 +4,8 @@
 //! it is found: whether it is one at all, whether it is known, and how to show it. In the end there are failures, or something to
 //! be said of what was explored.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
 
 use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place};
@@ -26,6 +24,7 @@ use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
+use crate::said;
 use crate::search::Watch;
 use crate::shown::Body;
 use crate::summary::{Passed, Verdict};
@@ -236,7 +235,7 @@ impl Exploration<'_> {
                     // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing. And
                     // nobody has asked for leaving out what a loop does that gives up.
                     Verdict::Stopped(_) | Verdict::Waits(_) | Verdict::TimesOut(_)
-                        if is_first(self.site) =>
+                        if said::is_first(self.site.to_string()) =>
                     {
                         above_captured(&format!("{line}\n"));
                     }
@@ -273,15 +272,6 @@ impl Builder {
             in_order: InOrder::These(unseen.to_vec()),
         }
     }
-}
-
-/// Whether this test has not called the model at this place before, as one does that explores it in many parts.
-fn is_first(site: Site) -> bool {
-    static SEEN: Mutex<BTreeSet<(Option<String>, String)>> = Mutex::new(BTreeSet::new());
-    let test = std::thread::current();
-    let model = (test.name().map(str::to_owned), site.to_string());
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    seen.insert(model)
 }
 
 /// Writes the failures to the directory, and where to in their reports.

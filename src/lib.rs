@@ -113,6 +113,7 @@ mod regions;
 mod report_dir;
 mod rerun;
 mod rt;
+mod said;
 mod search;
 mod shown;
 mod summary;

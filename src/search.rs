@@ -28,6 +28,7 @@ use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{Again, End, Pruned};
+use crate::said;
 use crate::summary::{Bound, Limit, named_at};
 use crate::unknown;
 
@@ -258,7 +259,9 @@ impl<'a> Watch<'a> {
         }
         log.clear();
         self.uses_cells = between.uses_cells;
-        if let Some(line) = self.hintless(driver) {
+        if let Some(line) = self.hintless(driver)
+            && said::is_first(line.clone())
+        {
             above(|| eprintln!("{line}"));
         }
         if driver.more() {

@@ -52,6 +52,30 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
     assert!(rest.contains("dpor: execution "), "{text}");
 }
 
+/// Not a test of its own: what [`what_is_said_of_a_loop_without_a_hint_is_not_said_again`] runs.
+#[test]
+fn child_that_waits_without_a_hint_in_many_explorations() {
+    for _ in 0..3 {
+        Builder::new().check(|| waits(|| ()));
+        Builder::new().check(|| waits(|| ()));
+    }
+}
+
+#[test]
+fn what_is_said_of_a_loop_without_a_hint_is_not_said_again() {
+    let text = printed(
+        "hints::child_that_waits_without_a_hint_in_many_explorations",
+        &[],
+    );
+    let said: Vec<&str> = text.lines().collect();
+    // Once of each of the two models.
+    assert_eq!(said.len(), 2, "{text}");
+    assert!(
+        (said.iter()).all(|line| line.contains(" a loop without a hint went round 1000 times ")),
+        "{text}"
+    );
+}
+
 /// Not a test of its own: what [`a_loop_that_two_threads_keep_going_is_told_where_it_is`] runs.
 #[test]
 fn child_with_loops_that_take_and_put_back() {
