@@ -208,6 +208,61 @@ fn what_the_test_keeps_for_itself_and_what_statics_lead_to_is_no_leak() {
     });
 }
 
+/// A lazy cell of somebody who gets at its contents by `get`, as of spin and crossbeam-epoch: nobody hears of that.
+#[cfg(target_os = "linux")]
+struct Unheard {
+    once: Once,
+    value: UnsafeCell<MaybeUninit<Box<Arc<AtomicUsize>>>>,
+}
+
+// SAFETY: the value is written once in an execution, and read after that.
+#[cfg(target_os = "linux")]
+unsafe impl Sync for Unheard {}
+
+#[cfg(target_os = "linux")]
+impl Unheard {
+    const fn new() -> Unheard {
+        Unheard {
+            once: Once::new(),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    fn value(&self) -> &AtomicUsize {
+        let value = UnsafeCell::raw_get(&self.value);
+        let make = || Box::new(Arc::new(AtomicUsize::new(0)));
+        // SAFETY: nobody else has begun this.
+        self.once.call_once(|| unsafe {
+            (*value).write(make());
+        });
+        // SAFETY: it has been written.
+        unsafe { (*value).assume_init_ref() }
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_hangs_from_a_static_of_which_nobody_hears_is_no_leak() {
+    static LAZY: Unheard = Unheard::new();
+    let adds = || {
+        let other = thread::spawn(|| LAZY.value().fetch_add(1, SeqCst));
+        let before = LAZY.value().fetch_add(1, SeqCst);
+        assert_eq!(before + other.join().unwrap(), 1);
+    };
+    assert!(passes(adds) > 1);
+    // What does not hang from it is a leak all the same, and the only one.
+    let failure = fails(FailureKind::Leak, move || {
+        adds();
+        std::mem::forget(Arc::new(AtomicUsize::new(0)));
+    });
+    tells(&failure, &["leak: a block of the model is still allocated"]);
+    // It hangs from nothing if the cell is on the heap, and that is lost.
+    fails(FailureKind::Leak, || {
+        let lazy = Box::leak(Box::new(Unheard::new()));
+        lazy.value().store(1, SeqCst);
+    });
+}
+
 #[test]
 fn memory_that_was_freed_last_of_all_keeps_no_block() {
     // Nobody of the model has allocated it, so it is like that of a static. It is larger than what a new thread frees.

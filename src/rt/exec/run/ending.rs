@@ -13,6 +13,7 @@ use super::super::context::Runtime;
 use super::super::coroutine::Resumed;
 use super::super::heap::{self, MustFree};
 use super::super::put_back::put_back_statics;
+use super::super::rooted;
 use super::stacks::Stacks;
 use super::{go_on, resume};
 
@@ -127,10 +128,11 @@ fn leaked(runtime: &Runtime, must_free: MustFree, kept: bool) -> Option<End> {
         return None;
     }
     let tracked = runtime.tracked.take();
-    let blocks = match kept {
+    let mut blocks = match kept {
         true => Vec::new(),
         false => runtime.heap.left(must_free),
     };
+    rooted::leave_out(&mut blocks, &runtime.heap);
     let leaked = Leaked {
         values: tracked.into_iter().map(|(_, made)| made).collect(),
         blocks: blocks.iter().map(heap::Block::name).collect(),

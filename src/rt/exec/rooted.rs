@@ -1,0 +1,44 @@
+//! Which blocks hang from the statics of the program?
+//!
+//! What a shim in a static leads to is known. Of other memory there nobody hears, such as a cell that is written through the
+//! pointer of `get`, which is how crates write their own lazy cells, or one of std's. So statics are looked at as a whole, but
+//! only where a block would count as leaked, which is seldom.
+
+use std::collections::HashSet;
+
+use super::contents::{self, LOWEST_ADDRESS};
+use super::heap::{Block, Heap};
+use super::image;
+
+/// So many bytes of statics at most are looked at.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Takes out of `left` the blocks that a static of the program leads to, by way of other blocks or not.
+pub(super) fn leave_out(left: &mut Vec<Block>, heap: &Heap) {
+    if left.is_empty() {
+        return;
+    }
+    let recording = heap.record(false);
+    let mut reached = HashSet::new();
+    let mut to_read: Vec<(usize, usize)> = Vec::new();
+    let mut bytes = 0;
+    for (start, size) in image::statics() {
+        let size = size.min(BYTES_MAX - bytes);
+        bytes += size;
+        to_read.push((start, size));
+    }
+    while let Some((start, size)) = to_read.pop() {
+        let meet = |word: usize| {
+            if word >= LOWEST_ADDRESS
+                && let Some(block) = heap.around(word)
+                && reached.insert(block)
+            {
+                to_read.push(block);
+            }
+        };
+        // SAFETY: it is in a segment of the program, or a block that the allocator has handed out and has not got back.
+        unsafe { contents::each_word(start, size, meet) };
+    }
+    left.retain(|block| !reached.contains(&(block.start, block.size)));
+    heap.record(recording);
+}
