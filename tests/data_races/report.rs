@@ -344,3 +344,31 @@ fn one_ordering_for_both_sides_is_asked_for_only_where_there_is_one() {
         assert!(line.contains(&advice), "{text}");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_thread_local_of_std_is_told_to_be_one_for_all() {
+    std::thread_local!(static STDS: Plain = Plain::default());
+    dpor::thread_local!(static OURS: Plain = Plain::default());
+    let both_set = |set: fn()| {
+        move || {
+            let other = thread::spawn(set);
+            set();
+            other.join().unwrap();
+        }
+    };
+    let text = race(both_set(|| STDS.with(|it| it.set(1)))).expect("it is shared");
+    let told =
+        "  it is in a `thread_local!` of std's, of which all threads of a model have one together";
+    assert!(text.contains(told), "{text}");
+    assert_eq!(race(both_set(|| OURS.with(|it| it.set(1)))), None);
+    // What only leads somewhere from there is no thread-local itself.
+    let text = race(|| {
+        let plain = Arc::new(Plain::default());
+        let theirs = plain.clone();
+        let other = thread::spawn(move || theirs.set(1));
+        plain.set(2);
+        other.join().unwrap();
+    });
+    assert!(!text.expect("it is shared").contains("thread_local!"));
+}

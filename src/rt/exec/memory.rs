@@ -8,6 +8,7 @@ use std::cell::LazyCell;
 use super::contents;
 use super::context::{Inner, Runtime, with};
 use super::heap::{self, Fault};
+use super::image;
 use super::unseen::InOrder;
 use crate::rt::explore::owners::Releases;
 use crate::rt::race::{Detector, is_known_of, weak_link};
@@ -280,7 +281,10 @@ impl Runtime {
                     inner.note_contents(&self.heap, access, cell);
                     return Some(());
                 }
-                Err(race) => inner.explained(race),
+                Err(mut race) => {
+                    race.std_local = image::is_local(cell.0);
+                    inner.explained(race)
+                }
             }
         };
         self.fail(End::DataRace(race))

@@ -225,6 +225,7 @@ impl Cell {
                 },
                 written: self.written_by(earlier.access.thread),
                 counted: false,
+                std_local: false,
             })),
         }
     }

@@ -161,6 +161,7 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
             block: Block::around(&region),
             written: None,
             counted: false,
+            std_local: false,
         })),
         _ => Ok(true),
     }
@@ -317,6 +318,7 @@ impl Detector {
             block: Some(*block),
             written: None,
             counted: false,
+            std_local: false,
         }))
     }
 
@@ -331,6 +333,7 @@ impl Detector {
             block: None,
             written: None,
             counted: true,
+            std_local: false,
         })
     }
 

@@ -444,6 +444,7 @@ impl Knowledge {
                 block: None,
                 written: None,
                 counted: false,
+                std_local: false,
             })),
         }
     }

@@ -118,6 +118,14 @@ pub(super) fn data_race(
     {
         let _ = writeln!(out, "  {}", born(view, names, block));
     }
+    if race.std_local {
+        let _ = writeln!(
+            out,
+            "  it is in a `thread_local!` of std's, of which all threads of a model have one together, because one thread of \
+             the system runs them: `dpor::thread_local!` has one for each"
+        );
+        return;
+    }
     let Some(Weak {
         writer,
         reader,

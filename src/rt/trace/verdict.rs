@@ -231,6 +231,8 @@ pub(crate) struct DataRace {
     /// Whether it was found by counting references. The execution may order the two then, by drops that can also come in
     /// another order.
     pub(crate) counted: bool,
+    /// Whether the memory is a thread-local variable of std's, which all threads of a model share.
+    pub(crate) std_local: bool,
 }
 
 /// Up to when an access to memory has lasted.
