@@ -443,19 +443,6 @@ const TOTAL: Classes = {
     total
 };
 
-/// The slots of the events that change a value, behind which a wait may be ordered.
-pub(crate) const CHANGING_SLOTS: u32 = {
-    let mut slots = 0;
-    let mut i = 0;
-    while i < ALL.len() {
-        if changes_value(ALL[i]) {
-            slots |= ALL[i].slots();
-        }
-        i += 1;
-    }
-    slots
-};
-
 /// For each class by number those that it may be related with: those that it conflicts with, and for waits those
 /// that change a value.
 static RELATED: [Classes; 64] = {

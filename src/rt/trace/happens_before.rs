@@ -24,11 +24,12 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use super::dependency::{CHANGING_SLOTS, COUNTED, Class, Classes, ReadSets, WAIT_SLOT};
+use super::dependency::{COUNTED, Class, Classes, ReadSets, WAIT_SLOT};
 use super::id::{ObjectId, ThreadId};
 use super::operation::{OpKind, Outcome};
 use super::{Event, NOWHERE, Trace};
 use crate::rt::pooled::{Empty, empty_rows};
+use candidates::{Seeker, Way};
 use clock::{Clocks, NOTHING};
 use contention::{Contention, Order};
 use record::Record;
@@ -59,7 +60,7 @@ struct Past {
     /// What waits have read, in order.
     reads: Vec<Read>,
     races: Vec<Race>,
-    candidates: Vec<u32>,
+    ways: Vec<Way>,
     /// The candidates as they would be if none was left out.
     #[cfg(test)]
     all: Vec<u32>,
@@ -85,7 +86,7 @@ impl Empty for Past {
             clocks,
             reads,
             races,
-            candidates,
+            ways,
             #[cfg(test)]
             all,
         } = self;
@@ -93,7 +94,7 @@ impl Empty for Past {
         clocks.empty();
         reads.empty();
         races.empty();
-        candidates.empty();
+        ways.empty();
         #[cfg(test)]
         all.empty();
     }
@@ -339,13 +340,12 @@ impl HappensBefore {
             if is_shared {
                 let slots = place.behind & record.used & !1;
                 if slots != 0 {
-                    self.past
-                        .collect(trace, record, label, slots, event.thread, clock);
-                    // Tests look at those that were left out.
-                    if cfg!(test) || !self.past.candidates.is_empty() {
-                        clock =
-                            (self.past).race_with_candidates(trace, sets, label, clock, position);
-                    }
+                    let seeker = Seeker {
+                        thread: event.thread,
+                        label,
+                        position,
+                    };
+                    clock = (self.past).race_in(trace, sets, record, slots, seeker, clock);
                 }
                 let total = record.heads[0];
                 // The latest total one is before the others, and ordered with whatever happens on its object.
@@ -396,6 +396,11 @@ impl HappensBefore {
         wait: u32,
     ) -> (u32, Clock) {
         let Event { label, thread, .. } = *event;
+        let seeker = Seeker {
+            thread,
+            label,
+            position: wait,
+        };
         let mut rank = 0;
         let objects = sets.get(label.object().0).iter();
         for &object in objects.filter(|&&object| self.contention.is_on(object)) {
@@ -404,8 +409,8 @@ impl HappensBefore {
             }
             let record = &mut self.objects[object.index()];
             if !record.is_left_to(thread) {
-                let slots = CHANGING_SLOTS & record.used;
-                (self.past).collect(trace, record, label, slots, thread, clock);
+                let slots = record.changing & record.used;
+                (self.past).set_out(trace, record, slots, seeker, clock);
             }
             let previous;
             (rank, previous) = record.note(label, WAIT_SLOT as u8, wait);
@@ -415,10 +420,7 @@ impl HappensBefore {
                 previous,
             });
         }
-        let clock = self
-            .past
-            .race_with_candidates(trace, sets, label, clock, wait);
-        (rank, clock)
+        (rank, self.past.race_along(trace, sets, seeker, clock))
     }
 
     #[cold]

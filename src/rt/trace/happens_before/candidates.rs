@@ -1,7 +1,8 @@
-//! With which of the earlier events on its objects may an event race?
+//! With which of the earlier events on its objects does an event race?
 //!
-//! With those that its label is ordered behind and that it does not come after anyway. They are collected from the
-//! object's record, and looked at from the latest to the earliest.
+//! With those that its label is ordered behind and that it does not come after anyway. The events of one slot are
+//! gone through from the latest to the earliest ([`Way`]), and where there are several slots, or several objects, the
+//! latest of all comes first, so that one which happens before another is known by then.
 
 use super::super::dependency::{Label, ReadSets, ordered};
 use super::super::id::ThreadId;
@@ -10,6 +11,25 @@ use super::record::Record;
 use super::{Clock, Past};
 #[cfg(test)]
 use super::{Race, Row};
+
+/// How far the events of one slot have been gone through.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// The next one, or [`NOWHERE`].
+    at: u32,
+    /// The first one that counts.
+    from: u32,
+    /// Whether labels tell more of them than their slot.
+    is_uncertain: bool,
+}
+
+/// The event that looks for its races, which is the last one.
+#[derive(Clone, Copy)]
+pub(super) struct Seeker {
+    pub(super) thread: ThreadId,
+    pub(super) label: Label,
+    pub(super) position: u32,
+}
 
 impl Past {
     /// [`HappensBefore::any_access`] for the object with this record.
@@ -45,87 +65,150 @@ impl Past {
         }
     }
 
-    /// Collects the accesses in these slots, from the latest total one on, that an event of `thread` with this
-    /// label and clock may be ordered behind and does not come after anyway. Those that come before another one
-    /// which it is ordered behind are left out, as far as that can be told at once: a long execution
-    /// would otherwise go through the whole history of an object that has no total accesses at each event on it.
-    pub(super) fn collect(
+    /// Finds the races of an event with those in these slots of an object, of which there is one at least, from the latest
+    /// total one on. Gives its clock after them.
+    #[inline(never)]
+    pub(super) fn race_in(
+        &mut self,
+        trace: &Trace,
+        sets: &ReadSets,
+        record: &Record,
+        slots: u32,
+        seeker: Seeker,
+        mut clock: Clock,
+    ) -> Clock {
+        #[cfg(test)]
+        let races = self.races.len();
+        // Mostly there is one.
+        if slots & (slots - 1) == 0 && record.messages.are_none() {
+            #[cfg(test)]
+            self.list_all(record, slots, seeker, clock);
+            let mut way = Way::through(record, slots.trailing_zeros(), seeker.label);
+            while way.at != NOWHERE {
+                clock = self.go_on(trace, sets, &mut way, seeker, clock);
+            }
+            #[cfg(test)]
+            self.check_all(trace, sets, seeker, races);
+            return clock;
+        }
+        self.set_out(trace, record, slots, seeker, clock);
+        self.race_along(trace, sets, seeker, clock)
+    }
+
+    /// Adds the ways through these slots of an object to those that [`Past::race_along`] goes.
+    pub(super) fn set_out(
         &mut self,
         trace: &Trace,
         record: &Record,
-        label: Label,
         mut slots: u32,
-        thread: ThreadId,
+        seeker: Seeker,
+        #[cfg_attr(not(test), expect(unused_variables, reason = "only tests list all"))]
         clock: Clock,
     ) {
-        let mut candidates = std::mem::take(&mut self.candidates);
-        // From the first event on if there is no total one.
-        let from = match record.heads[0] {
-            NOWHERE => 0,
-            total => total,
-        };
         #[cfg(test)]
-        {
-            let mut all = std::mem::take(&mut self.all);
-            self.any_access(record, slots, from, |event, _| {
-                if self.is_new(thread, clock.start, event) {
-                    all.push(event);
-                }
-                false
-            });
-            self.all = all;
-        }
-        let uncertain = label.uncertain_slots();
-        if slots & uncertain != 0 {
+        self.list_all(record, slots, seeker, clock);
+        let label = seeker.label;
+        if slots & label.uncertain_slots() != 0 {
+            let from = record.since_total();
+            let ways = &mut self.ways;
             slots &= !(record.messages).find(trace, label, slots, |event| {
-                if event >= from && self.is_new(thread, clock.start, event) {
-                    candidates.push(event);
+                if event >= from {
+                    ways.push(Way {
+                        at: event,
+                        from: event,
+                        is_uncertain: true,
+                    });
                 }
             });
         }
         while slots != 0 {
-            let slot = slots.trailing_zeros();
+            let way = Way::through(record, slots.trailing_zeros(), label);
             slots &= slots - 1;
-            let mut at = record.heads[slot as usize];
-            while at != NOWHERE && at >= from {
-                let is_new = self.is_new(thread, clock.start, at);
-                if is_new {
-                    candidates.push(at);
-                }
-                let row = &self.rows[at as usize];
-                at = if is_new && uncertain >> slot & 1 == 1 {
-                    row.previous
-                } else {
-                    row.apart
-                };
+            if way.at != NOWHERE {
+                self.ways.push(way);
             }
         }
-        self.candidates = candidates;
     }
 
-    /// Finds out with which of the candidates the last event races.
-    pub(super) fn race_with_candidates(
+    /// Finds the races of an event along the ways that were added. Gives its clock after them.
+    pub(super) fn race_along(
         &mut self,
         trace: &Trace,
         sets: &ReadSets,
-        label: Label,
+        seeker: Seeker,
         mut clock: Clock,
-        position: u32,
     ) -> Clock {
         #[cfg(test)]
         let races = self.races.len();
-        self.candidates.sort_unstable_by(|a, b| b.cmp(a));
-        for at in 0..self.candidates.len() {
-            let first = self.candidates[at];
-            // None of them was known before another was joined.
-            let known = clock.is_own && self.knows(clock.start, first);
-            if !known && ordered(sets, trace.at(first).label, label) {
-                clock = self.race(clock, first, position);
+        let mut ways = std::mem::take(&mut self.ways);
+        while !ways.is_empty() {
+            let mut latest = 0;
+            for at in 1..ways.len() {
+                if ways[at].at > ways[latest].at {
+                    latest = at;
+                }
+            }
+            clock = self.go_on(trace, sets, &mut ways[latest], seeker, clock);
+            if ways[latest].at == NOWHERE {
+                ways.swap_remove(latest);
             }
         }
-        self.candidates.clear();
-        // The long way must come to the same.
+        self.ways = ways;
         #[cfg(test)]
+        self.check_all(trace, sets, seeker, races);
+        clock
+    }
+
+    /// Notes the race with the next event of the way, if there is one, and goes on to the one behind it. Gives the clock
+    /// after that.
+    #[inline(always)]
+    fn go_on(
+        &mut self,
+        trace: &Trace,
+        sets: &ReadSets,
+        way: &mut Way,
+        seeker: Seeker,
+        mut clock: Clock,
+    ) -> Clock {
+        let Seeker {
+            thread,
+            label,
+            position,
+        } = seeker;
+        let at = way.at;
+        let row = &self.rows[at as usize];
+        let (previous, apart) = (row.previous, row.apart);
+        // Those in between come before this one, and so are known, too, once it is.
+        let mut next = apart;
+        if self.is_new(thread, clock.start, at) {
+            let is_ordered = || ordered(sets, trace.at(at).label, label);
+            assert!(!cfg!(test) || way.is_uncertain || is_ordered());
+            if !way.is_uncertain || is_ordered() {
+                clock = self.race(clock, at, position);
+            } else {
+                next = previous;
+            }
+        }
+        way.lead_to(next);
+        clock
+    }
+
+    /// Lists all events in these slots that an event does not come after anyway, for [`Past::check_all`].
+    #[cfg(test)]
+    fn list_all(&mut self, record: &Record, slots: u32, seeker: Seeker, clock: Clock) {
+        let mut all = std::mem::take(&mut self.all);
+        self.any_access(record, slots, record.since_total(), |event, _| {
+            if self.is_new(seeker.thread, clock.start, event) {
+                all.push(event);
+            }
+            false
+        });
+        self.all = all;
+    }
+
+    /// The long way must come to the same as the one that has found the races from this number on.
+    #[cfg(test)]
+    fn check_all(&mut self, trace: &Trace, sets: &ReadSets, seeker: Seeker, races: usize) {
         for first in std::mem::take(&mut self.all) {
             let own = &self.races[races..];
             let covers = |race: &Race| {
@@ -136,10 +219,31 @@ impl Past {
                         && (later.thread == thread || self.clocks.word(later.clock, thread) > index)
             };
             assert!(
-                !ordered(sets, trace.at(first).label, label) || own.iter().any(covers),
-                "{first} was left out before {position}"
+                !ordered(sets, trace.at(first).label, seeker.label) || own.iter().any(covers),
+                "{first} was left out before {}",
+                seeker.position
             );
         }
-        clock
+    }
+}
+
+impl Way {
+    /// The way through this slot of an object from the latest event to the first one behind the latest total one.
+    #[inline(always)]
+    fn through(record: &Record, slot: u32, label: Label) -> Way {
+        let mut way = Way {
+            at: NOWHERE,
+            from: record.since_total(),
+            is_uncertain: label.uncertain_slots() >> slot & 1 == 1,
+        };
+        way.lead_to(record.heads[slot as usize]);
+        way
+    }
+
+    /// The next event is this one, if it counts.
+    #[inline(always)]
+    fn lead_to(&mut self, next: u32) {
+        let counts = next != NOWHERE && next >= self.from;
+        self.at = if counts { next } else { NOWHERE };
     }
 }

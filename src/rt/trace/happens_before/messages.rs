@@ -44,6 +44,12 @@ impl Messages {
         }
     }
 
+    /// Whether there have been none.
+    #[inline]
+    pub(super) fn are_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Calls `found` for every event in one of the `slots` by number that may be ordered with one of this label.
     /// Gives the slots that need not be gone through any more.
     #[inline]

@@ -1,7 +1,7 @@
 //! What has been done to an object?
 
 use super::super::NOWHERE;
-use super::super::dependency::{Class, Classes, Label, SLOTS, changes_value};
+use super::super::dependency::{Class, Classes, Label, SLOTS, TOTAL_SLOT, changes_value};
 use super::ThreadId;
 use super::messages::Messages;
 use crate::rt::pooled::Empty;
@@ -65,6 +65,15 @@ impl Record {
         }
         self.owner = NOBODY;
         false
+    }
+
+    /// The position of the latest total event, or of the first event of all if there is none.
+    #[inline]
+    pub(super) fn since_total(&self) -> u32 {
+        match self.heads[TOTAL_SLOT] {
+            NOWHERE => 0,
+            total => total,
+        }
     }
 
     /// Notes an access by the event. Gives how many there were before it, and the one before it in its slot.
