@@ -213,6 +213,26 @@ impl HappensBefore {
         row.object != ObjectId::NONE && row.rank == 0
     }
 
+    /// Whether the event before the one at `position` in its slot on its object is its thread's.
+    #[inline]
+    pub(crate) fn comes_back(&self, position: u32) -> bool {
+        let row = &self.past.rows[position as usize];
+        let before = self.past.rows.get(row.previous as usize);
+        before.is_some_and(|before| before.thread == row.thread)
+    }
+
+    /// Whether both events touch one object, the same, and nothing was done to it between them.
+    #[inline]
+    pub(crate) fn is_next_on_its_object(&self, first: u32, second: u32) -> bool {
+        let (first, second) = (
+            &self.past.rows[first as usize],
+            &self.past.rows[second as usize],
+        );
+        first.object == second.object
+            && first.object != ObjectId::NONE
+            && first.rank + 1 == second.rank
+    }
+
     /// Whether another thread may do something to this object that events on it are ordered with, as far as is known.
     #[inline]
     pub(crate) fn is_contended(&self, object: ObjectId) -> bool {
