@@ -14,13 +14,14 @@
 //! Most events join nothing new, for instance every access to an object that only one thread
 //! touches. Such an event shares the clock of the event before it, which it can because a clock leaves out the
 //! component of the event's own thread, which is its index. If it is an atomic that nobody contends for
-//! ([`contention`]), the event is not even noted on it.
+//! ([`contention`]), the event is not even noted on it, and of a long stretch of such events one row is kept ([`rows`]).
 
 mod candidates;
 mod clock;
 mod contention;
 mod messages;
 mod record;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ use candidates::{Seeker, Way};
 use clock::{Clocks, NOTHING};
 use contention::{Contention, Order};
 use record::Record;
+use rows::{Row, Rows, Whose};
 
 /// Two events of different threads, ordered, with nothing between them in happens-before. Both are
 /// positions in the trace.
@@ -54,8 +56,7 @@ pub(crate) struct HappensBefore {
 /// What is known of the events that have a clock.
 #[derive(Default, Clone, Debug)]
 struct Past {
-    /// One for each event.
-    rows: Vec<Row>,
+    rows: Rows,
     clocks: Clocks,
     /// What waits have read, in order.
     reads: Vec<Read>,
@@ -100,29 +101,6 @@ impl Empty for Past {
     }
 }
 
-/// What there is to know of one event.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    /// The thread of the event, and which of its events it is.
-    thread: ThreadId,
-    index: u32,
-    /// Where its clock is, and whether that is not the one of the event before.
-    clock: u32,
-    is_own: bool,
-    /// Its slot on its object.
-    slot: u8,
-    /// The object, or [`ObjectId::NONE`] if it touches none or several.
-    object: ObjectId,
-    /// How many events there were before it on its object, or on the last of several.
-    rank: u32,
-    /// The event before it in its slot; for a wait the wait before it, whatever that has read.
-    previous: u32,
-    /// The latest event before it in its slot that is not known to come before it: those in between do.
-    apart: u32,
-    /// How many races there were before it.
-    races: u32,
-}
-
 /// Where the clock of the last event is, and whether it is not the one of the event before.
 #[derive(Clone, Copy)]
 struct Clock {
@@ -142,7 +120,7 @@ impl HappensBefore {
     /// How many events of `thread` happen before the event at `position` or are it.
     #[inline]
     pub(crate) fn clock(&self, position: u32, thread: ThreadId) -> u32 {
-        let row = &self.past.rows[position as usize];
+        let row = self.past.rows.whose(position);
         if row.thread == thread {
             row.index + 1
         } else {
@@ -153,14 +131,14 @@ impl HappensBefore {
     /// Whether the event at `first` happens before the one at `second`, or is it.
     #[inline]
     pub(crate) fn before(&self, first: u32, second: u32) -> bool {
-        let Row { thread, index, .. } = self.past.rows[first as usize];
+        let Whose { thread, index, .. } = self.past.rows.whose(first);
         self.knows(second, thread, index)
     }
 
     /// Whether the event of `thread` with this index happens before the one at `position`, or is it.
     #[inline]
     pub(crate) fn knows(&self, position: u32, thread: ThreadId, index: u32) -> bool {
-        let row = &self.past.rows[position as usize];
+        let row = self.past.rows.whose(position);
         if row.thread == thread {
             row.index >= index
         } else {
@@ -191,7 +169,7 @@ impl HappensBefore {
     /// The races whose second event is the one at `position`.
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> impl Iterator<Item = &Race> {
-        let from = self.past.rows[position as usize].races as usize;
+        let from = self.past.rows.row(position).races as usize;
         // Most events have none.
         let races = self.past.races.get(from..).unwrap_or_default().iter();
         races.take_while(move |race| race.second == position)
@@ -209,25 +187,22 @@ impl HappensBefore {
     /// touches several this is not said.
     #[inline]
     pub(crate) fn is_first_on_its_object(&self, position: u32) -> bool {
-        let row = &self.past.rows[position as usize];
+        let row = self.past.rows.row(position);
         row.object != ObjectId::NONE && row.rank == 0
     }
 
     /// Whether the event before the one at `position` in its slot on its object is its thread's.
     #[inline]
     pub(crate) fn comes_back(&self, position: u32) -> bool {
-        let row = &self.past.rows[position as usize];
+        let row = self.past.rows.row(position);
         let before = self.past.rows.get(row.previous as usize);
-        before.is_some_and(|before| before.thread == row.thread)
+        before.is_some_and(|before| before.whose.thread == row.whose.thread)
     }
 
     /// Whether both events touch one object, the same, and nothing was done to it between them.
     #[inline]
     pub(crate) fn is_next_on_its_object(&self, first: u32, second: u32) -> bool {
-        let (first, second) = (
-            &self.past.rows[first as usize],
-            &self.past.rows[second as usize],
-        );
+        let (first, second) = (self.past.rows.row(first), self.past.rows.row(second));
         first.object == second.object
             && first.object != ObjectId::NONE
             && first.rank + 1 == second.rank
@@ -295,15 +270,14 @@ impl HappensBefore {
             return;
         };
         races.truncate(first.races as usize);
-        for row in rows[length..].iter().rev() {
+        rows.truncate(length, |row| {
             if row.is_own {
-                clocks.truncate(row.clock);
+                clocks.truncate(row.whose.clock);
             }
             if row.object != ObjectId::NONE {
                 self.objects[row.object.index()].forget(row.slot, row.previous);
             }
-        }
-        rows.truncate(length);
+        });
         while let Some(read) = reads.pop_if(|read| read.wait as usize >= length) {
             self.objects[read.object.index()].forget(WAIT_SLOT as u8, read.previous);
         }
@@ -392,9 +366,11 @@ impl HappensBefore {
             clock = (self.past).follow_all(trace, event.thread, quiet_at as u32, clock);
         }
         self.past.rows.push(Row {
-            thread: event.thread,
-            index: event.index,
-            clock: clock.start,
+            whose: Whose {
+                thread: event.thread,
+                index: event.index,
+                clock: clock.start,
+            },
             is_own: clock.is_own,
             slot,
             object,
@@ -457,7 +433,7 @@ impl HappensBefore {
     /// Joins the clock of the event at `position` into `clock`, which has room for all threads.
     #[inline]
     pub(crate) fn join_into(&self, position: u32, clock: &mut [u32]) {
-        let row = &self.past.rows[position as usize];
+        let row = self.past.rows.whose(position);
         let own = &mut clock[row.thread.index()];
         if *own > row.index {
             // It has been joined with the clock of this event, or of a later one of its thread.
@@ -479,37 +455,32 @@ impl Past {
         let [first, behind @ ..] = &trace.events()[position..] else {
             return;
         };
-        let Clock { start, is_own } = self.clock_before(trace, first);
-        let mut row = Row {
-            thread: first.thread,
-            index: first.index,
-            clock: start,
-            is_own,
-            slot: 0,
-            object: ObjectId::NONE,
-            rank: 0,
-            previous: NOWHERE,
-            apart: NOWHERE,
-            races: self.races.len() as u32,
-        };
-        self.rows.push(row);
-        // The others share its clock.
-        row.is_own = false;
+        let (thread, races) = (first.thread, self.races.len() as u32);
+        // What stands for the last event stands for this one, too, if that is not ordered with others, either.
+        let goes_on = self.rows.last().is_some_and(|(last, _)| {
+            last.whose.thread == thread && last.object == ObjectId::NONE && last.races == races
+        });
+        if !goes_on {
+            let Clock { start, is_own } = self.clock_before(trace, first);
+            let whose = Whose {
+                thread,
+                index: first.index,
+                clock: start,
+            };
+            self.rows.push(Row::of_none(whose, is_own, races));
+        }
         // What is known of the last labels need not be asked again. In a loop there are mostly two.
         let mut known = [first.label; 2];
-        for event in behind {
-            if event.thread != row.thread {
-                return;
-            }
-            if !known.contains(&event.label) {
-                if !contention.rules_out(row.thread, event.label) {
-                    return;
-                }
-                known = [event.label, known[0]];
-            }
-            row.index += 1;
-            self.rows.push(row);
-        }
+        let is_unordered = |event: &&Event| {
+            event.thread == thread
+                && (known.contains(&event.label)
+                    || contention.rules_out(thread, event.label) && {
+                        known = [event.label, known[0]];
+                        true
+                    })
+        };
+        let length = behind.iter().take_while(is_unordered).count();
+        self.rows.go_on(length + usize::from(goes_on));
     }
 
     /// Gives a clock to the next event, which is a join and has this clock before it, and to the joins of its thread that come
@@ -533,22 +504,16 @@ impl Past {
             if let Some(last) = trace.predecessor_of_next(child)
                 && self.is_new(thread, clock.start, last)
             {
-                let row = &self.rows[last as usize];
+                let row = self.rows.whose(last);
                 clock.start = (self.clocks).join(clock.start, row.clock, row.thread, row.index + 1);
                 clock.is_own = true;
             }
-            self.rows.push(Row {
+            let whose = Whose {
                 thread,
                 index: event.index,
                 clock: clock.start,
-                is_own: clock.is_own,
-                slot: 0,
-                object: ObjectId::NONE,
-                rank: 0,
-                previous: NOWHERE,
-                apart: NOWHERE,
-                races,
-            });
+            };
+            self.rows.push(Row::of_none(whose, clock.is_own, races));
             clock.is_own = false;
         }
     }
@@ -558,25 +523,24 @@ impl Past {
     fn widen(&mut self, threads: usize) {
         let before = self.clocks.width() as u32;
         self.clocks.widen(threads);
-        for row in self.rows.iter_mut() {
-            row.clock = row.clock / before * self.clocks.width() as u32;
-        }
+        let width = self.clocks.width() as u32;
+        self.rows.move_clocks(|clock| clock / before * width);
     }
 
     /// The clock of the last event before it has touched anything: that of the event directly before it.
-    #[inline]
+    #[inline(always)]
     fn clock_before(&mut self, trace: &Trace, event: &Event) -> Clock {
         let clock = |start| Clock {
             start,
             is_own: false,
         };
-        if let Some(last) = self.rows.last()
-            && last.thread == event.thread
+        if let Some((last, _)) = self.rows.last()
+            && last.whose.thread == event.thread
         {
-            return clock(last.clock);
+            return clock(last.whose.clock);
         }
         match trace.predecessor_of(event) {
-            Some(before) if event.index != 0 => clock(self.rows[before as usize].clock),
+            Some(before) if event.index != 0 => clock(self.rows.row(before).whose.clock),
             // A first event comes after its spawn, which is another thread's event.
             Some(spawn) => self.join(clock(NOTHING), spawn),
             None => clock(NOTHING),
@@ -586,21 +550,26 @@ impl Past {
     /// Whether the event at `position`, which is of another thread, is in this clock.
     #[inline]
     fn knows(&self, clock: u32, position: u32) -> bool {
-        let Row { thread, index, .. } = self.rows[position as usize];
+        let Whose { thread, index, .. } = self.rows.whose(position);
         self.clocks.word(clock, thread) > index
     }
 
     /// Whether the event at `position` is one that an event of `thread` with this clock does not come after.
     #[inline]
     fn is_new(&self, thread: ThreadId, clock: u32, position: u32) -> bool {
-        let row = &self.rows[position as usize];
-        row.thread != thread && self.clocks.word(clock, row.thread) <= row.index
+        self.is_new_with(thread, clock, self.rows.whose(position))
+    }
+
+    /// [`Past::is_new`] for an event of which this is known.
+    #[inline]
+    fn is_new_with(&self, thread: ThreadId, clock: u32, whose: Whose) -> bool {
+        whose.thread != thread && self.clocks.word(clock, whose.thread) <= whose.index
     }
 
     /// The clock of the last event after it has learnt of the one at `position`.
     #[inline]
     fn join(&mut self, clock: Clock, position: u32) -> Clock {
-        let row = &self.rows[position as usize];
+        let row = self.rows.whose(position);
         let (thread, count) = (row.thread, row.index + 1);
         let start = if clock.is_own {
             self.clocks.join_into(clock.start, row.clock, thread, count);

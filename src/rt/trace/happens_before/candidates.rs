@@ -8,9 +8,9 @@ use super::super::dependency::{Label, ReadSets, ordered};
 use super::super::id::ThreadId;
 use super::super::{NOWHERE, Trace};
 use super::record::Record;
-use super::{Clock, Past};
+use super::{Clock, Past, Row};
 #[cfg(test)]
-use super::{Race, Row};
+use super::{Race, Whose};
 
 /// How far the events of one slot have been gone through.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Past {
                 if found(at, slot) {
                     return true;
                 }
-                at = self.rows[at as usize].previous;
+                at = self.rows.row(at).previous;
             }
         }
         false
@@ -59,9 +59,10 @@ impl Past {
     /// What [`Row::apart`] is for an event of `thread` with this clock that has `previous` before it in its slot.
     #[inline]
     pub(super) fn apart(&self, thread: ThreadId, clock: Clock, previous: u32) -> u32 {
-        match self.is_new(thread, clock.start, previous) {
+        let row = self.rows.row(previous);
+        match self.is_new_with(thread, clock.start, row.whose) {
             true => previous,
-            false => self.rows[previous as usize].apart,
+            false => row.apart,
         }
     }
 
@@ -176,11 +177,15 @@ impl Past {
             position,
         } = seeker;
         let at = way.at;
-        let row = &self.rows[at as usize];
-        let (previous, apart) = (row.previous, row.apart);
+        let &Row {
+            whose,
+            previous,
+            apart,
+            ..
+        } = self.rows.row(at);
         // Those in between come before this one, and so are known, too, once it is.
         let mut next = apart;
-        if self.is_new(thread, clock.start, at) {
+        if self.is_new_with(thread, clock.start, whose) {
             let is_ordered = || ordered(sets, trace.at(at).label, label);
             assert!(!cfg!(test) || way.is_uncertain || is_ordered());
             if !way.is_uncertain || is_ordered() {
@@ -212,8 +217,8 @@ impl Past {
         for first in std::mem::take(&mut self.all) {
             let own = &self.races[races..];
             let covers = |race: &Race| {
-                let Row { thread, index, .. } = self.rows[first as usize];
-                let later = &self.rows[race.first as usize];
+                let Whose { thread, index, .. } = self.rows.whose(first);
+                let later = self.rows.whose(race.first);
                 race.first == first
                     || race.first > first
                         && (later.thread == thread || self.clocks.word(later.clock, thread) > index)
