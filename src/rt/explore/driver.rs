@@ -165,9 +165,11 @@ pub(crate) struct Driver {
     /// The next execution is the last one again, and further.
     again: bool,
     /// A position, and how many of the steps from there on are made by the thread that made the last one if it can:
-    /// behind the plan all that the limit leaves, or else those that the explorer has said last.
+    /// behind the plan so many as are made at once, or else those that the explorer has said last.
     free_from: usize,
     free_for: usize,
+    /// Whether clocks are made while the execution goes on.
+    looks_back: bool,
     position: usize,
     /// The thread that made the last step.
     current: ThreadId,
@@ -287,9 +289,10 @@ impl Driver {
         // What is made again may be longer.
         self.free_from = self.replayed.max(self.plan.kept + self.plan.steps.len());
         self.free_for = match self.last_goes_on {
-            true => self.bounds.events_max.saturating_sub(self.free_from),
+            true => (self.bounds.events_max.saturating_sub(self.free_from)).min(steps::AT_ONCE),
             false => 0,
         };
+        self.looks_back = self.asks_for_clocks;
         self.position = 0;
         self.current = ThreadId::MAIN;
         true

@@ -1,8 +1,8 @@
 //! How do clocks grow with each event, and which events race?
 //!
 //! Each event has a vector clock: for each thread, how many of its events happen before this one
-//! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an execution,
-//! for the part that is new; the prefix keeps its own ([SS] section 3 for the relation, and the
+//! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an execution, or in several while a
+//! long one goes on, for the part that is new; the prefix keeps its own ([SS] section 3 for the relation, and the
 //! advice of a mature engine for the order of the steps: judge a race first, join its clock after).
 //!
 //! A *race* is a pair of ordered events of different threads with nothing between them. Candidates
@@ -284,26 +284,48 @@ impl HappensBefore {
     }
 
     /// Gives a clock to every event of `trace` that has none yet, and finds its races.
+    #[inline]
     pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
-        if self.past.clocks.width() < trace.threads() {
-            self.past.widen(trace.threads());
-        }
-        while let Err(position) = self.add_all(trace, sets) {
-            // Of the events on this object nothing was noted. That happens once for each object, but a first execution may
-            // have many. So the rest is looked through before all begins anew.
-            for event in &trace.events()[position..] {
-                self.contention.note(event.thread, event.label);
+        self.extend_if_known(trace, sets, false);
+    }
+
+    /// [`HappensBefore::extend`], which is no use `early` in an execution any more once this is false: what has not come to
+    /// its end is not known well enough.
+    #[inline(never)]
+    pub(crate) fn extend_if_known(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> bool {
+        while let Err(position) = self.add_all(trace, sets, early) {
+            if !early {
+                // The rest is looked through before all begins anew: a first execution may have many such events.
+                for event in &trace.events()[position..] {
+                    self.contention.note(event.thread, event.label);
+                }
             }
-            self.contention.be_surprised();
-            self.truncate(0);
+            self.begin_anew();
+            if early {
+                return false;
+            }
         }
+        true
+    }
+
+    /// What an event has done to an object may be ordered with what was done to it before, of which nothing was noted. That
+    /// happens once for each object.
+    #[cold]
+    fn begin_anew(&mut self) {
+        self.contention.be_surprised();
+        self.truncate(0);
     }
 
     /// Gives a clock to every event that has none yet, up to the first one that may be ordered with others which no order
     /// was possible with before.
-    fn add_all(&mut self, trace: &Trace, sets: &ReadSets) -> Result<(), usize> {
-        let new = trace.len() - self.past.rows.len();
-        self.past.rows.reserve(new);
+    #[inline(always)]
+    fn add_all(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> Result<(), usize> {
+        if self.past.clocks.width() < trace.threads() {
+            self.past.widen(trace.threads());
+        }
+        // Later events of this execution may have rows, too.
+        let events = if early { trace.room() } else { trace.len() };
+        self.past.rows.reserve(events - self.past.rows.len());
         while let Some(event) = trace.events().get(self.past.rows.len()) {
             let position = self.past.rows.len();
             match self.contention.note(event.thread, event.label) {

@@ -352,6 +352,11 @@ impl Trace {
         self.begun.iter().any(|&(_, begun)| begun == thread)
     }
 
+    /// For how many events there is room, those that there are included.
+    pub(crate) fn room(&self) -> usize {
+        self.events.capacity()
+    }
+
     /// Makes room for more events, for a long execution at once for all that it is likely to have: to move them takes
     /// longer than all else that is done with some of them, and memory that nobody has touched costs nothing.
     #[cold]

@@ -18,6 +18,10 @@ use crate::rt::trace::verdict::{Divergence, End, Pruned};
 
 use super::{Driver, Next};
 
+/// Where the last thread goes on anyhow, so many steps are made before there is a look at them. What is written
+/// down of them fits into the second cache of a processor several times over.
+pub(super) const AT_ONCE: usize = if cfg!(test) { 3 } else { 2048 };
+
 /// What came of a step, or how the execution has ended with it.
 pub(crate) type Made<T> = Result<T, Box<End>>;
 
@@ -155,6 +159,20 @@ impl Driver {
         self.free_for = further.saturating_add(1 - announced).min(most);
     }
 
+    /// Gives clocks to the last steps before they leave the caches, which a long execution does not fit into, and lets
+    /// this thread go on, which makes the next step.
+    #[cold]
+    #[inline(never)]
+    fn look_back(&mut self, next: ThreadId) {
+        if self.looks_back {
+            self.trace.place();
+            let (trace, sets) = (&self.trace, &self.machine.sets);
+            self.looks_back = self.clocks.extend_if_known(trace, sets, true);
+        }
+        let begins = self.machine.is_to_begin(next);
+        self.let_go_on(AT_ONCE, begins);
+    }
+
     /// The explorer is to be asked before the next step, unless it always says the same.
     #[inline]
     pub(super) fn ask_again(&mut self) {
@@ -237,6 +255,9 @@ impl Driver {
             && let Some(thread) = default_thread(&self.machine, self.current, |_| true)
         {
             // This is what the explorer would say.
+            if !self.is_free(self.position) {
+                self.look_back(thread);
+            }
             return self.run(Step::of(thread));
         }
         self.ask()
