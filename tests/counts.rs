@@ -291,6 +291,47 @@ fn threads_that_spawn_in_either_order_keep_their_names() {
     assert_eq!(count(body), 4);
 }
 
+/// So many steps on what nobody else has.
+fn on_its_own(steps: usize) {
+    let own = AtomicUsize::new(0);
+    for step in 0..steps / 2 {
+        own.store(step, SeqCst);
+        assert_eq!(own.load(SeqCst), step);
+    }
+}
+
+#[test]
+fn what_threads_do_on_their_own_makes_no_difference_however_long_it_takes() {
+    for steps in [0, 100, 6_000] {
+        // Both have done much when the first thing turns out to be shared, and much is to come.
+        let body = move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            run(2, move |i| {
+                on_its_own(steps);
+                if i == 0 {
+                    x.load(SeqCst);
+                } else {
+                    x.store(1, SeqCst);
+                }
+                on_its_own(steps);
+            });
+        };
+        assert_eq!(count(body), 2, "{steps}");
+        // The third of three additions is behind all that the others do on their own.
+        let body = move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            run(2, move |i| {
+                x.fetch_add(1, SeqCst);
+                on_its_own(steps);
+                if i == 1 {
+                    x.fetch_add(1, SeqCst);
+                }
+            });
+        };
+        assert_eq!(count(body), 3, "{steps}");
+    }
+}
+
 #[test]
 fn every_algorithm_finds_the_same_traces_of_a_live_closure() {
     use dpor::Algorithm::*;
