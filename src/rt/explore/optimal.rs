@@ -235,11 +235,14 @@ impl Optimal {
             return walk.is_settled();
         }
         let settled_at = walk.settled_at();
-        (self.behind).put_to_sleep(run, first, sleepers, (&self.arena, pending));
+        let tree = (&self.arena, pending);
+        let waker = walk.waker();
+        (self.behind).put_to_sleep(run, first, sleepers, tree, waker);
         let items = if walk.gather(&self.behind.asleep, &mut self.needed) {
             // The long way must come to the same.
             #[cfg(test)]
             {
+                (self.behind).put_to_sleep(run, first, sleepers, tree, None);
                 let made = &mut self.reversal;
                 assert!(made.build(run, first, second, label));
                 made.leave_behind(run, first, second, &self.passed);
@@ -295,37 +298,42 @@ impl Optimal {
 
 impl Behind {
     /// Finds out who will be asleep behind `path` in this tree, which is at `first`: the sleepers there,
-    /// who goes to sleep because of the steps that come before those of the path, and was not woken by them.
+    /// who goes to sleep because of the steps that come before those of the path, and was not woken by them. Whom
+    /// the `waker` wakes is left out: it is planned anyway, and mostly wakes all of them.
     fn put_to_sleep(
         &mut self,
         run: &Finished<'_>,
         first: u32,
         sleepers: &[Sleeper],
         (arena, pending): (&Arena, List),
+        waker: Option<(ThreadId, Label)>,
     ) {
+        let sets = &run.machine.sets;
+        let Behind { path, asleep } = self;
+        let put = |asleep: &mut Vec<Sleeper>, step, label| {
+            let sleeper = Sleeper { step, label };
+            if waker.is_none_or(|(thread, label)| sleeper.survives(sets, thread, label)) {
+                asleep.push(sleeper);
+            }
+        };
+        asleep.clear();
+        for &Sleeper { step, label } in sleepers {
+            put(asleep, step, label);
+        }
         let e = run.trace.at(first);
-        self.asleep.clear();
-        self.asleep.extend_from_slice(sleepers);
-        self.asleep.push(Sleeper {
-            step: e.step(),
-            label: e.label,
-        });
+        put(asleep, e.step(), e.label);
         let mut children = pending;
-        for &next in self.path.iter().chain([&NOWHERE]) {
+        for &next in path.iter().chain([&NOWHERE]) {
             for (_, child) in arena.iter(children).take_while(|&(id, _)| id != next) {
-                self.asleep.push(Sleeper {
-                    step: child.step,
-                    label: child.label,
-                });
+                put(asleep, child.step, child.label);
             }
             if next != NOWHERE {
                 let child = arena.node(next);
-                let wakes = |sleeper: &Sleeper| {
-                    !sleeper.survives(&run.machine.sets, child.step.thread, child.label)
-                };
+                let wakes =
+                    |sleeper: &Sleeper| !sleeper.survives(sets, child.step.thread, child.label);
                 // Most steps wake nobody.
-                if self.asleep.iter().any(wakes) {
-                    self.asleep.retain(|sleeper| !wakes(sleeper));
+                if asleep.iter().any(wakes) {
+                    asleep.retain(|sleeper| !wakes(sleeper));
                 }
                 children = child.children;
             }

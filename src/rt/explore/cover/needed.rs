@@ -36,8 +36,8 @@ impl Empty for Needed {
 }
 
 impl Walk<'_> {
-    /// Tells what has to be planned of the rest of the sequence, which must wake those who are `asleep`. False
-    /// if the sequence must be made to tell.
+    /// Tells what has to be planned of the rest of the sequence, which must wake those who are `asleep`, of whom
+    /// the [`waker`](Walk::waker) wakes none. False if the sequence must be made to tell.
     pub(in crate::rt::explore) fn gather(
         &mut self,
         asleep: &[Sleeper],
@@ -67,11 +67,6 @@ impl Walk<'_> {
         // Several often sleep with the same label.
         let mut last = None;
         for sleeper in asleep {
-            let (sets, second) = (&self.run.machine.sets, self.second.step.thread);
-            // The reversed event is planned anyway. Mostly it is what wakes.
-            if !*self.taken && !sleeper.survives(sets, second, label) {
-                continue;
-            }
             let found = match last {
                 Some((label, found)) if label == sleeper.label => Some(found),
                 _ => self.first_against(sleeper.label),
