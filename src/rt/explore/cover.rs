@@ -123,6 +123,8 @@ pub(super) struct Walk<'a> {
     impossible: bool,
     /// The position of the second event, if its race has only this reversal.
     second_at: Option<u32>,
+    /// Which event of its thread that is; [`NOWHERE`] if its race has several reversals.
+    second_index: u32,
     /// Whether nothing behind the second event makes a difference to the walk so far.
     settled: bool,
 }
@@ -208,6 +210,7 @@ impl<'a> Walk<'a> {
             known,
             impossible: false,
             second_at,
+            second_index: second_at.map_or(NOWHERE, |at| run.trace.at(at).index),
             settled: second_at.is_some() && known.is_none(),
         }
     }
@@ -365,6 +368,10 @@ impl<'a> Walk<'a> {
     /// What comes first of the thread, of which so many events lie before the sequence or the way has come by them.
     #[inline(always)]
     fn head_at(&self, thread: ThreadId, index: u32) -> Head {
+        // The second event of a race happens after the first one, and so is no item.
+        if index == self.second_index && thread == self.second.step.thread && !*self.taken {
+            return Head::Second;
+        }
         match self.trace.nth_of(thread, index) {
             Some(position) if self.is_item(position) => Head::Event(position),
             _ if thread == self.second.step.thread && !*self.taken => Head::Second,
