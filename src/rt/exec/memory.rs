@@ -170,20 +170,8 @@ impl Runtime {
         ended: &[(ThreadId, (usize, usize))],
         address: usize,
     ) -> Result<Region, Gone> {
-        if let Some(block) = self.heap.find(address) {
-            return Ok(region(block.name(), address - block.start));
-        }
-        for (index, stack) in stacks.iter().enumerate() {
-            let Some((bottom, top)) = *stack else {
-                continue;
-            };
-            if (bottom..top).contains(&address) {
-                let depth = top - address;
-                return Ok(Region::Stack {
-                    thread: ThreadId(index as u32),
-                    depth,
-                });
-            }
+        if let Some(region) = self.locate_own(stacks, address) {
+            return Ok(region);
         }
         if let Some(block) = self.heap.find_gone(address) {
             return Err(gone(&block));
@@ -194,6 +182,32 @@ impl Runtime {
             Some(&(thread, _)) => Err(Gone::Stack(thread)),
             None => Ok(Region::Elsewhere { address }),
         }
+    }
+
+    /// [`Runtime::locate`] for what is the model's own and is not gone: in a live block of this execution, or on the stack of a
+    /// thread.
+    #[inline]
+    pub(super) fn locate_own(
+        &self,
+        stacks: &[Option<(usize, usize)>],
+        address: usize,
+    ) -> Option<Region> {
+        if let Some(block) = self.heap.find(address) {
+            return Some(region(block.name(), address - block.start));
+        }
+        for (index, stack) in stacks.iter().enumerate() {
+            let Some((bottom, top)) = *stack else {
+                continue;
+            };
+            if (bottom..top).contains(&address) {
+                let depth = top - address;
+                return Some(Region::Stack {
+                    thread: ThreadId(index as u32),
+                    depth,
+                });
+            }
+        }
+        None
     }
 
     /// Whether [`Runtime::locate`] certainly says this of the address.

@@ -23,7 +23,6 @@ use crate::rt::object::machine::Machine;
 use crate::rt::pooled::Empty;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::id::{ObjectId, Place, Region};
-use crate::rt::trace::verdict::Gone;
 use crate::rt::{Memory, Target};
 
 use super::front::{Front, PLACES, place};
@@ -202,13 +201,24 @@ impl Table {
         Some(object)
     }
 
-    /// The object behind a shim. If this execution has not met its address yet, `locate` gives the region.
-    pub(crate) fn object(
+    /// Whether an earlier execution had an object at this address that was older than it. Only what was looked up last is
+    /// asked for.
+    #[inline(always)]
+    pub(crate) fn was_elsewhere(&self, address: usize) -> bool {
+        let latest = self.entries.get(self.latest[place(address)] as usize);
+        latest.is_some_and(|entry| {
+            entry.address == address && matches!(entry.region, Region::Elsewhere { .. })
+        })
+    }
+
+    /// The object behind a shim. If this execution has not met its address yet, `locate` gives the region; if it gives none,
+    /// nothing was done.
+    pub(crate) fn object<E>(
         &mut self,
         machine: &mut Machine,
         target: &Target,
-        locate: impl FnOnce() -> Result<Region, Gone>,
-    ) -> Result<ObjectId, Gone> {
+        locate: impl FnOnce() -> Result<Region, E>,
+    ) -> Result<ObjectId, E> {
         let Target {
             address,
             kind,
@@ -512,7 +522,9 @@ mod tests {
                     let again = table.meet_again(&mut machine, &target, |_| below(2) == 0);
                     let object = match again {
                         Some(object) => object,
-                        None => table.object(&mut machine, &target, || Ok(region)).unwrap(),
+                        None => table
+                            .object::<()>(&mut machine, &target, || Ok(region))
+                            .unwrap(),
                     };
                     match known.iter().find(|&&(at, _)| at == address) {
                         Some(&(_, before)) => assert_eq!(object, before),
@@ -543,5 +555,33 @@ mod tests {
             assert_eq!(table.known(FROM), None);
         }
         assert!(several > 100 && long > 100, "{several} {long}");
+    }
+
+    #[test]
+    fn an_object_of_which_nobody_tells_where_it_is_is_not_met() {
+        let mut table = Table::default();
+        let mut machine = Machine::new(Limits::default());
+        machine.reset(Location::caller());
+        let (address, other) = (1 << 20, (1 << 20) + 8);
+        let target = |address, memory| Target::atomic(address, AtomicType::Usize, memory);
+        let met = table.object(&mut machine, &target(address, 1), || Err(()));
+        assert_eq!(met, Err(()));
+        assert_eq!(table.known(address), None);
+        assert_eq!(table.at_hand(address), None);
+        let region = Region::Elsewhere { address };
+        let met = table.object::<()>(&mut machine, &target(address, 2), || Ok(region));
+        let region = Region::Stack {
+            thread: ThreadId::MAIN,
+            depth: 8,
+        };
+        (table.object::<()>(&mut machine, &target(other, 3), || Ok(region))).unwrap();
+        // What was not met has left no generation behind.
+        assert_eq!(table.known(address), met.ok());
+        table.forget_all();
+        assert!(table.was_elsewhere(address) && !table.was_elsewhere(other));
+        assert!(
+            !table.was_elsewhere(address + PLACES * 8),
+            "another one has the same place"
+        );
     }
 }

@@ -244,9 +244,10 @@ impl Runtime {
         Ok(outcome)
     }
 
-    /// Takes the short way once more where the thread goes on, to an object that is not at hand, but is where an earlier execution
-    /// had it. What another one holds may not be what the shim has found, so it is met on the long way only. It is told in
-    /// pieces which object that is, because what a function hands over in memory it writes there before it does anything else.
+    /// Takes the short way once more where the thread goes on, to an object that is not at hand, but is the model's own. What
+    /// another one holds may not be what the shim has found, so it is met on the long way only ([`Runtime::meet_own`]). It
+    /// is told in pieces which object that is, because what a function hands over in memory it writes there before it does
+    /// anything else.
     #[cold]
     #[inline(never)]
     fn once_met<T: Default>(
@@ -265,7 +266,8 @@ impl Runtime {
             memory,
         };
         self.heap.record(false);
-        let met = self.meet_again(&mut inner, &target);
+        let known = self.meet_again(&mut inner, &target);
+        let met = known.or_else(|| self.meet_own(&mut inner, &target));
         self.heap.record(true);
         drop(inner);
         match met.is_some() {

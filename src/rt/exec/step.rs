@@ -7,6 +7,7 @@
 use std::cell::RefMut;
 
 use crate::rt::Target;
+use crate::rt::explore::checkpoint::Statics;
 use crate::rt::explore::driver::Next;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
@@ -15,6 +16,11 @@ use crate::rt::trace::verdict::{End, Gone};
 
 use super::context::{Inner, ROOM, Runtime, Stop};
 use super::coroutine::{Stretch, leave_room, suspend};
+use super::image::Image;
+
+/// Where the stack of each thread is, and where those of threads that have ended were.
+type Stacks = [Option<(usize, usize)>];
+type Ended = [(ThreadId, (usize, usize))];
 
 impl Runtime {
     pub(super) fn is_unwinding(&self) -> bool {
@@ -82,9 +88,42 @@ impl Runtime {
     /// [`Runtime::resolve`] for an object that is not at hand.
     #[inline(never)]
     fn meet(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
-        if let Some(object) = self.meet_again(inner, target) {
-            return Ok(object);
+        match self.meet_again(inner, target) {
+            Some(object) => Ok(object),
+            None => self.meet_in(inner, target, |stacks, ended| {
+                self.locate(stacks, ended, target.address)
+            }),
         }
+    }
+
+    /// [`Runtime::meet`] for an object that is not certainly where an earlier execution had it, if it is the model's own: in a
+    /// live block of this execution or on the stack of a thread. `None` if it is not, and nothing was done.
+    ///
+    /// Whoever asks for such an object once more, before its thread has made another step, gets the same one. It is met as
+    /// what the shim has found, and that is what its memory holds: to meet it writes nothing there and waits for nobody, and
+    /// no other thread runs meanwhile. What is older than the execution is different. To meet it first may be to wait for
+    /// another exploration that uses it, and what that one puts back is not what the shim has found; who asks
+    /// with that once more would get another generation. If one was met before, its turn has been waited for.
+    #[inline(never)]
+    pub(super) fn meet_own(&self, inner: &mut Inner, target: &Target) -> Option<ObjectId> {
+        let address = target.address;
+        // Asked first because it is cheap, and a search that finds nothing is not.
+        if Image.number(address).is_some() || inner.table.was_elsewhere(address) {
+            return None;
+        }
+        let locate = |stacks: &Stacks, _: &Ended| self.locate_own(stacks, address).ok_or(());
+        self.meet_in(inner, target, locate).ok()
+    }
+
+    /// [`Runtime::meet`] for an object of which it is not certain where it is; `locate` tells, given the stacks of the threads
+    /// and of those that have ended. If it does not, nothing was done.
+    #[inline(always)]
+    fn meet_in<E>(
+        &self,
+        inner: &mut Inner,
+        target: &Target,
+        locate: impl FnOnce(&Stacks, &Ended) -> Result<Region, E>,
+    ) -> Result<ObjectId, E> {
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
@@ -93,7 +132,7 @@ impl Runtime {
             false => None,
         };
         let object = inner.table.object(machine, target, || {
-            let region = self.locate(&inner.stacks, &inner.ended, target.address)?;
+            let region = locate(&inner.stacks, &inner.ended)?;
             to_be_told = !is_known_to_all(&region, began);
             Ok(region)
         })?;
