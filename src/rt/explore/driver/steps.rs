@@ -343,9 +343,7 @@ impl Driver {
             return self.begin_thread(step.thread);
         }
         if self.position >= self.bounds.events_max {
-            return self.over(End::TooManyEvents {
-                limit: self.bounds.events_max,
-            });
+            return self.too_long();
         }
         let executed = self.machine.step(step);
         let Pending { operation, site } = self.machine.last(step.thread);
@@ -486,27 +484,65 @@ impl Driver {
                 return self.misfit(step.thread, None);
             }
         }
-        match self.run(step) {
-            Next::Ran(thread, outcome) => {
-                let event = self.trace.at(self.position as u32 - 1);
-                // A count in a plan tells who is woken, so it must be right.
-                #[cfg(test)]
-                assert!(
-                    label.is_none_or(|label| !same(event.label, label) || event.label == label)
-                );
-                if label.is_some_and(|label| !same(event.label, label)) {
-                    return self.over(End::NotDeterministic(Box::new(Divergence {
-                        thread,
-                        position: self.position - 1,
-                        expected: None,
-                        found: Some((event.operation, event.site)),
-                        outcome_differs: true,
-                    })));
-                }
-                Next::Ran(thread, outcome)
-            }
-            other => other,
+        if self.machine.is_to_begin(step.thread) {
+            return self.begin_thread(step.thread);
         }
+        if self.position >= self.bounds.events_max {
+            return self.too_long();
+        }
+        self.machine.take_announced(step.thread);
+        let Pending { operation, site } = *self.machine.last(step.thread);
+        let planned = (step, label);
+        // What comes of an atomic stays in registers, as long as it does not meet with what comes of anything else.
+        let made = match operation.kind.is_atomic() {
+            true => {
+                let executed = self.machine.perform_atomic(step, &operation, site);
+                self.as_planned(&executed, planned, (&operation, site))
+            }
+            false => self.follow_another(planned, &operation, site),
+        };
+        self.made(step.thread, made)
+    }
+
+    /// [`Driver::follow`] for an announced step that is not on an atomic.
+    #[inline(never)]
+    fn follow_another(
+        &mut self,
+        planned: (Step, Option<Label>),
+        operation: &Operation,
+        site: Site,
+    ) -> Made<Outcome> {
+        let executed = self.machine.perform(planned.0, operation, site);
+        self.as_planned(&executed, planned, (operation, site))
+    }
+
+    /// Records a step of a wakeup sequence, and compares what came of it with what was planned.
+    #[inline(always)]
+    fn as_planned(
+        &mut self,
+        executed: &Executed,
+        (step, planned): (Step, Option<Label>),
+        (operation, site): (&Operation, Site),
+    ) -> Made<Outcome> {
+        let (label, outcome) = (executed.label, executed.outcome);
+        self.record(executed, step, (operation, site));
+        self.after(step, &operation.kind)?;
+        let Some(planned) = planned else {
+            return Ok(outcome);
+        };
+        if !same(label, planned) {
+            return Err(Box::new(End::NotDeterministic(Box::new(Divergence {
+                thread: step.thread,
+                position: self.position - 1,
+                expected: None,
+                found: Some((*operation, site)),
+                outcome_differs: true,
+            }))));
+        }
+        // A count in a plan tells who is woken, so it must be right.
+        #[cfg(test)]
+        assert!(label == planned);
+        Ok(outcome)
     }
 
     /// What came of the step of this thread.
@@ -516,6 +552,13 @@ impl Driver {
             Ok(outcome) => Next::Ran(thread, outcome),
             Err(end) => self.over(*end),
         }
+    }
+
+    /// There are as many events as there may be, and another one is to happen.
+    #[cold]
+    fn too_long(&mut self) -> Next {
+        let limit = self.bounds.events_max;
+        self.over(End::TooManyEvents { limit })
     }
 
     /// The execution has ended like this.
