@@ -323,8 +323,9 @@ impl HappensBefore {
         if self.past.clocks.width() < trace.threads() {
             self.past.widen(trace.threads());
         }
-        // Later events of this execution may have rows, too.
-        let events = if early { trace.room() } else { trace.len() };
+        // Where many events have rows of their own those that are to come will have them, too.
+        let more = early && self.past.rows.are_many();
+        let events = if more { trace.room() } else { trace.len() };
         self.past.rows.reserve(events - self.past.rows.len());
         while let Some(event) = trace.events().get(self.past.rows.len()) {
             let position = self.past.rows.len();

@@ -96,6 +96,9 @@ struct Stretch {
 /// Fewer events have a row each.
 pub(super) const LONG: usize = if cfg!(test) { 2 } else { 256 };
 
+/// More rows are not moved again and again while their list gets longer.
+const MANY: usize = 4096;
+
 impl Empty for Rows {
     fn empty(&mut self) {
         let Rows { rows, rest } = self;
@@ -181,6 +184,12 @@ impl Rows {
             0 => self.rows.last().map(|row| (row, 0)),
             length => Some(self.far(self.rows.len() + length - 1)),
         }
+    }
+
+    /// Whether so many events have rows that to move these takes long.
+    #[inline]
+    pub(super) fn are_many(&self) -> bool {
+        self.rows.len() >= MANY
     }
 
     #[inline]
