@@ -24,7 +24,7 @@ mod needed;
 pub(super) use needed::Needed;
 
 use crate::rt::pooled::Empty;
-use crate::rt::trace::dependency::{CONFLICTING_SLOTS, COUNTED, Class, Label, commutes, ordered};
+use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
@@ -612,16 +612,18 @@ impl<'a> Walk<'a> {
 
     /// Whether what is ordered with an event that has this label is told by the label alone.
     fn is_plain(&self, label: Label) -> bool {
-        let has_count = COUNTED.contains(label.class());
-        label.class() != Class::Wait && !has_count && !self.clocks.is_counted(label.object())
+        label.class() != Class::Wait
+            && !label.has_count()
+            && !self.clocks.is_counted(label.object())
     }
 
     /// The thread and the label of the reversed event, if it is in the rest of the sequence, and the steps by which the
     /// way has come do not change its label.
     pub(super) fn waker(&self) -> Option<(ThreadId, Label)> {
-        let label = self.label.filter(|_| !*self.taken)?;
-        let has_count = COUNTED.contains(label.class());
-        (!has_count).then_some((self.second.step.thread, label))
+        let label = self
+            .label
+            .filter(|label| !*self.taken && !label.has_count())?;
+        Some((self.second.step.thread, label))
     }
 }
 

@@ -18,7 +18,7 @@
 
 use crate::rt::object::State;
 use crate::rt::pooled::Empty;
-use crate::rt::trace::dependency::{COUNTED, Class, Label, Nature, commutes, ordered};
+use crate::rt::trace::dependency::{Class, Label, Nature, commutes, ordered};
 use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
@@ -269,10 +269,6 @@ fn outcomes(run: &Finished<'_>, kind: &OpKind) -> u32 {
     }
 }
 
-fn carries_count(class: Class) -> bool {
-    COUNTED.contains(class)
-}
-
 impl Reversal {
     /// Makes the sequence of this one step.
     pub(crate) fn only(&mut self, step: Step, label: Label, index: u32) {
@@ -324,7 +320,7 @@ impl Reversal {
             }
             let outside = clocks.clock(position, e.thread) > e.index;
             if !outside {
-                counts |= carries_count(event.label.class());
+                counts |= event.label.has_count();
                 self.items.push(Item {
                     step: event.step(),
                     label: event.label,
@@ -430,8 +426,7 @@ impl Reversal {
         };
         for i in 0..self.items.len() {
             let object = self.items[i].label.object();
-            let seen =
-                |item: &Item| carries_count(item.label.class()) && item.label.object() == object;
+            let seen = |item: &Item| item.label.has_count() && item.label.object() == object;
             if !seen(&self.items[i]) || self.items[..i].iter().any(seen) {
                 continue;
             }
@@ -518,7 +513,7 @@ impl Reversal {
             if !self.needed[at] {
                 continue;
             }
-            if carries_count(item.label.class()) && !self.counted.contains(&object) {
+            if item.label.has_count() && !self.counted.contains(&object) {
                 self.counted.push(object);
             }
             if item.position != NOWHERE {

@@ -135,7 +135,7 @@ impl Label {
     #[inline(never)]
     fn place_if_last(self) -> Place {
         let place = PLACES[self.number() as usize];
-        if !COUNTED.has(self.number()) {
+        if !self.has_count() {
             return place;
         }
         Place {
@@ -192,16 +192,22 @@ impl Label {
         MESSAGES.has(self.number())
     }
 
+    /// Whether the label has a count in it: how the event is ordered hangs on how many there were before.
+    #[inline]
+    pub(crate) fn has_count(self) -> bool {
+        COUNTED.has(self.number())
+    }
+
     /// Whether the event changes the count that others of its object find, and commutes with some of them.
     #[inline]
     pub(crate) fn changes_count(self) -> bool {
-        COUNTED.has(self.number()) || self.class() == Class::Retain
+        self.has_count() || self.class() == Class::Retain
     }
 
     /// The label of the same event where one of class `before`, with which it commutes, was executed before it.
     pub(crate) fn after(self, before: Class) -> Label {
         let count = match before {
-            _ if !COUNTED.has(self.number()) => return self,
+            _ if !self.has_count() => return self,
             Class::Retain => self.count().saturating_add(1),
             _ => self.count().saturating_sub(1),
         };
