@@ -336,14 +336,24 @@ impl Driver {
         self.unbroken = next.map_or(self.replayed, |(position, _)| position.min(self.replayed));
     }
 
+    /// What happens where this thread is to make its next step, if that cannot be made: it begins, or there are too many
+    /// events.
+    #[inline(always)]
+    fn instead_of_step(&mut self, thread: ThreadId) -> Option<Next> {
+        if self.machine.is_to_begin(thread) {
+            return Some(self.begin_thread(thread));
+        }
+        if self.position >= self.bounds.events_max {
+            return Some(self.too_long());
+        }
+        None
+    }
+
     /// Makes the announced step of this thread, or lets it begin.
     #[inline(always)]
     fn run(&mut self, step: Step) -> Next {
-        if self.machine.is_to_begin(step.thread) {
-            return self.begin_thread(step.thread);
-        }
-        if self.position >= self.bounds.events_max {
-            return self.too_long();
+        if let Some(next) = self.instead_of_step(step.thread) {
+            return next;
         }
         let executed = self.machine.step(step);
         let Pending { operation, site } = self.machine.last(step.thread);
@@ -484,11 +494,8 @@ impl Driver {
                 return self.misfit(step.thread, None);
             }
         }
-        if self.machine.is_to_begin(step.thread) {
-            return self.begin_thread(step.thread);
-        }
-        if self.position >= self.bounds.events_max {
-            return self.too_long();
+        if let Some(next) = self.instead_of_step(step.thread) {
+            return next;
         }
         self.machine.take_announced(step.thread);
         let Pending { operation, site } = *self.machine.last(step.thread);
