@@ -8,7 +8,7 @@ use std::cell::LazyCell;
 use super::contents;
 use super::context::{Inner, Runtime, with};
 use super::heap::{self, Fault};
-use super::image;
+use super::segments;
 use super::unseen::InOrder;
 use crate::rt::explore::owners::Releases;
 use crate::rt::race::{Detector, is_known_of, weak_link};
@@ -296,7 +296,7 @@ impl Runtime {
                     return Some(());
                 }
                 Err(mut race) => {
-                    race.std_local = image::is_local(cell.0);
+                    race.std_local = segments::is_local(cell.0);
                     inner.explained(race)
                 }
             }

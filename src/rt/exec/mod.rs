@@ -26,6 +26,7 @@ pub(crate) mod put_back;
 mod rooted;
 pub(crate) mod run;
 pub(crate) mod seat;
+mod segments;
 pub(crate) mod short;
 pub(crate) mod statics;
 mod step;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::contents::{self, LOWEST_ADDRESS};
 use super::heap::{Block, Heap};
-use super::image;
+use super::segments;
 
 /// So many bytes of statics at most are looked at.
 const BYTES_MAX: usize = 16 << 20;
@@ -22,7 +22,7 @@ pub(super) fn leave_out(left: &mut Vec<Block>, heap: &Heap) {
     let mut reached = HashSet::new();
     let mut to_read: Vec<(usize, usize)> = Vec::new();
     let mut bytes = 0;
-    for (start, size) in image::statics() {
+    for (start, size) in segments::statics() {
         let size = size.min(BYTES_MAX - bytes);
         bytes += size;
         to_read.push((start, size));

@@ -94,7 +94,7 @@ struct Stretch {
 }
 
 /// Fewer events have a row each.
-pub(super) const LONG: usize = if cfg!(test) { 2 } else { 256 };
+const LONG: usize = if cfg!(test) { 2 } else { 256 };
 
 /// More rows are not moved again and again while their list gets longer.
 const MANY: usize = 4096;
