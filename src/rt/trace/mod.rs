@@ -8,6 +8,7 @@
 //! The trace outlives its execution: the next one keeps the prefix up to the point where it
 //! branches off, with clocks and all, and replaces the rest.
 
+mod ahead;
 pub(crate) mod dependency;
 pub(crate) mod happens_before;
 pub(crate) mod id;
@@ -23,6 +24,7 @@ pub(crate) mod verdict;
 use std::panic::Location;
 
 use crate::rt::pooled::{Empty, empty_rows};
+use ahead::ask_ahead;
 use dependency::Label;
 use id::{FEW, ThreadId, lengthen};
 use operation::{Operation, Outcome, Step};
@@ -289,6 +291,7 @@ impl Trace {
         if is_notable {
             self.notable.push(self.events.len() as u32);
         }
+        ask_ahead(self.events.as_ptr_range().end);
         self.events.push(event);
         true
     }
