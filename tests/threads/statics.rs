@@ -1,7 +1,7 @@
 //! Does every execution find statics as they were at the start?
 
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool as StdAtomicBool, AtomicUsize as StdAtomicUsize, Ordering};
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
@@ -139,6 +139,41 @@ fn explorations_in_parallel_that_share_statics_take_turns() {
             });
         }
     });
+}
+
+/// What it finds there before it waits is what the other exploration has left in the middle of an execution.
+#[test]
+fn an_exploration_that_is_under_way_waits_for_its_turn_when_it_meets_its_first_static() {
+    static COUNT: AtomicUsize = AtomicUsize::new(3);
+    static BUSY: StdAtomicBool = StdAtomicBool::new(false);
+    let own_steps = || {
+        let own = AtomicUsize::new(0);
+        let add = || own.fetch_add(1, SeqCst);
+        thread::scope(|s| {
+            s.spawn(add);
+            add();
+        });
+    };
+    let use_static = || {
+        assert_eq!(COUNT.fetch_add(1, SeqCst), 3);
+        BUSY.store(true, Ordering::Relaxed);
+        (0..1_000).for_each(|_| std::thread::yield_now());
+        assert_eq!(COUNT.load(SeqCst), 4);
+    };
+    for _ in 0..20 {
+        BUSY.store(false, Ordering::Relaxed);
+        std::thread::scope(|s| {
+            s.spawn(|| count(use_static));
+            let traces = count(move || {
+                own_steps();
+                while !BUSY.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                use_static();
+            });
+            assert_eq!(traces, 2);
+        });
+    }
 }
 
 #[test]
