@@ -24,38 +24,15 @@
 //!   `resume`. We catch panics ourselves and see an overflow in [`Control::state`], so each
 //!   generator is given local data (any pointer but null) and a switch needs no landing pad.
 //!
-//! # Overflow
-//!
-//! Below each stack lies a guard page. When a body runs into it, `generator`'s handler of `SIGSEGV`
-//! (of `SIGBUS` too, and a vectored exception handler on Windows) prints one line to stderr, leaves
-//! the signal handler by switching to the resumer's stack, and `resume` returns
-//! [`Resumed::Overflowed`]. The frames of the body stay as they are: nothing on them is dropped,
-//! locks that they held stay locked, and the stack is leaked. This works in the process itself, also
-//! under `cargo test`, on the conditions that the handler has a stack to run on and recognises the
-//! address:
-//!
-//! - The handler runs on the alternative signal stack of the OS thread. Rust's std makes one for the
-//!   main thread and for each thread it spawns; on a thread that a foreign runtime made without one
-//!   an overflow kills the process with `SIGSEGV`.
-//! - The handler compares the address with the outermost generator that runs on the OS thread. An
-//!   overflow in a model inside a model therefore kills the process.
-//! - The handler allocates, in 0.8.11 what it prints, so the stack must not end inside of `malloc` with its lock held:
-//!   the handler would wait for that lock forever. A recursion that allocates, or a long list that
-//!   frees itself, does meet this. [`leave_room_on_coroutine`] makes such a stack overflow one step earlier; the
-//!   tracking allocator calls it, and a program without that allocator may hang.
-//!
-//! In front of that handler is one of ours ([`faults`](super::faults)). It sees to other uses of memory that is not there,
-//! lets std's handler see to overflows of an OS thread's own stack, and gives each OS thread a larger stack for all of
-//! them.
+//! What happens where a stack is too short is told in [`overflow`].
 
 use std::any::Any;
 use std::cell::Cell;
-use std::hint::black_box;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::rc::Rc;
-use std::sync::{Once, OnceLock};
+use std::sync::Once;
 use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
@@ -67,6 +44,9 @@ use super::outsiders;
 use crate::rt::pooled::Pooled;
 use crate::rt::{Body, Work};
 use kept::{FEW, Spare};
+#[cfg(unix)]
+pub(super) use overflow::is_overflow;
+pub(crate) use overflow::{largest_stack, leave_room, leave_room_on_coroutine};
 pub(crate) use stretch::Stretch;
 
 /// What a panic leaves behind.
@@ -87,7 +67,7 @@ pub(crate) enum Resumed {
 }
 
 /// The stacks of one exploration, all of one size but for those of threads that have asked for more. What is idle at
-/// its end is [`kept`](Kept) for another.
+/// its end is [`kept`] for another.
 pub(crate) struct Pool {
     stack_bytes: usize,
     run: fn(Body),
@@ -409,19 +389,6 @@ pub(crate) fn forget_panic() -> bool {
 /// Enough for a stack that only unwinds.
 const SMALL: usize = 64 << 10;
 
-/// Whether the use of memory at this address says that the coroutine that runs on this OS thread has come to the end of its
-/// stack.
-#[cfg(unix)]
-pub(super) fn is_overflow(address: Option<usize>) -> bool {
-    let current = CURRENT.get();
-    let Some(address) = address.filter(|_| !current.is_null()) else {
-        return false;
-    };
-    // SAFETY: as in `suspend`.
-    let bottom = unsafe { &*current }.bottom.get();
-    (bottom.saturating_sub(ROUNDING)..bottom).contains(&address)
-}
-
 /// Whether this OS thread is on the stack of a generator, be it a coroutine of ours or not.
 #[cfg(unix)]
 pub(super) fn is_on_generator() -> bool {
@@ -457,40 +424,6 @@ pub(super) unsafe fn leave(signal: libc::c_int, fault: Fault) {
     std::process::abort();
 }
 
-/// The largest stack in bytes that can be asked for, with its guard page. More than a GiB is a mistake, and
-/// may be more than there are addresses; below that the system may have a limit of its own.
-pub(crate) fn largest_stack() -> usize {
-    const MOST: usize = 1 << 30;
-    // `generator` asks the system only once, too, and each exploration asks here.
-    static OF_SYSTEM: OnceLock<usize> = OnceLock::new();
-    MOST.min(*OF_SYSTEM.get_or_init(system::largest_stack))
-}
-
-#[cfg(unix)]
-mod system {
-    /// `generator` keeps to the limit that the system has for the stacks of processes, and rounds up.
-    pub(super) fn largest_stack() -> usize {
-        let mut limit = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        // SAFETY: the pointer is to a variable of this type, which is written.
-        match unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } {
-            0 => usize::try_from(limit.rlim_max).map_or(usize::MAX, |most| {
-                most.saturating_sub(super::ROUNDING) / super::PAGE * super::PAGE
-            }),
-            _ => usize::MAX,
-        }
-    }
-}
-
-#[cfg(not(unix))]
-mod system {
-    pub(super) fn largest_stack() -> usize {
-        usize::MAX
-    }
-}
-
 /// Makes `generator` install its panic hook and its signal handler now, once per process. A panic
 /// hook that is set afterwards comes before `generator`'s, which only keeps quiet about the panics
 /// that `generator` itself makes.
@@ -517,43 +450,6 @@ pub(crate) fn prepare_thread() {
     generator::is_generator();
 }
 
-/// Overflows now if fewer than `BYTES` bytes of this stack are left, give or take a few words. To be
-/// called before something that must not be cut off in the middle and is known to need less.
-///
-/// The room is given back before that is called. As a part of the caller's frame it would be counted as often as such
-/// calls are nested, and what the handler of an overflow prints is allocated on a stack of 8 KiB.
-#[inline(never)]
-pub(crate) fn leave_room<const BYTES: usize>() {
-    const { assert!(BYTES > 0) };
-    let mut room = MaybeUninit::<[u8; BYTES]>::uninit();
-    // The lowest byte. Of a room that is larger than a page, the compiler touches each page on entry.
-    // SAFETY: the byte is in `room`, which is not empty.
-    unsafe { room.as_mut_ptr().cast::<u8>().write(0) };
-    black_box(&mut room);
-}
-
-/// [`leave_room`] if it is not known that there is plenty. On any other stack than that of the coroutine that runs on this OS
-/// thread nothing is asked for: the handler of an overflow allocates, too, and has a stack of 8 KiB, of which code that is not
-/// optimised uses most.
-#[inline]
-pub(crate) fn leave_room_on_coroutine<const BYTES: usize>() {
-    // What a call of `leave_room` needs itself.
-    const OWN: usize = 512;
-    let current = CURRENT.get();
-    if current.is_null() {
-        return;
-    }
-    // SAFETY: as in `suspend`: the pointer is there only while `resume` borrows the owner of the control block.
-    let bottom = unsafe { &*current }.bottom.get();
-    let last = Stretch {
-        start: bottom,
-        length: BYTES + OWN,
-    };
-    if last.is_here() {
-        leave_room::<BYTES>();
-    }
-}
-
 /// The smallest page size of any supported system. Stacks begin and end at multiples of the real
 /// one, which is a multiple of this.
 const PAGE: usize = 4096;
@@ -562,9 +458,6 @@ thread_local! {
     /// The coroutine that runs on this OS thread. Set only during its `resume`.
     static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
 }
-
-/// What `generator` adds to a stack, for the guard page and for rounding, on a system with the largest pages.
-const ROUNDING: usize = 2 * (64 << 10);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -635,6 +528,7 @@ impl Control {
 }
 
 mod kept;
+mod overflow;
 mod stretch;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::cell::RefCell;
+use std::hint::black_box;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
