@@ -40,7 +40,7 @@ pub(crate) struct Table {
     latest: [u32; PLACES],
     /// The number of this execution, from 1.
     execution: u64,
-    /// The entries that were valid in this execution. Those that are are linked by their [`line`]s.
+    /// The entries that were valid in this execution. Those that are are linked by their [`line`](fn@line)s.
     met: Vec<Met>,
     /// For each line of memory whether there are valid entries in those with the same remainder, and if so, which of the
     /// entries that were met is the last of them.

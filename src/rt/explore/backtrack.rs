@@ -1,9 +1,9 @@
 //! What if each point keeps a set of threads to try, filled by races?
 //!
-//! [SS] Algorithms 1, 3 and 5. Every reversed pair asks that some thread be tried at the point
+//! \[SS\] Algorithms 1, 3 and 5. Every reversed pair asks that some thread be tried at the point
 //! before its first event. Which one makes the difference: `Source` is content with any initial of
 //! the sequence, which gives source sets; `Classic` (Flanagan and Godefroid's backtracking, with
-//! sleep sets) wants one that happens before the reversed event, which gives persistent sets ([SS]
+//! sleep sets) wants one that happens before the reversed event, which gives persistent sets (\[SS\]
 //! section 5.1). Both remember a thread and not a sequence, so both run into executions in which
 //! every enabled thread is asleep.
 //!

@@ -8,7 +8,7 @@
 //!
 //! * [`Estimator::recursive`] (section 4): a planned branch is as large as those of the same node that
 //!   were seen, on average.
-//! * [`Estimator::weighted`] (section 3): every branch of a node stands for the same share of it; the
+//! * `Estimator::weighted` (section 3): every branch of a node stands for the same share of it; the
 //!   leaves so far, divided by the share they stand for.
 //!
 //! Both take the planned branches for all there will be. Races found later add to them, so early

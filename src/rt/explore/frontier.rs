@@ -15,7 +15,7 @@
 //!    (then what is left of the sequence becomes the last child).
 //!
 //! So the tree that has been explored in the end is one that depth-first search may explore, and what is
-//! proved about that tree ([SS] section 6) holds whatever the order in time was.
+//! proved about that tree (\[SS\] section 6) holds whatever the order in time was.
 //!
 //! That a younger sibling was started is not enough to cover a reversal: what must be explored below it may
 //! show only in executions below an elder one. Let two threads unpark a third, which is in

@@ -2,7 +2,7 @@
 //!
 //! An [`Explorer`] decides it, and nothing else: it is told what happened and says what to run. One
 //! algorithm per file, one loop for all of them ([`driver`]). Nothing in here knows that coroutines,
-//! closures or values exist; abstract programs ([`testing`]) are explored by the same code as live
+//! closures or values exist; abstract programs (`testing`) are explored by the same code as live
 //! ones and checked against brute force.
 //!
 //! | explorer | file |

@@ -1,8 +1,8 @@
 //! How is every trace explored exactly once?
 //!
-//! Optimal-DPOR: [SS] Algorithms 2, 4 and 6. Each point of the current execution has a sleep set and
+//! Optimal-DPOR: \[SS\] Algorithms 2, 4 and 6. Each point of the current execution has a sleep set and
 //! a wakeup tree. When an execution has ended, each pair of events that could come out the other way
-//! gives a sequence ([`reversal`]); unless something that is asleep or already planned covers it,
+//! gives a sequence ([`reversal`](super::reversal)); unless something that is asleep or already planned covers it,
 //! the sequence goes into the tree at the point before the pair's first event. Then the deepest
 //! point with a branch left is taken up: the branch just explored goes to sleep there, and the next
 //! one is followed to its leaf.

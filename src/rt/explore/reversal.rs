@@ -6,7 +6,7 @@
 //! section 5):
 //!
 //! * direct: the races of happens-before;
-//! * blocking ([SS] 8.1): an acquisition, and a later or still blocked operation that it shut out;
+//! * blocking (\[SS\] 8.1): an acquisition, and a later or still blocked operation that it shut out;
 //! * choices: an event, and itself with another outcome.
 //!
 //! The reversed event may come out differently: a compare-exchange that failed after e may succeed
@@ -375,7 +375,7 @@ impl Reversal {
     }
 
     /// Leaves out the read locks of the items that are not released there, and what happens after
-    /// them, so that a writer can come in ([SS] Algorithm 6). False if the writer comes after one.
+    /// them, so that a writer can come in (\[SS\] Algorithm 6). False if the writer comes after one.
     fn drop_readers(&mut self, run: &Finished<'_>, object: ObjectId) -> bool {
         loop {
             let class = |item: &Item, class: Class| {

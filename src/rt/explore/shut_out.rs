@@ -1,7 +1,7 @@
 //! Which acquisitions may have shut an operation out?
 //!
 //! Two acquisitions that exclude each other need not be a race: between them is the release that lets the second one
-//! in ([SS] 8.1). So whoever reverses pairs asks for them besides the races.
+//! in (\[SS\] 8.1). So whoever reverses pairs asks for them besides the races.
 
 use crate::rt::trace::dependency::{Class, Nature, TOTAL_SLOT, changes_value, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};

@@ -1,6 +1,6 @@
 //! Which sequences must still be explored from a point?
 //!
-//! A wakeup tree ([SS] section 6) is an ordered tree of steps; each of its branches is the start of
+//! A wakeup tree (\[SS\] section 6) is an ordered tree of steps; each of its branches is the start of
 //! an execution that has to be explored. All trees of an exploration live in one arena: a node is
 //! named by an index, and the trees of the points along the current execution are lists of siblings
 //! ([`List`]). A tree of owning pointers would be dropped recursively and overflow the stack on long

@@ -2,7 +2,7 @@
 //!
 //! Each event has a vector clock: for each thread, how many of its events happen before this one
 //! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an execution, or in several while a
-//! long one goes on, for the part that is new; the prefix keeps its own ([SS] section 3 for the relation, and the
+//! long one goes on, for the part that is new; the prefix keeps its own (\[SS\] section 3 for the relation, and the
 //! advice of a mature engine for the order of the steps: judge a race first, join its clock after).
 //!
 //! A *race* is a pair of ordered events of different threads with nothing between them. Candidates

@@ -443,7 +443,7 @@ impl OpKind {
     }
 
     /// Whether an acquisition by another thread, or a change of what it has read, may have shut the
-    /// operation out ([SS] 8.1).
+    /// operation out (\[SS\] 8.1).
     pub(crate) const fn may_have_waited(&self) -> bool {
         matches!(
             self,

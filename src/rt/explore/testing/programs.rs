@@ -83,7 +83,7 @@ pub(crate) fn wakeup_stress(n: u32) -> Program {
     Program::of(threads)
 }
 
-/// T threads look for a free block for their inode ([SS] section 9).
+/// T threads look for a free block for their inode (\[SS\] section 9).
 pub(crate) fn filesystem(threads: i64) -> Program {
     let (inode, lock_i, busy, lock_b) = (0, 100, 200, 300);
     let body = |t: i64| {
@@ -142,7 +142,7 @@ pub(crate) fn filesystem(threads: i64) -> Program {
     program
 }
 
-/// T threads insert four keys each into a hash table of 128 slots ([SS] section 9).
+/// T threads insert four keys each into a hash table of 128 slots (\[SS\] section 9).
 pub(crate) fn indexer(threads: i64) -> Program {
     let insert = |t: i64| {
         (0..4).flat_map(move |m| {

@@ -5,7 +5,7 @@ use super::super::testing::*;
 use super::{load, lost_update, store, var};
 use crate::rt::trace::operation::ObjectKind;
 
-/// [SS] Fig. 10: the reader `p` walks from one group of threads to the next.
+/// \[SS\] Fig. 10: the reader `p` walks from one group of threads to the next.
 fn figure_10(groups: u32) -> Program {
     let [x, y, z] = [0, 100, 200].map(|base| move |group: u32| var(base + group as i64));
     let set = |var| Ins::Store {

@@ -32,7 +32,7 @@ pub(super) struct Seeker {
 }
 
 impl Past {
-    /// [`HappensBefore::any_access`] for the object with this record.
+    /// [`HappensBefore::any_access`](super::HappensBefore::any_access) for the object with this record.
     #[inline]
     pub(super) fn any_access(
         &self,
