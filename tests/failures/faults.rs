@@ -1,6 +1,6 @@
 //! Is a use of memory that is not there a failure like any other, and not the end of the process?
 //!
-//! Where a debug build looks at a pointer itself, a null one is a panic that cannot unwind (`tests/unwinding.rs`), so what
+//! Where a debug build looks at a pointer itself, a null one is a panic that cannot unwind (`tests/unwinding/last_words.rs`), so what
 //! is used here is behind one.
 
 #![cfg(unix)]

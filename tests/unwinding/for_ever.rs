@@ -1,0 +1,156 @@
+//! What becomes of a destructor that waits for ever, and of what destructors do in the end?
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+/// Whether somebody is still taken to unwind, which is said of nobody in this model.
+fn nobody_unwinds() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    let lock = Mutex::new(());
+    assert!(!thread::panicking());
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        let _guard = lock.lock().unwrap();
+        panic!("caught")
+    }));
+    assert!(caught.is_err() && lock.is_poisoned());
+}
+
+#[test]
+fn a_destructor_that_waits_for_ever_is_forgotten_with_its_model() {
+    let waits = || {
+        let flag = AtomicBool::new(false);
+        Finally(move || {
+            while !flag.load(SeqCst) {
+                thread::yield_now();
+            }
+        })
+    };
+    panics(move || {
+        let _waits = waits();
+        panic!("broken");
+    });
+    assert!(!thread::panicking());
+    assert!(Builder::new().check(nobody_unwinds).complete);
+    fails(FailureKind::Deadlock, move || {
+        let _threads = [waits(), waits()].map(|waits| {
+            thread::spawn(|| {
+                let _waits = waits;
+                thread::park();
+            })
+        });
+        thread::park();
+    });
+    assert!(!thread::panicking());
+    assert!(Builder::new().check(nobody_unwinds).complete);
+}
+
+#[test]
+fn a_destructor_that_waits_for_ever_is_forgotten_with_its_execution() {
+    let report = Builder::new().check(|| {
+        let flag = AtomicBool::new(false);
+        let _waits = Finally(|| {
+            while !flag.load(SeqCst) {
+                thread::yield_now();
+            }
+        });
+        dpor::assume(dpor::any());
+        flag.store(true, SeqCst);
+        nobody_unwinds();
+    });
+    assert_eq!((report.executions, report.pruned), (1, 1));
+}
+
+#[test]
+fn what_destructors_do_to_statics_in_the_end_is_put_back() {
+    struct Plain(UnsafeCell<usize>);
+    // SAFETY: one thread uses it at a time.
+    unsafe impl Sync for Plain {}
+    static ATOMIC: AtomicUsize = AtomicUsize::new(0);
+    static LOCK: Mutex<usize> = Mutex::new(0);
+    static TRIED: Mutex<usize> = Mutex::new(0);
+    static RWLOCK: RwLock<usize> = RwLock::new(0);
+    static ONCE: Once = Once::new();
+    static CELL: OnceLock<Box<usize>> = OnceLock::new();
+    static PLAIN: Plain = Plain(UnsafeCell::new(0));
+    /// What the statics hold, before each is changed.
+    fn change() -> [bool; 7] {
+        let mut called = false;
+        ONCE.call_once(|| called = true);
+        let add = |number: &mut usize| std::mem::replace(number, 1) == 0;
+        [
+            ATOMIC.fetch_add(1, SeqCst) == 0,
+            add(&mut LOCK.lock().unwrap()),
+            add(&mut TRIED.try_lock().unwrap()),
+            add(&mut RWLOCK.write().unwrap()),
+            called,
+            CELL.set(Box::new(0)).is_ok(),
+            // SAFETY: nobody else has the pointer.
+            PLAIN.0.with_mut(|number| add(unsafe { &mut *number })),
+        ]
+    }
+    let explored = Builder::new().check(|| {
+        let _changes = Finally(|| {
+            change();
+        });
+        // The first execution is torn down here, where it has met none of the statics.
+        dpor::assume(dpor::any());
+        assert_eq!(change(), [true; 7]);
+    });
+    assert_eq!((explored.executions, explored.pruned), (1, 1));
+    fails(FailureKind::Deadlock, || {
+        let _changes = Finally(|| {
+            change();
+        });
+        thread::park();
+    });
+    let explored = Builder::new().check(|| assert_eq!(change(), [true; 7]));
+    assert_eq!(explored.executions, 1);
+}
+
+/// A destructor that waits for ever at each of these does not keep the test from its end.
+#[test]
+fn a_destructor_waits_for_ever_at_no_shim() {
+    let waits: [fn(); 6] = [
+        thread::park,
+        || thread::park_timeout(Duration::from_secs(1)),
+        || {
+            let _ = mpsc::sync_channel(0).0.send(0);
+        },
+        || {
+            let _ = mpsc::channel::<()>().1.recv();
+        },
+        || {
+            let _ = mpsc::channel::<()>().1.recv_timeout(Duration::from_secs(1));
+        },
+        || {
+            Barrier::new(2).wait();
+        },
+    ];
+    for wait in waits {
+        panics(move || {
+            let flag = AtomicBool::new(false);
+            let _waits = Finally(|| {
+                while !flag.load(SeqCst) {
+                    wait();
+                }
+            });
+            panic!("broken");
+        });
+    }
+}
+
+#[test]
+fn a_destructor_that_waits_once_in_the_end_comes_to_its_own_end() {
+    static DROPPED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let report = Builder::new().check(|| {
+        let _waits = Finally(|| {
+            thread::yield_now();
+            DROPPED.fetch_add(1, Relaxed);
+        });
+        dpor::assume(dpor::any());
+    });
+    assert_eq!((report.executions, report.pruned), (1, 1));
+    assert_eq!(DROPPED.load(Relaxed), 2);
+}

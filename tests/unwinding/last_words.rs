@@ -1,0 +1,244 @@
+//! What does a process say that ends because a destructor panics while its thread unwinds?
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+/// Not a test of its own: what [`what_was_found_is_told_before_a_second_panic_ends_the_process`] runs.
+#[test]
+fn child_that_ends_the_process() {
+    let panics = || {
+        let _panics = Finally(|| panic!("a second time"));
+        panic!("broken");
+    };
+    match std::env::var("DPOR_TEST_ABORTS").as_deref() {
+        Ok("main") => Builder::new().check(move || {
+            thread::spawn(|| ());
+            panics();
+        }),
+        Ok("child") => Builder::new().check(move || drop(thread::spawn(panics))),
+        Ok("pool") => Builder::new().check(|| {
+            let queue = Arc::new(Mutex::new(0));
+            let theirs = queue.clone();
+            let worker = thread::Builder::new().name("worker".to_owned());
+            let worker = worker.spawn(move || {
+                let guard = theirs.lock().unwrap();
+                assert!(*guard == 1, "broken");
+            });
+            // The lock is poisoned, which is all that the other two panics are about.
+            let other = queue.clone();
+            let _shuts_down = Finally(move || *other.lock().expect("a second time") = 2);
+            *queue.lock().expect("in the middle") += 1;
+            worker.unwrap().join().unwrap();
+        }),
+        Ok("null") => Builder::new().check(|| {
+            let nothing: *const AtomicUsize = std::hint::black_box(std::ptr::null());
+            thread::spawn(|| ());
+            // SAFETY: there is nothing, which std has to notice.
+            unsafe { &*nothing }.load(SeqCst);
+        }),
+        Ok("misaligned") => Builder::new().check(|| {
+            let words = [7u32; 2];
+            let between = std::hint::black_box(words.as_ptr()).wrapping_byte_add(1);
+            // SAFETY: it is no place for a number, which std has to notice.
+            assert_eq!(unsafe { *between }, 7);
+        }),
+        Ok("unchecked") => Builder::new().check(|| {
+            let worker = thread::Builder::new().name("worker".to_owned());
+            let worker = worker.spawn(|| {
+                let numbers = std::hint::black_box(vec![1, 2, 3]);
+                // SAFETY: there are three, which std has to notice.
+                assert_eq!(unsafe { *numbers.get_unchecked(3) }, 4);
+            });
+            worker.unwrap().join().unwrap();
+        }),
+        Ok("foreign") => Builder::new().check(|| {
+            extern "C" fn called_back() {
+                panic!("broken");
+            }
+            called_back();
+        }),
+        Ok("waits") => Builder::new().check(|| {
+            // What a channel asserts when it is dropped does not hold where its threads are stuck.
+            let checks = Finally(|| panic!("a second time"));
+            thread::park();
+            std::mem::forget(checks);
+        }),
+        Ok("races") => Builder::new().check(|| {
+            let shared = Arc::new(Shared(UnsafeCell::new(0)));
+            let theirs = shared.clone();
+            let other = thread::spawn(move || theirs.0.with_mut(|_| ()));
+            let checks = Finally(|| panic!("a second time"));
+            shared.0.with_mut(|_| ());
+            other.join().unwrap();
+            std::mem::forget(checks);
+        }),
+        Ok("late") => Builder::new().check(|| {
+            let checks = Finally(|| panic!("a second time"));
+            let flag = Box::into_raw(Box::new(AtomicUsize::new(0)));
+            // SAFETY: none: it is gone when it is used, which dpor has to notice.
+            unsafe {
+                drop(Box::from_raw(flag));
+                (*flag).load(SeqCst);
+            }
+            std::mem::forget(checks);
+        }),
+        Ok("stuck") => {
+            // Given up by `assume` while another thread has to wait for the lock.
+            Builder::new().check(|| check_when_dropped(|| true))
+        }
+        _ => return,
+    };
+}
+
+/// Explores two executions of which one is given up; in that one a thread is left stuck whose destructor asserts where `checks`.
+fn check_when_dropped(checks: fn() -> bool) {
+    let lock = Arc::new(Mutex::new(false));
+    let theirs = lock.clone();
+    let other = thread::spawn(move || {
+        let seen = std::cell::Cell::new(false);
+        let _checks = Finally(|| assert!(!checks() || seen.get(), "a second time"));
+        let guard = theirs.lock().unwrap();
+        seen.set(true);
+        drop(guard);
+    });
+    let guard = lock.lock().unwrap();
+    dpor::assume(dpor::any());
+    drop(guard);
+    other.join().unwrap();
+}
+
+#[test]
+fn a_thread_that_is_stuck_where_the_execution_ends_is_unwinding() {
+    let report = Builder::new().check(|| check_when_dropped(|| !thread::panicking()));
+    assert_eq!((report.executions, report.pruned), (2, 2));
+}
+
+#[test]
+fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor_then_panics() {
+    for (how, what, places) in [
+        ("waits", "deadlock", 1),
+        ("races", "data race", 2),
+        ("late", "wrong use of memory", 1),
+    ] {
+        let said = last_words(how);
+        assert!(said.contains("a second time"), "{said}");
+        let begins = format!("  the execution had ended with a {what}: main");
+        let told = said.lines().find(|line| line.starts_with(&begins));
+        let told = told.unwrap_or_else(|| panic!("{said}"));
+        let at = " at tests/unwinding/last_words.rs:";
+        assert_eq!(told.matches(at).count(), places, "{said}");
+        // Such a panic ends the process by `abort`, which is told where it is the program that calls it.
+        assert_eq!(said.matches("ends the process").count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn a_destructor_that_panics_where_an_execution_was_given_up_is_told_why_it_runs() {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "last_words::child_that_ends_the_process"]);
+    let output = child.env("DPOR_TEST_ABORTS", "stuck").output().unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    let stuck = "  main.1 was stuck in an execution that is over, and is unwound; what a destructor checks, it checks unless \
+                 `thread::panicking()`\n";
+    assert!(said.contains(stuck), "{said}");
+}
+
+/// What runs the child again.
+const COMMAND: &str = match cfg!(debug_assertions) {
+    true => "cargo test --test unwinding -- --exact last_words::child_that_ends_the_process\n",
+    false => {
+        "cargo test --test unwinding --release -- --exact last_words::child_that_ends_the_process\n"
+    }
+};
+
+#[test]
+fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
+    // The thread that was spawned panics before its first step.
+    for (who, replay) in [
+        ("main", "\"v2 main\""),
+        ("child", "\"v2 main main.1*0\""),
+        ("pool", "\"v2 main*3 main.1\""),
+    ] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "last_words::child_that_ends_the_process"]);
+        let output = child.env("DPOR_TEST_ABORTS", who).output().unwrap();
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        let told = |expected: &str| {
+            let at = said.find(expected);
+            at.unwrap_or_else(|| panic!("{expected}: {said}"))
+        };
+        told("a destructor has panicked while its thread unwound");
+        // The first one comes first.
+        let first = told("broken");
+        assert!(first < told("a second time"), "{said}");
+        told(&format!("DPOR_REPLAY={replay} "));
+        told(COMMAND);
+        if who == "pool" {
+            told("  worker panicked at tests/unwinding/last_words.rs:");
+            assert!(
+                (first..told("a second time")).contains(&told("in the middle")),
+                "{said}"
+            );
+            told("  main panicked at tests/unwinding/last_words.rs:");
+            told("the execution had ended with a panic\n");
+        }
+    }
+}
+
+/// What [`child_that_ends_the_process`] says where the harness keeps what its tests print.
+fn last_words(how: &str) -> String {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "last_words::child_that_ends_the_process"]);
+    let output = child.env("DPOR_TEST_ABORTS", how).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+// What is dereferenced is checked only with debug assertions.
+#[cfg(debug_assertions)]
+#[test]
+fn a_panic_that_cannot_unwind_is_told_before_it_ends_the_process() {
+    let any = "dpor: a panic that cannot unwind ends the process. What was found is not lost:\n";
+    let foreign = "dpor: a panic in a function that cannot unwind ends the process. What was found is not lost:\n";
+    for (how, first, who, message, replay) in [
+        (
+            "null",
+            any,
+            "main",
+            "null pointer dereference occurred\n",
+            "v2 main",
+        ),
+        (
+            "misaligned",
+            any,
+            "main",
+            "misaligned pointer dereference: ",
+            "v2",
+        ),
+        (
+            "unchecked",
+            any,
+            "worker",
+            "unsafe precondition(s) violated: ",
+            "v2 main main.1*0",
+        ),
+        ("foreign", foreign, "main", "broken\n", "v2"),
+    ] {
+        let said = last_words(how);
+        let told = |expected: &str| assert!(said.contains(expected), "{expected}: {said}");
+        told(first);
+        told(&format!("\n  {who} panicked at "));
+        told(&format!(": {message}"));
+        if how != "unchecked" {
+            // The check of `get_unchecked` may stand in std.
+            told(&format!(
+                "\n  {who} panicked at tests/unwinding/last_words.rs:"
+            ));
+        }
+        told(&format!("\n  replay: DPOR_REPLAY=\"{replay}\" "));
+        told(COMMAND);
+    }
+}
