@@ -226,13 +226,15 @@ impl Driver {
     /// more than what has been executed although something is left: in a loop without an end, each execution plans
     /// only the next one, and there is always as much left as at the beginning.
     pub(crate) fn estimate(&self) -> Option<f64> {
+        let begun = self.stats.begun() as f64;
+        if !self.explorer.more() {
+            return Some(begun);
+        }
         let mut planned = Vec::new();
         self.explorer.planned(&mut planned);
-        let known = !planned.is_empty() || !self.explorer.more();
-        let recursive = || known.then(|| self.estimator.recursive(&planned));
+        let recursive = || (!planned.is_empty()).then(|| self.estimator.recursive(&planned));
         let estimate = self.explorer.estimate().or_else(recursive);
-        let begun = self.stats.begun() as f64;
-        estimate.filter(|estimate| !self.explorer.more() || begun < ALL_BUT * estimate)
+        estimate.filter(|estimate| begun < ALL_BUT * estimate)
     }
 
     /// Writes down what is still to be explored, between two executions; `None` if that is nothing,
