@@ -31,6 +31,10 @@ const ROOMY: u16 = 75;
 /// The most executions between two looks at the clock.
 const CHECKED_AFTER: u32 = 1 << 10;
 
+/// The clock is looked at for the first time before this execution: most explorations that have fewer are over at once, and
+/// looking takes as long as some ten events.
+const FIRST: u32 = 5;
+
 /// After so long the test harness says of a test, once, that it still runs.
 const LONG: Duration = Duration::from_secs(60);
 
@@ -90,8 +94,7 @@ impl Progress {
             start,
             looked: start,
             every: 1,
-            // Before the first execution there is nothing to tell.
-            left: 2,
+            left: FIRST,
         }
     }
 
