@@ -30,16 +30,20 @@ pub(super) struct Header {
 
 /// The block for a value of this layout, and where in it the value is.
 fn block_for(value: Layout) -> (Layout, usize) {
-    let header = Layout::new::<Header>();
-    let align = value.align().max(header.align());
-    // A multiple of both alignments that leaves room for the header. The header ends where the value
-    // begins; its size is a multiple of its own alignment, so it is aligned as well.
-    let offset = header.size().next_multiple_of(align);
+    let align = value.align().max(align_of::<Header>());
+    let offset = offset_of_value(align);
     let size = offset.checked_add(value.size());
     match size.map(|size| Layout::from_size_align(size, align)) {
         Some(Ok(block)) => (block, offset),
         _ => panic!("capacity overflow"),
     }
+}
+
+/// Where in a block with this alignment the value is, which has no larger one: the next multiple of it that leaves room for the
+/// header. The header ends where the value begins; its size is a multiple of its own alignment, so it is aligned as well.
+fn offset_of_value(align: usize) -> usize {
+    // An alignment is a power of two, which `next_multiple_of` does not know.
+    (size_of::<Header>() + align - 1) & !(align - 1)
 }
 
 /// A block with room for a value of this layout, with so many references to it and one weak one.
@@ -62,7 +66,7 @@ pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: boo
     rt::note_block(start.addr());
     track_block(start.addr());
     // SAFETY: the offset is at least the size of a header and at most that of the block, and
-    // `block_for` says why the header is aligned.
+    // `offset_of_value` says why the header is aligned.
     unsafe {
         let value = start.add(offset);
         value
@@ -267,16 +271,20 @@ impl Header {
 pub(super) unsafe fn release_weak<T: ?Sized>(value: NonNull<T>) {
     // SAFETY: the caller's reference keeps the block until the next line has counted it.
     let header = unsafe { header(value) };
-    if header.weak.fetch_sub(1, Release) != 1 {
-        return;
+    // If the caller's is the only one, no other can come: a reference that is not weak would have one of its own here. Then
+    // nothing has to be counted, which takes a lock prefix.
+    if header.weak.load(Acquire) != 1 {
+        if header.weak.fetch_sub(1, Release) != 1 {
+            return;
+        }
+        fence(Acquire);
     }
-    fence(Acquire);
     let block = header.block;
     // SAFETY: that was the last reference of either kind, the block was allocated with this layout,
     // and it ends with the value.
     unsafe {
         let value = value.as_ptr().cast::<u8>();
-        let start = value.sub(size_of::<Header>().next_multiple_of(block.align()));
+        let start = value.sub(offset_of_value(block.align()));
         dealloc(start, block);
     }
 }
