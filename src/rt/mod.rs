@@ -562,6 +562,7 @@ pub(crate) struct Memory {
 
 /// Keeps the bytes of a shim that is older than the execution, to put them back at its end. `object`
 /// is the address it is known by.
+#[inline]
 #[track_caller]
 pub(crate) fn keep_pristine(object: usize, memory: Memory) {
     put_back::keep_pristine(object, memory);

@@ -73,7 +73,7 @@ impl Older {
     }
 
     /// The addresses of the objects that were noted.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn addresses(&self) -> impl ExactSizeIterator<Item = usize> {
         self.values.iter().map(|&(address, ..)| address)
     }
 

@@ -35,8 +35,22 @@ pub(super) fn with_older<R>(f: impl FnOnce(&Runtime, &mut Inner) -> R) -> Option
 /// # Panics
 ///
 /// If the shim's data may own something: its bytes cannot simply be put back.
+#[inline]
 #[track_caller]
 pub(crate) fn keep_pristine(object: usize, memory: Memory) {
+    // Mostly an execution meets nothing that is older.
+    let all_is_new = |runtime: &Runtime| {
+        let inner = runtime.inner.try_borrow();
+        inner.is_ok_and(|inner| inner.table.older.addresses().len() == 0)
+    };
+    if with_any(all_is_new) != Some(true) {
+        keep_older(object, memory);
+    }
+}
+
+/// [`keep_pristine`] where there is something that is older than the execution.
+#[track_caller]
+fn keep_older(object: usize, memory: Memory) {
     let refused = with_older(|runtime, inner| {
         if !inner.table.is_elsewhere(object) || inner.table.keeps(memory.start) {
             return false;

@@ -76,6 +76,14 @@ impl<'a> Stacks<'a> {
     /// Another execution begins.
     #[inline]
     pub(super) fn rested(&mut self) {
+        // Mostly none has rested.
+        if !self.resting.is_empty() {
+            self.recycle_rested();
+        }
+    }
+
+    #[cold]
+    fn recycle_rested(&mut self) {
         for coroutine in self.resting.drain(..) {
             self.pool.recycle(coroutine);
         }
