@@ -1,11 +1,9 @@
 //! How much of the time is the exploration? For `benches/core.rs`, and for nobody else.
 
 use std::panic::Location;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::config::Builder;
-use crate::rt::Work;
 use crate::rt::exec::run::{Explored, explore, stacks};
 use crate::rt::explore::driver::Stats;
 use crate::rt::explore::floor::{Floor, Recorded, Recorder};
@@ -36,7 +34,6 @@ const TURNS: usize = 7;
 /// If it fails.
 #[track_caller]
 pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
-    let main: Rc<dyn Work> = Rc::new(body);
     let builder = Builder {
         max_branches: 1_000_000,
         patience: None,
@@ -47,7 +44,7 @@ pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     measure(|explorer| {
         let driver = builder.driver(explorer, false);
         let settings = builder.running(site, &[]);
-        match explore(&main, driver, &mut pool, settings, |_| true) {
+        match explore(&body, driver, &mut pool, settings, |_| true) {
             Explored::Passed(driver) => driver.stats,
             Explored::Failed(found) => panic!("the program fails: {:?}", found.end),
         }

@@ -5,7 +5,6 @@
 //! be said of what was explored.
 
 use std::path::Path;
-use std::rc::Rc;
 
 use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place};
@@ -37,7 +36,7 @@ struct Exploration<'a> {
     seed: u64,
     /// The schedule that is followed, if one is.
     given: Option<Schedule>,
-    main: Rc<dyn Work>,
+    main: &'a dyn Work,
     stacks: Pool,
     watch: Watch<'a>,
     /// What the program says in an execution.
@@ -51,17 +50,14 @@ struct Exploration<'a> {
 #[track_caller]
 pub(crate) fn explored(
     settings: &Builder,
-    main: Rc<dyn Work>,
+    main: &dyn Work,
     given: Option<Schedule>,
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
     let seed = settings.seed_to_draw_with();
     let has_ends = given.as_ref().is_some_and(Schedule::has_ends);
     let mut driver = settings.driver(settings.following(given.as_ref(), seed), has_ends);
-    let watch = match Watch::new(settings, &mut driver, site, given.is_some()) {
-        Ok(watch) => watch,
-        Err(error) => panic!("{error}"),
-    };
+    let watch = Watch::new(settings, &mut driver, site, given.is_some());
     let filter = settings.targets().unwrap_or_else(|error| panic!("{error}"));
     // Who looks at each execution, or at a single one, wants to read what it says.
     let log = Log::new(filter, settings.trace.is_some() || given.is_some());
@@ -92,7 +88,7 @@ impl Exploration<'_> {
             let running = self.settings.running(self.site, &self.unseen);
             let (watch, log) = (&mut self.watch, &self.log);
             let explored = log.listen(|| {
-                explore(&self.main, driver, &mut self.stacks, running, |between| {
+                explore(self.main, driver, &mut self.stacks, running, |between| {
                     watch.go_on(between, log)
                 })
             });
@@ -166,7 +162,7 @@ impl Exploration<'_> {
     fn body(&mut self, driver: &Driver) -> Body<'_> {
         Body {
             settings: self.settings,
-            main: &self.main,
+            main: self.main,
             stacks: &mut self.stacks,
             log: &self.log,
             site: self.site,
@@ -176,17 +172,17 @@ impl Exploration<'_> {
     }
 
     /// The failures, as the first one with the others in it.
-    fn failed(mut self) -> Box<Failure> {
+    fn failed(&mut self) -> Box<Failure> {
         if let Some(directory) = &self.settings.report_dir {
             write_reports(&mut self.failures, directory, self.site);
         }
         let mut first = self.failures.remove(0);
-        first.others = self.failures;
+        first.others = std::mem::take(&mut self.failures);
         Box::new(first)
     }
 
     /// Nothing has failed. Says what there is to be said of that.
-    fn passed(mut self, driver: Seated) -> Passed {
+    fn passed(&mut self, driver: Seated) -> Passed {
         if let Some(line) = self.watch.vain(&driver) {
             above(|| eprintln!("{line}"));
         }

@@ -1,7 +1,6 @@
 //! Exploring a closure, and what the closure can ask for while it is explored.
 
 use std::panic::Location;
-use std::rc::Rc;
 use std::sync::PoisonError;
 
 pub use crate::config::Builder;
@@ -230,7 +229,7 @@ impl Builder {
             Some(text) => given(text)?,
             None => None,
         };
-        exploration::explored(self, Rc::new(f), given, Location::caller())
+        exploration::explored(self, &f, given, Location::caller())
     }
 }
 

@@ -169,7 +169,7 @@ pub(crate) struct Watch<'a> {
     /// How many executions others had begun before.
     before: u64,
     progress: Progress,
-    checkpoint: Option<Checkpoint>,
+    checkpoint: Option<Box<Checkpoint>>,
     /// Where the model was called.
     site: Site,
     /// The limit that has ended the exploration.
@@ -189,23 +189,28 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Takes up the exploration of the checkpoint file, if there is one. An error says why that
-    /// cannot be done. `follows` says that it is one schedule that is followed instead.
+    /// Takes up the exploration of the checkpoint file, if there is one. `follows` says that it is one schedule that is
+    /// followed instead.
+    ///
+    /// # Panics
+    ///
+    /// If that exploration cannot be taken up.
+    #[track_caller]
     pub(crate) fn new(
         settings: &'a Builder,
         driver: &mut Driver,
         site: Site,
         follows: bool,
-    ) -> Result<Watch<'a>, String> {
+    ) -> Watch<'a> {
         let start = Instant::now();
-        let mut checkpoint = None;
-        let mut earlier_waits = Vec::new();
-        if !follows && let Some(mut file) = Checkpoint::new(settings, site)? {
-            let resumed = file.resume(driver)?;
-            checkpoint = resumed.is_some().then_some(file);
-            earlier_waits = resumed.unwrap_or_default();
-        }
-        Ok(Watch {
+        let (checkpoint, earlier_waits) = match follows {
+            true => (None, None),
+            false => match taken_up(settings, driver, site) {
+                Ok(taken_up) => taken_up.unzip(),
+                Err(error) => panic!("{error}"),
+            },
+        };
+        Watch {
             settings,
             start,
             before: driver.stats.begun(),
@@ -217,9 +222,9 @@ impl<'a> Watch<'a> {
             follows,
             failed: false,
             waits: Vec::new(),
-            earlier_waits,
+            earlier_waits: earlier_waits.unwrap_or_default(),
             hintless: 0,
-        })
+        }
     }
 
     /// The exploration begins anew, and nothing of what was seen counts.
@@ -422,6 +427,23 @@ impl<'a> Watch<'a> {
             checkpoint.remove();
         }
     }
+}
+
+/// A file whose exploration is taken up, with the first waits at hints that were known when it was written. It is in a box because
+/// mostly there is none.
+type TakenUp = (Box<Checkpoint>, Vec<FirstWait>);
+
+/// Takes up what is in the file that the settings ask for, if that is this model's.
+fn taken_up(
+    settings: &Builder,
+    driver: &mut Driver,
+    site: Site,
+) -> Result<Option<TakenUp>, String> {
+    let Some(mut file) = Checkpoint::new(settings, site)? else {
+        return Ok(None);
+    };
+    let waits = file.resume(driver)?;
+    Ok(waits.map(|waits| (Box::new(file), waits)))
 }
 
 /// The first waits at hints, one for each hint.

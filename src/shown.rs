@@ -9,7 +9,6 @@
 
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
-use std::rc::Rc;
 
 use crate::again::may_come_again;
 use crate::config::Builder;
@@ -81,7 +80,7 @@ impl Looks {
 /// A test's closure, to be run again.
 pub(crate) struct Body<'a> {
     pub(crate) settings: &'a Builder,
-    pub(crate) main: &'a Rc<dyn Work>,
+    pub(crate) main: &'a dyn Work,
     pub(crate) stacks: &'a mut Pool,
     pub(crate) log: &'a Log,
     pub(crate) site: Site,

@@ -1,29 +1,31 @@
 //! What does a thread do?
 
 use std::ptr::NonNull;
-use std::rc::Rc;
 
 /// The closure of a model, which each execution's main thread runs.
 pub(crate) trait Work: Send + Sync {
-    /// A thread that runs it.
-    fn body(self: Rc<Self>) -> Body;
+    /// A thread that runs it where it is.
+    ///
+    /// # Safety
+    ///
+    /// It must be there, and where it is, until the thread has ended or will never run again.
+    unsafe fn body(&self) -> Body;
 }
 
 impl<F: Fn() + Send + Sync> Work for F {
-    fn body(self: Rc<Self>) -> Body {
+    unsafe fn body(&self) -> Body {
         /// # Safety
         ///
-        /// The pointer is of `Rc::<F>::into_raw` on this OS thread, and is not used again.
+        /// There is an `F` at the pointer while this runs.
         unsafe fn end<F: Fn()>(work: NonNull<()>, fate: Fate) {
-            // SAFETY: the caller says so.
-            let work = unsafe { Rc::<F>::from_raw(work.as_ptr().cast()) };
             if let Fate::Run = fate {
-                work();
+                // SAFETY: the caller says so.
+                unsafe { work.cast::<F>().as_ref()() };
             }
         }
-        let work = Rc::into_raw(self).cast_mut();
-        // SAFETY: an `Rc` is not null. The body stays on this OS thread, as the coroutine that runs it, or drops it, does.
-        unsafe { Body::new(NonNull::new_unchecked(work.cast()), end::<F>) }
+        // SAFETY: `end` uses no more than a shared reference, which may be used on any OS thread and as often as one likes. The
+        // caller says for how long.
+        unsafe { Body::new(NonNull::from(self).cast(), end::<F>) }
     }
 }
 
@@ -87,5 +89,37 @@ impl Body {
         let f = NonNull::from(Box::leak(Box::new(f)));
         // SAFETY: a coroutine stays on the OS thread that made it, and its body with it.
         unsafe { Body::new(f.cast(), end::<F>) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn the_closure_of_a_model_runs_where_it_is_as_often_as_there_are_executions_and_is_not_dropped()
+    {
+        let (at, seen) = (AtomicUsize::new(0), Arc::new(Mutex::new(Vec::new())));
+        let noted = seen.clone();
+        let closure = move || {
+            at.fetch_add(1, Relaxed);
+            noted.lock().unwrap().push((&raw const at).addr());
+        };
+        // SAFETY: the closure outlives its bodies.
+        let bodies = [(); 3].map(|()| unsafe { Work::body(&closure) });
+        let [first, second, abandoned] = bodies;
+        first.run();
+        drop(abandoned);
+        second.run();
+        let seen_by = seen.lock().unwrap().clone();
+        let within =
+            (&raw const closure).addr()..(&raw const closure).addr() + size_of_val(&closure);
+        assert_eq!(seen_by.len(), 2);
+        assert!(seen_by.iter().all(|at| within.contains(at)));
+        assert_eq!(Arc::strong_count(&seen), 2);
+        drop(closure);
+        assert_eq!(Arc::strong_count(&seen), 1);
     }
 }

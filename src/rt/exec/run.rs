@@ -6,7 +6,6 @@
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::mem::take;
-use std::rc::Rc;
 use std::time::Duration;
 
 use crate::rt::explore::driver::{Driver, Next};
@@ -113,7 +112,7 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
 /// Explores the executions of `main` that the driver's explorer asks for, until one fails or `go_on`
 /// says no.
 pub(crate) fn explore(
-    main: &Rc<dyn Work>,
+    main: &dyn Work,
     mut driver: Seated,
     pool: &mut Pool,
     settings: Settings,
@@ -152,7 +151,7 @@ pub(crate) fn explore(
 
 /// Explores; gives the execution that fails, if one does.
 fn fails(
-    main: &Rc<dyn Work>,
+    main: &dyn Work,
     runtime: &Runtime,
     pool: &mut Pool,
     settings: &Settings,
@@ -209,7 +208,7 @@ fn fails(
 fn execute(
     runtime: &Runtime,
     stacks: &mut Stacks<'_>,
-    main: &Rc<dyn Work>,
+    main: &dyn Work,
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) -> End {
     runtime.heap.reset();
@@ -222,7 +221,9 @@ fn execute(
         inner.resting.clear();
         stacks.rested();
         inner.asked.clear();
-        inner.put_body(ThreadId::MAIN, main.clone().body());
+        // SAFETY: the closure is borrowed until the exploration ends. A thread that has not ended by then has a stack that is
+        // lost, and does not run again.
+        inner.put_body(ThreadId::MAIN, unsafe { main.body() });
         let next = inner.next();
         runtime.take(&mut inner, next);
     }

@@ -24,13 +24,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         replay: |schedule, _| schedule.to_owned(),
         in_order: InOrder::These(Vec::new()),
     };
-    match explore(
-        &(Rc::new(body) as Rc<dyn Work>),
-        driver,
-        pool,
-        settings,
-        |_| true,
-    ) {
+    match explore(&body, driver, pool, settings, |_| true) {
         Explored::Passed(driver) => driver.stats.complete,
         Explored::Failed(found) => panic!("it fails: {:?}", found.end),
     }

@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 use std::panic::{Location, catch_unwind};
-use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::cell::UnsafeCell;
-use crate::rt::Work;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::run::{Between, Explored, explore, stacks};
 use crate::rt::explore::Free;
@@ -160,8 +158,7 @@ fn told(program: fn()) -> String {
         replay: |schedule, _| schedule.to_owned(),
         in_order: InOrder::These(Vec::new()),
     };
-    let main: Rc<dyn Work> = Rc::new(program);
-    let explored = explore(&main, driver, &mut pool, settings, |between| {
+    let explored = explore(&program, driver, &mut pool, settings, |between| {
         let Between {
             driver,
             end,
