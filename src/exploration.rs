@@ -186,26 +186,28 @@ impl Exploration<'_> {
         if let Some(line) = self.watch.vain(&driver) {
             above(|| eprintln!("{line}"));
         }
-        let gives_up = match driver.coverage() {
+        let coverage = driver.coverage();
+        let gives_up = match coverage {
             Coverage::Sampled | Coverage::Replayed => None,
+            // Mostly no loop has waited.
+            _ if !self.watch.has_waits() => None,
             _ => {
                 let waits = self.watch.waits();
                 self.body(&driver).gives_up(&waits)
             }
         };
+        let verdict = Verdict::of(coverage, self.watch.stopped, &gives_up, self.seed);
         let passed = Passed {
             driver,
+            verdict,
             gives_up,
-            stopped: self.watch.stopped,
-            seed: self.seed,
             elapsed: self.watch.start.elapsed(),
         };
-        let verdict = passed.verdict();
         if !matches!(verdict, Verdict::Stopped(_)) {
             // All that there is within what was asked for has been explored.
             self.watch.complete();
         }
-        self.tell(&passed, &verdict);
+        self.tell(&passed);
         if let Some(line) = self.watch.unshown(&passed.driver) {
             above(|| eprintln!("{line}"));
         }
@@ -213,8 +215,8 @@ impl Exploration<'_> {
     }
 
     /// Says on standard error what was explored, if that is not all there is.
-    fn tell(&self, passed: &Passed, verdict: &Verdict) {
-        match verdict {
+    fn tell(&self, passed: &Passed) {
+        match passed.verdict {
             Verdict::Complete => {}
             Verdict::Replayed => {
                 let nothing = Schedule::default();
@@ -227,7 +229,7 @@ impl Exploration<'_> {
             }
             _ => {
                 let line = passed.report().cut_short(&self.site);
-                match verdict {
+                match passed.verdict {
                     // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing. And
                     // nobody has asked for leaving out what a loop does that gives up.
                     Verdict::Stopped(_) | Verdict::Waits(_) | Verdict::TimesOut(_)

@@ -281,6 +281,11 @@ impl<'a> Watch<'a> {
         self.stopped.is_none()
     }
 
+    /// Whether any loop has waited at a hint.
+    pub(crate) fn has_waits(&self) -> bool {
+        !self.earlier_waits.is_empty() || !self.waits.is_empty()
+    }
+
     /// The first waits at hints, also those of the parts before this one.
     pub(crate) fn waits(&self) -> Vec<FirstWait> {
         first_waits(&self.earlier_waits, &self.waits)

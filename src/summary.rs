@@ -65,34 +65,14 @@ pub struct Report {
 /// An exploration without a failure.
 pub(crate) struct Passed {
     pub(crate) driver: Seated,
-    /// The limit that has ended it.
-    pub(crate) stopped: Option<Limit>,
-    pub(crate) seed: u64,
+    /// Which part of the traces was explored.
+    pub(crate) verdict: Verdict,
     pub(crate) elapsed: Duration,
     /// A loop that was taken to wait, and gives up by itself.
     pub(crate) gives_up: Option<GivesUp>,
 }
 
 impl Passed {
-    /// Which part of the traces was explored.
-    pub(crate) fn verdict(&self) -> Verdict {
-        match (self.stopped, self.driver.coverage()) {
-            (Some(limit), _) => Verdict::Stopped(limit),
-            (None, Coverage::All) => match &self.gives_up {
-                Some(it) if it.timed => Verdict::TimesOut(it.rounds),
-                Some(it) => Verdict::Waits(it.rounds),
-                None => Verdict::Complete,
-            },
-            (None, Coverage::Within(price, within)) => {
-                Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
-            }
-            (None, Coverage::Rounds(most)) => Verdict::Rounds(most),
-            (None, Coverage::Regions) => Verdict::Marked,
-            (None, Coverage::Sampled) => Verdict::Sampled { seed: self.seed },
-            (None, Coverage::Replayed) => Verdict::Replayed,
-        }
-    }
-
     /// What came of following a schedule, as a line.
     pub(crate) fn followed(&self, schedule: &Schedule, site: &dyn fmt::Display) -> String {
         let stats = self.driver.stats;
@@ -122,13 +102,14 @@ impl Passed {
             driver, elapsed, ..
         } = self;
         let stats = driver.stats;
-        let within = match driver.coverage() {
+        let coverage = driver.coverage();
+        let within = match coverage {
             Coverage::Within(price, within) if !driver.excludes() => {
                 within.map(|most| Bound::of(price, most))
             }
             _ => None,
         };
-        let verdict = self.verdict();
+        let verdict = self.verdict;
         let total = driver.hotspots.total();
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
             executions,
@@ -146,7 +127,7 @@ impl Passed {
             within_rounds: driver.machine.rounds_left_out(),
             excludes: driver.excludes(),
             // Neither a sample nor one schedule is part of a plan.
-            estimate: match driver.coverage() {
+            estimate: match coverage {
                 Coverage::Sampled | Coverage::Replayed => None,
                 _ => driver.estimate(),
             },
@@ -326,6 +307,32 @@ pub enum Verdict {
     Replayed,
     /// What was explored until a limit stopped the exploration.
     Stopped(Limit),
+}
+
+impl Verdict {
+    /// That of an exploration without a failure, which has covered this or was ended by a limit, and in which a loop may give up.
+    pub(crate) fn of(
+        covered: Coverage,
+        stopped: Option<Limit>,
+        gives_up: &Option<GivesUp>,
+        seed: u64,
+    ) -> Verdict {
+        match (stopped, covered) {
+            (Some(limit), _) => Verdict::Stopped(limit),
+            (None, Coverage::All) => match gives_up {
+                Some(it) if it.timed => Verdict::TimesOut(it.rounds),
+                Some(it) => Verdict::Waits(it.rounds),
+                None => Verdict::Complete,
+            },
+            (None, Coverage::Within(price, within)) => {
+                Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
+            }
+            (None, Coverage::Rounds(most)) => Verdict::Rounds(most),
+            (None, Coverage::Regions) => Verdict::Marked,
+            (None, Coverage::Sampled) => Verdict::Sampled { seed },
+            (None, Coverage::Replayed) => Verdict::Replayed,
+        }
+    }
 }
 
 impl fmt::Display for Verdict {
