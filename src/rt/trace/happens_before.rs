@@ -524,12 +524,17 @@ impl Past {
                 return;
             }
             // Whatever the child has done comes before. Its last event is its end, or the one before if that is none.
-            if let Some(last) = trace.predecessor_of_next(child)
-                && self.is_new(thread, clock.start, last)
-            {
-                let row = self.rows.whose(last);
-                clock.start = (self.clocks).join(clock.start, row.clock, row.thread, row.index + 1);
-                clock.is_own = true;
+            if let Some(last) = trace.predecessor_of_next(child) {
+                let last = self.rows.whose(last);
+                if self.is_new_with(thread, clock.start, last) {
+                    let Whose {
+                        thread: child,
+                        index,
+                        clock: theirs,
+                    } = last;
+                    clock.start = self.clocks.join(clock.start, theirs, child, index + 1);
+                    clock.is_own = true;
+                }
             }
             let whose = Whose {
                 thread,

@@ -122,12 +122,15 @@ impl Rows {
     }
 
     /// Which event of whose the one at `position` is, and where its clock is.
+    ///
+    /// Its parts are read one by one, as they were written: a row that was just written cannot be read in other pieces yet.
     #[inline]
     pub(super) fn whose(&self, position: u32) -> Whose {
-        match self.rows.get(position as usize) {
-            Some(row) => row.whose,
-            None => self.whose_far(position as usize),
-        }
+        let (row, further) = match self.rows.get(position as usize) {
+            Some(row) => (row, 0),
+            None => self.far(position as usize),
+        };
+        row.whose.behind(further)
     }
 
     /// The row that stands for the event at `position`: all in it but the index is known of the event.
@@ -144,13 +147,6 @@ impl Rows {
     pub(super) fn get(&self, position: usize) -> Option<&Row> {
         let near = self.rows.get(position);
         near.or_else(|| (position < self.len()).then(|| self.far(position).0))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn whose_far(&self, position: usize) -> Whose {
-        let (row, further) = self.far(position);
-        row.whose.behind(further)
     }
 
     /// Behind the first event without a row: the row that stands for the event at `position`, and how far behind the first
