@@ -10,7 +10,6 @@ use crate::rt::pooled::Empty;
 /// So many words are compared at once. They are signed, because of unsigned words not every processor can tell
 /// which is greater.
 const LANE: usize = 4;
-type Lane = [i32; LANE];
 
 /// For how many clocks room is made at once.
 const CHUNK: usize = 32;
@@ -24,7 +23,7 @@ pub(super) struct Clocks {
     words: Vec<i32>,
     /// How many words a clock has, which is a multiple of [`LANE`].
     width: usize,
-    /// Where the next clock begins. The words from here on are left over from clocks that are gone.
+    /// Where the next clock begins, for which there is room. The words from here on are left over from clocks that are gone.
     end: usize,
 }
 
@@ -95,22 +94,71 @@ impl Clocks {
     /// Makes a clock of this one and of an event: `theirs` and `count` are its clock and how many events of its
     /// thread there are with it.
     ///
-    /// It is inlined where many clocks are made, one behind the other.
+    /// It is inlined where many clocks are made, one behind the other. Mostly there are few threads.
     #[inline(always)]
     pub(super) fn join(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
-        let (width, start) = (self.width, self.end);
-        self.end += width;
-        if self.words.len() < self.end {
-            self.words.resize(self.end + CHUNK * width, 0);
+        match self.width {
+            4 => self.join_few::<4>(mine, theirs, thread, count),
+            8 => self.join_few::<8>(mine, theirs, thread, count),
+            12 => self.join_few::<12>(mine, theirs, thread, count),
+            _ => self.join_many(mine, theirs, thread, count),
         }
+    }
+
+    /// [`Clocks::join`] where clocks have so many words.
+    #[inline(always)]
+    fn join_few<const WIDTH: usize>(
+        &mut self,
+        mine: u32,
+        theirs: u32,
+        thread: ThreadId,
+        count: u32,
+    ) -> u32 {
+        let start = self.end;
         let (earlier, words) = self.words.split_at_mut(start);
-        let words = &mut words[..width];
-        let of = |clock: u32| earlier[clock as usize..][..width].as_chunks().0;
+        let of = |clock: u32| {
+            let words = &earlier[clock as usize..clock as usize + WIDTH];
+            words.as_chunks::<LANE>().0
+        };
+        let words = &mut words[..WIDTH];
         let parts = of(mine).iter().zip(of(theirs));
         for (word, (&my, &their)) in words.as_chunks_mut().0.iter_mut().zip(parts) {
             *word = latest(my, their);
         }
         words[thread.index()] = count as i32;
+        self.end = start + WIDTH;
+        self.with_room_behind(start)
+    }
+
+    /// [`Clocks::join`] where clocks have any number of words.
+    #[inline(never)]
+    fn join_many(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
+        let (start, width) = (self.end, self.width);
+        let (earlier, words) = self.words.split_at_mut(start);
+        let words = &mut words[..width];
+        let of = |clock: u32| earlier[clock as usize..][..width].as_chunks::<LANE>().0;
+        let parts = of(mine).iter().zip(of(theirs));
+        for (word, (&my, &their)) in words.as_chunks_mut().0.iter_mut().zip(parts) {
+            *word = latest(my, their);
+        }
+        words[thread.index()] = count as i32;
+        self.end = start + width;
+        self.with_room_behind(start)
+    }
+
+    /// The clock at `start`, which is the last one, once there is room for another one.
+    #[inline(always)]
+    fn with_room_behind(&mut self, start: usize) -> u32 {
+        match self.words.len() < self.end + self.width {
+            true => self.make_room(start),
+            false => start as u32,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, start: usize) -> u32 {
+        self.words.resize(self.end + CHUNK * self.width, 0);
         start as u32
     }
 
@@ -130,17 +178,70 @@ impl Clocks {
     #[inline(never)]
     pub(super) fn join_into(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) {
         let (earlier, words) = self.words.split_at_mut(mine as usize);
-        let words = &mut words[..self.width];
-        let theirs = earlier[theirs as usize..][..self.width].as_chunks().0;
-        for (word, &their) in words.as_chunks_mut().0.iter_mut().zip(theirs) {
-            *word = latest(*word, their);
+        match self.width {
+            4 => join_few_into::<4>(words, earlier, theirs),
+            8 => join_few_into::<8>(words, earlier, theirs),
+            12 => join_few_into::<12>(words, earlier, theirs),
+            width => {
+                let words = words[..width].as_chunks_mut::<LANE>().0;
+                let theirs = earlier[theirs as usize..][..width].as_chunks().0;
+                for (word, &their) in words.iter_mut().zip(theirs) {
+                    *word = latest(*word, their);
+                }
+            }
         }
         words[thread.index()] = count as i32;
     }
 }
 
+/// Joins the clock `theirs`, which is among the `earlier` ones, into the first one of `words`, where clocks have so many words.
+#[inline(always)]
+fn join_few_into<const WIDTH: usize>(words: &mut [i32], earlier: &[i32], theirs: u32) {
+    let theirs = &earlier[theirs as usize..theirs as usize + WIDTH];
+    let words = words[..WIDTH].as_chunks_mut().0.iter_mut();
+    for (word, &their) in words.zip(theirs.as_chunks().0) {
+        *word = latest(*word, their);
+    }
+}
+
 /// The greater one of each two components.
 #[inline]
-fn latest(a: Lane, b: Lane) -> Lane {
+fn latest(a: [i32; LANE], b: [i32; LANE]) -> [i32; LANE] {
     std::array::from_fn(|i| a[i].max(b[i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the width, which decides how clocks are joined.
+    #[test]
+    fn a_clock_of_two_knows_the_later_of_each_thread_however_many_there_are() {
+        for threads in 1..=20 {
+            let mut clocks = Clocks::default();
+            clocks.widen(threads);
+            let width = clocks.width();
+            let mut expected = vec![vec![0; width]];
+            // More than there is room for at first.
+            for made in 1..=3 * CHUNK {
+                let (mine, theirs) = (made / 2, made * 2 / 3);
+                let (thread, count) = (made * 11 % threads, 1000 - made);
+                let at = |clock: usize| (clock * width) as u32;
+                let id = ThreadId(thread as u32);
+                let both = expected[mine].iter().zip(&expected[theirs]);
+                let mut both: Vec<i32> = both.map(|(&my, &their)| my.max(their)).collect();
+                both[thread] = count as i32;
+                let clock = clocks.join(at(mine), at(theirs), id, count as u32);
+                assert_eq!((clock, clocks.words(clock)), (at(made), &both[..]));
+                // What is joined into the last one is in it, too.
+                let late = made * 3 / 4;
+                let joined = both.iter().zip(&expected[late]);
+                let mut both: Vec<i32> = joined.map(|(&my, &their)| my.max(their)).collect();
+                both[thread] = count as i32 + 1;
+                clocks.join_into(clock, at(late), id, count as u32 + 1);
+                assert_eq!(clocks.words(clock), both, "{threads} threads");
+                expected.push(both);
+            }
+        }
+    }
 }
