@@ -180,9 +180,11 @@ impl Trace {
     #[inline]
     pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
         debug_assert_eq!(self.placed, self.events.len());
-        self.positions
-            .get(thread.index())
-            .map_or(&[], |positions| positions)
+        // This takes one comparison, and `get` with a default three.
+        match thread.index() < self.positions.len() {
+            true => &self.positions[thread.index()],
+            false => &[],
+        }
     }
 
     /// The position of the thread's last event.
@@ -297,11 +299,16 @@ impl Trace {
     }
 
     /// Gives each event its place among those of its thread. While an execution runs nobody asks for that.
+    #[inline]
     pub(crate) fn place(&mut self) {
-        let (placed, length) = (self.placed, self.events.len());
-        if placed == length {
-            return;
+        if self.placed < self.events.len() {
+            self.place_new();
         }
+    }
+
+    #[inline(never)]
+    fn place_new(&mut self) {
+        let (placed, length) = (self.placed, self.events.len());
         for (thread, turn) in self.turns.behind(placed as u32, length as u32) {
             if self.spawned.len() <= thread.index() {
                 make_room(&mut self.positions, &mut self.spawned, thread.index());
