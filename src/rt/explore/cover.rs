@@ -25,7 +25,7 @@ pub(super) use needed::Needed;
 
 use crate::rt::pooled::Empty;
 use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
-use crate::rt::trace::happens_before::HappensBefore;
+use crate::rt::trace::happens_before::{HappensBefore, Look};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
 use crate::rt::trace::{Event, NOWHERE, Trace};
@@ -167,8 +167,8 @@ fn is_cut(run: &Finished<'_>, first: u32, object: ObjectId) -> bool {
 
 /// What comes first of a thread in the rest of the sequence.
 #[cfg_attr(test, derive(PartialEq, Debug))]
-enum Head {
-    Event(u32),
+enum Head<'a> {
+    Event(Look<'a>),
     Second,
     Nothing,
 }
@@ -239,12 +239,12 @@ impl<'a> Walk<'a> {
 
     /// The way is what it is because this comes next of a thread.
     #[inline]
-    fn rely_on(&mut self, head: &Head) {
+    fn rely_on(&mut self, head: &Head<'_>) {
         if !self.settled {
             return;
         }
         self.settled = match *head {
-            Head::Event(position) => self.second_at.is_some_and(|second| position < second),
+            Head::Event(at) => self.second_at.is_some_and(|second| at.position < second),
             Head::Second => self.second_is_always_alike(),
             Head::Nothing => false,
         };
@@ -329,11 +329,11 @@ impl<'a> Walk<'a> {
 
     /// [`Walk::begins_with`] where this comes first of the step's thread.
     #[inline(always)]
-    fn begins_as(&mut self, head: &Head, step: Step, label: Label) -> bool {
+    fn begins_as(&mut self, head: &Head<'_>, step: Step, label: Label) -> bool {
         match *head {
-            Head::Event(position) => {
-                let event = self.trace.at(position);
-                event.alternative == step.alternative && self.is_initial(position, event)
+            Head::Event(at) => {
+                let event = self.trace.at(at.position);
+                event.alternative == step.alternative && self.is_initial(&at, event)
             }
             Head::Second => self.second.step == step && self.second_is_initial(),
             Head::Nothing => self.commutes_with_all(label),
@@ -350,7 +350,7 @@ impl<'a> Walk<'a> {
 
     /// [`Walk::go_by`] where this comes first of the thread, and would be the event of the thread with this index.
     #[inline(always)]
-    fn pass(&mut self, head: &Head, thread: ThreadId, index: u32, label: Label) {
+    fn pass(&mut self, head: &Head<'_>, thread: ThreadId, index: u32, label: Label) {
         match *head {
             Head::Event(_) => self.gone[thread.index()] = index + 1,
             Head::Second => *self.taken = true,
@@ -360,22 +360,27 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn head(&mut self, thread: ThreadId) -> Head {
+    fn head(&mut self, thread: ThreadId) -> Head<'a> {
         let index = self.look_up(thread);
         self.head_at(thread, index)
     }
 
     /// What comes first of the thread, of which so many events lie before the sequence or the way has come by them.
     #[inline(always)]
-    fn head_at(&self, thread: ThreadId, index: u32) -> Head {
+    fn head_at(&self, thread: ThreadId, index: u32) -> Head<'a> {
         // The second event of a race happens after the first one, and so is no item.
         if index == self.second_index && thread == self.second.step.thread && !*self.taken {
             return Head::Second;
         }
-        match self.trace.nth_of(thread, index) {
-            Some(position) if self.is_item(position) => Head::Event(position),
-            _ if thread == self.second.step.thread && !*self.taken => Head::Second,
-            _ => Head::Nothing,
+        if let Some(position) = self.trace.nth_of(thread, index) {
+            let at = self.clocks.look_at(position);
+            if self.has(&at) {
+                return Head::Event(at);
+            }
+        }
+        match thread == self.second.step.thread && !*self.taken {
+            true => Head::Second,
+            false => Head::Nothing,
         }
     }
 
@@ -398,15 +403,20 @@ impl<'a> Walk<'a> {
     /// Whether the event at `position`, which is behind the first one, is in the sequence.
     #[inline]
     fn is_item(&self, position: u32) -> bool {
+        self.has(&self.clocks.look_at(position))
+    }
+
+    /// [`Walk::is_item`] for an event that was looked up.
+    #[inline]
+    fn has(&self, at: &Look<'_>) -> bool {
         match self.known {
             None => {
                 let (thread, index) = self.owner;
-                !self.clocks.knows(position, thread, index)
+                !at.knows(thread, index)
             }
             Some(known) => {
-                let found = known
-                    .items
-                    .binary_search_by_key(&position, |item| item.position);
+                let items = &known.items;
+                let found = items.binary_search_by_key(&at.position, |item| item.position);
                 found.is_ok()
             }
         }
@@ -436,15 +446,14 @@ impl<'a> Walk<'a> {
     /// there. A join comes after no other event of the sequence: this is asked of steps that were enabled at the
     /// beginning of the sequence, or behind what the way has come by, and there its thread had ended.
     #[inline(always)]
-    fn is_initial(&mut self, position: u32, event: &Event) -> bool {
-        let (trace, clocks) = (self.trace, self.clocks);
+    fn is_initial(&mut self, at: &Look<'_>, event: &Event) -> bool {
+        let trace = self.trace;
         #[cfg(test)]
         if let OpKind::Join { child } = event.operation.kind {
             let last = trace.predecessor_of_next(child);
             assert!(last.is_none_or(|last| self.is_gone(last)));
         }
-        let mut races = clocks.races_of(position);
-        races.all(|race| self.is_gone(race.first))
+        at.races().all(|race| self.is_gone(race.first))
             && (event.index != 0
                 || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
     }

@@ -19,6 +19,7 @@
 mod candidates;
 mod clock;
 mod contention;
+mod look;
 mod messages;
 mod record;
 mod rows;
@@ -33,6 +34,7 @@ use crate::rt::pooled::{Empty, empty_rows};
 use candidates::{Seeker, Way};
 use clock::{Clocks, NOTHING};
 use contention::{Contention, Order};
+pub(crate) use look::Look;
 use record::Record;
 use rows::{Row, Rows, Whose};
 
@@ -138,12 +140,13 @@ impl HappensBefore {
     /// Whether the event of `thread` with this index happens before the one at `position`, or is it.
     #[inline]
     pub(crate) fn knows(&self, position: u32, thread: ThreadId, index: u32) -> bool {
-        let row = self.past.rows.whose(position);
-        if row.thread == thread {
-            row.index >= index
-        } else {
-            self.past.clocks.word(row.clock, thread) > index
-        }
+        self.look_at(position).knows(thread, index)
+    }
+
+    /// Looks up the event at `position`, of which several things are asked.
+    #[inline]
+    pub(crate) fn look_at(&self, position: u32) -> Look<'_> {
+        self.past.look_at(position)
     }
 
     /// The races, in the order of their second events.
@@ -169,10 +172,7 @@ impl HappensBefore {
     /// The races whose second event is the one at `position`.
     #[inline]
     pub(crate) fn races_of(&self, position: u32) -> impl Iterator<Item = &Race> {
-        let from = self.past.rows.row(position).races as usize;
-        // Most events have none.
-        let races = self.past.races.get(from..).unwrap_or_default().iter();
-        races.take_while(move |race| race.second == position)
+        self.look_at(position).races()
     }
 
     /// The positions of the events on `object`, in order. Of an atomic that no two threads contend for there are none: nobody

@@ -76,7 +76,7 @@ impl Walk<'_> {
             };
             last = Some((sleeper.label, found));
             let waker = match self.head(sleeper.step.thread) {
-                Head::Event(position) => found.min(position),
+                Head::Event(at) => found.min(at.position),
                 _ => found,
             };
             if waker == NOWHERE {

@@ -20,7 +20,7 @@ pub(super) struct Whose {
 impl Whose {
     /// The same of the event of the same thread so many behind it, which shares its clock.
     #[inline]
-    fn behind(self, further: usize) -> Whose {
+    pub(super) fn behind(self, further: usize) -> Whose {
         Whose {
             index: self.index + further as u32,
             ..self
@@ -121,25 +121,28 @@ impl Rows {
         self.rows.len() + self.rest.length
     }
 
+    /// The row that stands for the event at `position`, and how far behind the first event with this row it is.
+    #[inline]
+    pub(super) fn find(&self, position: u32) -> (&Row, usize) {
+        match self.rows.get(position as usize) {
+            Some(row) => (row, 0),
+            None => self.far(position as usize),
+        }
+    }
+
     /// Which event of whose the one at `position` is, and where its clock is.
     ///
     /// Its parts are read one by one, as they were written: a row that was just written cannot be read in other pieces yet.
     #[inline]
     pub(super) fn whose(&self, position: u32) -> Whose {
-        let (row, further) = match self.rows.get(position as usize) {
-            Some(row) => (row, 0),
-            None => self.far(position as usize),
-        };
+        let (row, further) = self.find(position);
         row.whose.behind(further)
     }
 
     /// The row that stands for the event at `position`: all in it but the index is known of the event.
     #[inline]
     pub(super) fn row(&self, position: u32) -> &Row {
-        match self.rows.get(position as usize) {
-            Some(row) => row,
-            None => self.far(position as usize).0,
-        }
+        self.find(position).0
     }
 
     /// [`Rows::row`] if there is any.
