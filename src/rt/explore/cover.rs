@@ -31,7 +31,8 @@ use crate::rt::trace::operation::{OpKind, Operation, Step};
 use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::Finished;
-use super::reversal::{Item, Reversal, Second, relabel, state_before, state_without};
+use super::relabel::{relabel, state_before, state_without};
+use super::reversal::{Item, Reversal, Second};
 use super::sleep::Sleeper;
 use super::wakeup_tree::{Arena, List, NodeId};
 

@@ -39,6 +39,7 @@ pub(crate) mod pct;
 pub(crate) mod pos;
 pub(crate) mod price;
 pub(crate) mod regions;
+mod relabel;
 pub(crate) mod replay;
 pub(crate) mod reversal;
 pub(crate) mod rng;
