@@ -32,7 +32,7 @@ use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::Finished;
 use super::relabel::{relabel, state_before, state_without};
-use super::reversal::{Item, Reversal, Second};
+use super::reversal::{Item, OfRace, Reversal, Second};
 use super::sleep::Sleeper;
 use super::wakeup_tree::{Arena, List, NodeId};
 
@@ -130,21 +130,13 @@ pub(super) struct Walk<'a> {
     settled: bool,
 }
 
-/// Whether the reversed event is asleep where the first one is, and is known to come first in the sequence. Then the
-/// reversal is covered, whatever comes behind the race. Most that are covered are so by this, which can be told without
-/// a walk.
+/// Whether the reversed event is known to come first in the sequence, whatever comes behind the race. If it is asleep where
+/// the first one is, the reversal is covered: most that are covered are so by this, which can be told without a walk.
 #[inline]
-pub(super) fn is_asleep(
-    run: &Finished<'_>,
-    first: u32,
-    second: &Second,
-    sleepers: &[Sleeper],
-) -> bool {
-    let is_asleep = |sleeper: &Sleeper| sleeper.step == second.step;
+pub(super) fn comes_first(run: &Finished<'_>, first: u32, second: &Second) -> bool {
     // Else its thread has other items before it.
     second.predecessor.is_none_or(|p| p < first)
         && nothing_on_its_object_comes_before(run, first, second)
-        && sleepers.iter().any(is_asleep)
 }
 
 /// Whether it can be told at once that nothing in the sequence comes before the reversed event because of its object:
@@ -156,7 +148,7 @@ fn nothing_on_its_object_comes_before(run: &Finished<'_>, first: u32, second: &S
     if is_cut(run, first, object) && !matches!(kind, OpKind::Wait { .. }) {
         return true;
     }
-    let is_latest = |race| run.clocks.is_latest_of_its_event(race);
+    let is_latest = |race: OfRace| run.clocks.is_latest_of_its_event(race.number);
     kind.is_always_alike() && second.race.is_some_and(is_latest)
 }
 
@@ -191,11 +183,10 @@ impl<'a> Walk<'a> {
             second: taken,
         } = passed;
         debug_assert!(!second.is_behind(run, first));
-        let second_at = second.race.map(|race| run.clocks.races()[race].second);
+        let second_at = second.race.map(|race| race.position);
         // What most sleeping threads do not commute with is the reversed event, so its label is known from the
         // beginning where it need not be made.
-        let unchanged = second_at.filter(|_| second.operation.kind.is_always_alike());
-        let alike = unchanged.map(|at| run.trace.at(at).label);
+        let alike = second.known_label();
         Walk {
             run,
             trace: run.trace,
@@ -207,11 +198,11 @@ impl<'a> Walk<'a> {
             others,
             taken,
             label: known.map_or(alike, |known| known.items.last().map(|item| item.label)),
-            unchanged,
+            unchanged: second_at.filter(|_| alike.is_some()),
             known,
             impossible: false,
             second_at,
-            second_index: second_at.map_or(NOWHERE, |at| run.trace.at(at).index),
+            second_index: second.race.map_or(NOWHERE, |race| race.index),
             settled: second_at.is_some() && known.is_none(),
         }
     }
@@ -268,7 +259,7 @@ impl<'a> Walk<'a> {
     }
 
     /// [`Walk::begins_with`] at the beginning of the sequence for a thread that is asleep there, where the reversed event was
-    /// not found to be ([`is_asleep`]).
+    /// not found to be if it [comes first](comes_first).
     ///
     /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the next event of its thread
     /// is in the sequence, so is what has woken the thread before that, with which it does not commute, either.
@@ -291,7 +282,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether the reversed event comes first of its thread and has its label whatever comes before it, so that
-    /// [`is_asleep`] has told if it is.
+    /// it is known not to be asleep.
     #[inline]
     fn second_was_asked_for(&self) -> bool {
         let Second {
@@ -614,7 +605,7 @@ impl<'a> Walk<'a> {
             self.settled &= self.second_is_always_alike();
             return;
         };
-        let executed = self.second_at.map(|at| self.trace.at(at).label);
+        let executed = self.second.race.map(|race| race.label);
         if executed == Some(label) && self.is_plain(label) {
             self.unchanged = self.second_at;
         }

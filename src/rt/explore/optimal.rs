@@ -29,7 +29,7 @@ use crate::rt::trace::{Event, NOWHERE, Trace};
 
 use super::checkpoint::{SavedPoint, Unfinished};
 use super::choices::{Choices, Known, Lack};
-use super::cover::{Needed, Passed, Walk, is_asleep};
+use super::cover::{Needed, Passed, Walk, comes_first};
 use super::driver::Plan;
 use super::reversal::{Item, Reversal, Second, direct, indirect};
 use super::sleep::Sleeper;
@@ -199,12 +199,49 @@ impl Optimal {
                 Lack::Sequence => {}
             }
         }
-        let (from, to) = self.levels[first as usize].sleep;
-        let sleepers = &self.sleepers[from as usize..to as usize];
-        if is_asleep(run, first, second, sleepers) {
-            return true;
+        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
+        if comes_first(run, first, second) {
+            let is_asleep = |sleeper: &Sleeper| sleeper.step == second.step;
+            if sleepers.iter().any(is_asleep) {
+                return true;
+            }
+            if pending.is_empty()
+                && let Some(label) = second.known_label()
+            {
+                let (sets, thread) = (&run.machine.sets, second.step.thread);
+                let sleeps_on = |sleeper: &Sleeper| sleeper.survives(sets, thread, label);
+                if !sleepers.iter().any(sleeps_on) {
+                    return self.plan_alone(run, first, second, label);
+                }
+            }
         }
         self.plan(run, first, second)
+    }
+
+    /// [`Optimal::plan`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
+    /// is planned. Then nobody covers the sequence, and nothing else of it is needed.
+    fn plan_alone(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        label: Label,
+    ) -> bool {
+        let index = second.index(run);
+        // The long way must come to the same.
+        #[cfg(test)]
+        {
+            assert!(self.plan(run, first, second));
+            let pending = &mut self.levels[first as usize].pending;
+            let node = self.arena.pop(pending).expect("it is planned");
+            assert!(pending.is_empty() && node.children.is_empty());
+            let planned = (node.step, node.label, node.index);
+            assert_eq!(planned, (second.step, label, index));
+        }
+        let pending = &mut self.levels[first as usize].pending;
+        self.arena.push(pending, second.step, label, index);
+        true
     }
 
     /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.

@@ -48,8 +48,19 @@ pub(crate) struct Second {
     pub(crate) operation: Operation,
     /// The event directly before it: of its own thread, or the spawn.
     pub(crate) predecessor: Option<u32>,
-    /// The number of the race that it is the second event of, if the race has only this reversal.
-    pub(crate) race: Option<usize>,
+    /// The race that it is the second event of, if the race has only this reversal.
+    pub(crate) race: Option<OfRace>,
+}
+
+/// What there is to know of the second event of a race as it was executed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfRace {
+    /// The number of the race.
+    pub(crate) number: usize,
+    pub(crate) position: u32,
+    /// Which of its thread's events it is.
+    pub(crate) index: u32,
+    pub(crate) label: Label,
 }
 
 impl Second {
@@ -65,6 +76,13 @@ impl Second {
         // The event before the first one of a thread is its spawn.
         let before = before.filter(|event| event.thread == self.step.thread);
         before.map_or(0, |event| event.index + 1)
+    }
+
+    /// The label that it has wherever it is executed, if it is known to have only one.
+    #[inline]
+    pub(super) fn known_label(&self) -> Option<Label> {
+        let alike = self.race.filter(|_| self.operation.kind.is_always_alike());
+        alike.map(|race| race.label)
     }
 
     /// Its position in the execution; `None` if it is pending there.
@@ -144,7 +162,8 @@ pub(crate) fn direct(
     mut found: impl FnMut(u32, &Second) -> bool,
 ) -> bool {
     let race = &run.clocks.races()[number];
-    let kind = &run.trace.at(race.second).operation.kind;
+    let event = run.trace.at(race.second);
+    let kind = &event.operation.kind;
     if enables(run.trace.at(race.first).label.class(), kind)
         || kind.may_have_to_wait() && lets_in(run, race)
     {
@@ -152,8 +171,14 @@ pub(crate) fn direct(
     }
     let outcomes = outcomes(run, kind);
     if outcomes == 1 {
+        let of_race = OfRace {
+            number,
+            position: race.second,
+            index: event.index,
+            label: event.label,
+        };
         let second = Second {
-            race: Some(number),
+            race: Some(of_race),
             ..executed(run, race.second, 0)
         };
         return found(race.first, &second);

@@ -16,7 +16,7 @@ use crate::rt::trace::id::ThreadId;
 use super::super::Finished;
 use super::super::reversal::Item;
 use super::super::sleep::Sleeper;
-use super::{Head, Walk, touched};
+use super::{Head, Walk, comes_first, touched};
 
 /// What has to be planned; the buffer is used again and again.
 #[derive(Default, Debug)]
@@ -56,6 +56,11 @@ impl Walk<'_> {
         let (trace, clocks) = (self.run.trace, self.run.clocks);
         let Needed { items, clock } = needed;
         items.clear();
+        // Mostly nobody else has to be woken, and nothing comes before the reversed event.
+        if asleep.is_empty() && (*self.taken || comes_first(self.run, self.first, self.second)) {
+            items.extend((!*self.taken).then(|| self.reversed(label)));
+            return true;
+        }
         clock.clear();
         clock.resize(trace.threads(), 0);
         if !*self.taken {
@@ -105,15 +110,19 @@ impl Walk<'_> {
             }
         }
         items.sort_unstable_by_key(|item| item.position);
-        if !*self.taken {
-            items.push(Item {
-                step: self.second.step,
-                label,
-                index: self.second.index(self.run),
-                position: NOWHERE,
-            });
-        }
+        items.extend((!*self.taken).then(|| self.reversed(label)));
         true
+    }
+
+    /// The reversed event, which has this label, as an item.
+    #[inline]
+    fn reversed(&self, label: Label) -> Item {
+        Item {
+            step: self.second.step,
+            label,
+            index: self.second.index(self.run),
+            position: NOWHERE,
+        }
     }
 
     /// The position of the first event in the rest of the sequence that does not commute with a step that has this
