@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place};
+use crate::gives_up::FirstWait;
 use crate::progress::{above, above_captured};
 use crate::report_dir::ReportDir;
 use crate::rerun;
@@ -21,6 +22,7 @@ use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
+use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::said;
@@ -55,8 +57,17 @@ pub(crate) fn explored(
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
     let seed = settings.seed_to_draw_with();
-    let has_ends = given.as_ref().is_some_and(Schedule::has_ends);
-    let mut driver = settings.driver(settings.following(given.as_ref(), seed), has_ends);
+    let learnt = match &given {
+        Some(schedule) => Learnt {
+            ends_are_events: schedule.has_ends(),
+            hintless: match schedule.waits_soon() {
+                true => Hintless::Soon,
+                false => Hintless::Unknown,
+            },
+        },
+        None => Learnt::default(),
+    };
+    let mut driver = settings.driver(settings.following(given.as_ref(), seed), learnt);
     let watch = Watch::new(settings, &mut driver, site, given.is_some());
     let filter = settings.targets().unwrap_or_else(|error| panic!("{error}"));
     // Who looks at each execution, or at a single one, wants to read what it says.
@@ -93,8 +104,19 @@ impl Exploration<'_> {
                 })
             });
             driver = match explored {
-                Explored::Passed(passed) if passed.ends_are_seen() => self.begin_anew(),
-                Explored::Passed(driver) => return driver,
+                Explored::Passed(passed) if passed.ends_are_seen() => {
+                    self.begin_anew(&passed, |learnt| learnt.ends_are_events = true)
+                }
+                Explored::Passed(passed) => match self.watch.asks() {
+                    None => return passed,
+                    Some(_) if passed.machine.shows_hintless() => {
+                        self.begin_anew(&passed, |learnt| learnt.hintless = Hintless::Soon)
+                    }
+                    Some(looks) if self.gives_up(&passed, &looks) => {
+                        self.begin_anew(&passed, |learnt| learnt.hintless = Hintless::GivesUp)
+                    }
+                    Some(_) => passed,
+                },
                 Explored::Failed(found) => match self.look_at(*found) {
                     Ok(driver) => driver,
                     Err(driver) => return driver,
@@ -103,13 +125,21 @@ impl Exploration<'_> {
         }
     }
 
-    /// A thread has looked whether another one has ended: from now on such ends are events.
-    fn begin_anew(&mut self) -> Seated {
-        self.watch.begin_anew();
+    /// Whether a loop without a hint gives up by itself, as far as that can be known.
+    fn gives_up(&mut self, driver: &Driver, looks: &[FirstWait]) -> bool {
+        driver.machine.waits_unknown() || self.body(driver).any_gives_up(looks)
+    }
+
+    /// What was learnt makes another exploration of it.
+    fn begin_anew(&mut self, driver: &Driver, learns: impl Fn(&mut Learnt)) -> Seated {
+        let before = driver.machine.limits.learnt;
+        let mut learnt = before;
+        learns(&mut learnt);
+        self.watch.begin_anew(learnt, before);
         self.log.clear();
         (self.failures, self.unseen) = (Vec::new(), Vec::new());
         let explorer = self.settings.following(self.given.as_ref(), self.seed);
-        self.settings.driver(explorer, true)
+        self.settings.driver(explorer, learnt)
     }
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
@@ -167,7 +197,7 @@ impl Exploration<'_> {
             log: &self.log,
             site: self.site,
             unseen: &self.unseen,
-            ends_are_events: driver.machine.limits.ends_are_events,
+            learnt: driver.machine.limits.learnt,
         }
     }
 

@@ -1,49 +1,61 @@
 //! Which loops that were taken to wait for a change give up by themselves after some rounds?
 //!
 //! What they do then was explored only where nothing else could run, and a report that calls itself complete would not tell.
+//! Of loops with a hint and of timed waits that is said at the end. A loop without a hint may be any loop that reads, and it is
+//! looked at when it has waited for the first time: if it gives up, the exploration begins anew.
 
 use crate::rt::exec::run::{Between, Explored, explore};
 use crate::rt::explore::further::Further;
-use crate::rt::object::machine::Hinted;
+use crate::rt::object::machine::{Waited, WaitsAt};
 use crate::rt::trace::schedule::Schedule;
 use crate::shown::Body;
 
-/// A wait at a hint that no earlier one was at, or at a timed wait.
+/// A wait at a hint that no earlier one was at, at a timed wait, or in a loop without a hint.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstWait {
     /// Where that is. An exploration that is taken up knows it only in words.
     site: String,
-    /// Whether it is a timed wait, and no hint.
-    timed: bool,
+    at: At,
     path: String,
     events: u32,
     /// What leads to it.
     schedule: Schedule,
 }
 
+/// What the loop comes back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    Hint,
+    Timed,
+    Look,
+}
+
 /// Those of the execution that has ended which are not known.
 pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
     let driver = between.driver;
     let (trace, names) = (&driver.trace, &driver.machine.names);
-    let wait = |hinted: &Hinted| {
-        let last = hinted.events.checked_sub(1)? as usize;
-        let position = *trace.positions_of(hinted.thread).get(last)? as usize;
+    let wait = |waited: &Waited| {
+        let last = waited.events.checked_sub(1)? as usize;
+        let position = *trace.positions_of(waited.thread).get(last)? as usize;
         Some(FirstWait {
-            site: hinted.site.to_string(),
-            timed: hinted.timed,
-            path: names.path(hinted.thread),
-            events: hinted.events,
-            schedule: Schedule::leading_to(Some(hinted.thread), trace, position + 1, names),
+            site: waited.site.to_string(),
+            at: match waited.at {
+                WaitsAt::Hint => At::Hint,
+                WaitsAt::Timed => At::Timed,
+                WaitsAt::Look(_) => At::Look,
+            },
+            path: names.path(waited.thread),
+            events: waited.events,
+            schedule: Schedule::leading_to(Some(waited.thread), trace, position + 1, names),
         })
     };
-    for hinted in driver.machine.hinted().iter().skip(known.len()) {
-        known.push(wait(hinted));
+    for waited in driver.machine.waited().iter().skip(known.len()) {
+        known.push(wait(waited));
     }
 }
 
-/// What the two are called in a file.
-const TIMED: &str = "timed";
-const HINT: &str = "hint";
+/// What they are called in a file.
+const CALLED: [(At, &str); 3] = [(At::Hint, "hint"), (At::Timed, "timed"), (At::Look, "look")];
 
 /// A loop that was taken to wait, and gives up by itself.
 #[derive(Clone, Debug)]
@@ -61,24 +73,21 @@ impl FirstWait {
     pub(crate) fn line(&self) -> String {
         let FirstWait {
             site,
-            timed,
+            at,
             path,
             events,
             schedule,
         } = self;
-        let what = if *timed { TIMED } else { HINT };
+        let (_, what) = CALLED.iter().find(|(it, _)| it == at).unwrap_or(&CALLED[0]);
         format!("{what}\t{path}\t{events}\t{schedule}\t{site}")
     }
 
     /// What such a line says.
     pub(crate) fn parse(line: &str) -> Option<FirstWait> {
         let mut parts = line.splitn(5, '\t');
+        let what = parts.next()?;
         Some(FirstWait {
-            timed: match parts.next()? {
-                TIMED => true,
-                HINT => false,
-                _ => return None,
-            },
+            at: CALLED.iter().find(|(_, it)| *it == what)?.0,
             path: parts.next()?.to_owned(),
             events: parts.next()?.parse().ok()?,
             schedule: Schedule::parse(parts.next()?).ok()?,
@@ -86,22 +95,35 @@ impl FirstWait {
         })
     }
 
-    pub(crate) fn is_at_hint_of(&self, other: &FirstWait) -> bool {
-        self.site == other.site
+    /// Whether it is the same wait, or another one at the same hint.
+    pub(crate) fn is_like(&self, other: &FirstWait) -> bool {
+        (self.at, &self.site) == (other.at, &other.site)
+            && (!self.is_look() || (&self.path, self.events) == (&other.path, other.events))
+    }
+
+    /// Whether it is in a loop without a hint.
+    pub(crate) fn is_look(&self) -> bool {
+        self.at == At::Look
     }
 }
 
 impl Body<'_> {
-    /// The loop that gives up after most rounds.
+    /// Whether one of these loops without a hint gives up by itself.
+    pub(crate) fn any_gives_up(&mut self, waits: &[FirstWait]) -> bool {
+        waits.iter().any(|wait| self.rounds_of(wait).is_some())
+    }
+
+    /// The loop with a hint, or with a timed wait, that gives up after most rounds.
     pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<GivesUp> {
         let gives_up = |wait: &FirstWait| {
             Some(GivesUp {
                 site: wait.site.clone(),
-                timed: wait.timed,
+                timed: wait.at == At::Timed,
                 rounds: self.rounds_of(wait)?,
             })
         };
-        let all = waits.iter().filter_map(gives_up);
+        let waits = waits.iter().filter(|wait| !wait.is_look());
+        let all = waits.filter_map(gives_up);
         all.max_by_key(|it| it.rounds)
     }
 
@@ -110,7 +132,7 @@ impl Body<'_> {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
         let mut driver = self.driver(Box::new(explorer));
-        driver.machine.let_go_further(path, wait.events);
+        (driver.machine).let_go_further(path, wait.events, wait.is_look());
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
         let explored = log.listen(|| explore(self.main, driver, self.stacks, settings, |_| true));
@@ -123,9 +145,9 @@ impl Body<'_> {
             return None;
         }
         // What it has made before it would have waited for the first time.
-        let before = match wait.timed {
-            true => self.settings.timeout_bound,
-            false => self.settings.spin_bound + 1,
+        let before = match wait.at {
+            At::Timed => self.settings.timeout_bound,
+            At::Hint | At::Look => self.settings.spin_bound + 1,
         };
         Some((before + more) as usize)
     }

@@ -35,7 +35,9 @@ where
     T: Ord + Send + 'static,
     F: Fn() -> T + Send + Sync + 'static,
 {
-    let found: Arc<Mutex<BTreeMap<T, u64>>> = Arc::default();
+    // With what the exploration knew of the program when these were found.
+    type Found<T> = (Option<u32>, BTreeMap<T, u64>);
+    let found: Arc<Mutex<Found<T>>> = Arc::default();
     let collect = found.clone();
     let report = Builder::new().checked(move || {
         let value = f();
@@ -43,9 +45,13 @@ where
             return;
         }
         let mut found = collect.lock().unwrap_or_else(PoisonError::into_inner);
-        *found.entry(value).or_default() += 1;
+        let learnt = rt::learnt();
+        if found.0 != learnt {
+            *found = (learnt, BTreeMap::new());
+        }
+        *found.1.entry(value).or_default() += 1;
     });
     let report = report.report();
     assert!(report.complete, "the outcomes are not all: {report}");
-    std::mem::take(&mut found.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut found.lock().unwrap_or_else(PoisonError::into_inner).1)
 }

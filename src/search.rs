@@ -21,7 +21,7 @@ use crate::rt::explore::pos::Pos;
 use crate::rt::explore::price::Price;
 use crate::rt::explore::sample::{Sampler, Strategy, Walk};
 use crate::rt::explore::{Explorer, Free, backtrack, exhaustive, optimal};
-use crate::rt::object::machine::Limits;
+use crate::rt::object::machine::{Hintless, Learnt, Limits};
 use crate::rt::report::execution::Execution;
 use crate::rt::report::passing;
 use crate::rt::report::places::{Callers, Life};
@@ -33,20 +33,20 @@ use crate::summary::{Bound, Limit, named_at};
 use crate::unknown;
 
 impl Builder {
-    /// A driver for this explorer. Whether the ends of threads are events is known once a thread has looked for one.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, ends_are_events: bool) -> Seated {
-        let limits = Limits {
+    /// A driver for this explorer of a program of which so much is known.
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, learnt: Learnt) -> Seated {
+        let mut limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
             spurious_wakeups: self.spurious_wakeups,
             timeout_bound: self.timeout_bound,
             catches_panics: self.catch_panics,
             detached_may_block: self.detached_may_block,
-            ends_are_events,
             max_rounds: self.max_rounds,
             stack_size: self.stack_size,
             ..Limits::default()
         };
+        limits.learn(learnt);
         let bounds = Bounds {
             events_max: self.max_branches,
             threads_max: self.max_threads,
@@ -180,8 +180,12 @@ pub(crate) struct Watch<'a> {
     follows: bool,
     /// Whether an execution has failed.
     failed: bool,
-    /// The first waits at hints.
+    /// The first waits.
     waits: Vec<Option<FirstWait>>,
+    /// Those in loops without a hint of which it is not known yet whether these give up.
+    looks: Vec<FirstWait>,
+    /// Whether the exploration has stopped between two executions to ask that.
+    asks: bool,
     /// Those of the parts before this one.
     earlier_waits: Vec<FirstWait>,
     /// How many loops without a hint were told of.
@@ -222,15 +226,20 @@ impl<'a> Watch<'a> {
             follows,
             failed: false,
             waits: Vec::new(),
+            looks: looks(earlier_waits.iter().flatten()),
+            asks: false,
             earlier_waits: earlier_waits.unwrap_or_default(),
             hintless: 0,
         }
     }
 
-    /// The exploration begins anew, and nothing of what was seen counts.
-    pub(crate) fn begin_anew(&mut self) {
+    /// The exploration begins anew with what was learnt, and nothing else of what was seen counts.
+    pub(crate) fn begin_anew(&mut self, learnt: Learnt, before: Learnt) {
         self.before = 0;
         self.failed = false;
+        self.asks = false;
+        self.hintless = 0;
+        self.looks.clear();
         self.waits.clear();
         self.earlier_waits.clear();
         if let Some(checkpoint) = &mut self.checkpoint {
@@ -239,11 +248,22 @@ impl<'a> Watch<'a> {
         // Who looks at each execution would wonder why the first one comes twice.
         if self.settings.log || self.settings.trace.is_some() {
             let site = self.site;
+            let (why, how) = match learnt.hintless {
+                same if same == before.hintless => (
+                    "asks whether a thread has finished",
+                    "the ends of threads as events",
+                ),
+                Hintless::GivesUp => (
+                    "has a loop without a hint that gives up by itself",
+                    "many rounds of such loops before they wait",
+                ),
+                _ => (
+                    "has a loop without a hint that waits for another thread",
+                    "few rounds of such loops before they wait",
+                ),
+            };
             above(|| {
-                eprintln!(
-                    "dpor: the model at {site} asks whether a thread has finished, so it is explored anew, with the ends of \
-                     threads as events"
-                );
+                eprintln!("dpor: the model at {site} {why}, so it is explored anew, with {how}")
             });
         }
     }
@@ -251,6 +271,10 @@ impl<'a> Watch<'a> {
     /// Whether another execution may begin. What the program has said in the last one is in the log, and then forgotten.
     pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
         let driver = between.driver;
+        if std::mem::take(&mut self.asks) {
+            self.tell_of_hintless(driver);
+            return true;
+        }
         let begun = driver.stats.begun();
         if self.settings.log && begun > self.before {
             let schedule = driver.schedule();
@@ -260,14 +284,15 @@ impl<'a> Watch<'a> {
             self.show(wanted, end, between, log);
         }
         if !self.follows {
-            gives_up::note(&mut self.waits, between);
+            if driver.machine.waited().len() > self.waits.len() {
+                self.note_waits(between);
+            }
+            self.asks = !self.looks.is_empty() || self.is_to_ask(driver);
         }
         log.clear();
         self.uses_cells = between.uses_cells;
-        if let Some(line) = self.hintless(driver)
-            && said::is_first(line.clone())
-        {
-            above(|| eprintln!("{line}"));
+        if !self.asks {
+            self.tell_of_hintless(driver);
         }
         if driver.more() {
             self.progress.tick(driver);
@@ -278,7 +303,7 @@ impl<'a> Watch<'a> {
             let waits = || first_waits(&self.earlier_waits, &self.waits);
             checkpoint.tick(driver, waits, self.stopped.is_some());
         }
-        self.stopped.is_none()
+        self.stopped.is_none() && !self.asks
     }
 
     /// Whether any loop has waited at a hint.
@@ -286,7 +311,27 @@ impl<'a> Watch<'a> {
         !self.earlier_waits.is_empty() || !self.waits.is_empty()
     }
 
-    /// The first waits at hints, also those of the parts before this one.
+    #[cold]
+    fn note_waits(&mut self, between: &Between<'_>) {
+        let known = self.waits.len();
+        gives_up::note(&mut self.waits, between);
+        self.looks
+            .extend(looks(self.waits[known..].iter().flatten()));
+    }
+
+    /// Whether the machine knows something because of which the exploration has to begin anew.
+    #[inline]
+    fn is_to_ask(&self, driver: &Driver) -> bool {
+        let machine = &driver.machine;
+        machine.has_learnt() && !self.settings.is_sampling()
+    }
+
+    /// The loops without a hint of which it has to be known now whether they give up, if the exploration has stopped for that.
+    pub(crate) fn asks(&mut self) -> Option<Vec<FirstWait>> {
+        (self.asks && self.stopped.is_none()).then(|| std::mem::take(&mut self.looks))
+    }
+
+    /// The first waits, also those of the parts before this one.
     pub(crate) fn waits(&self) -> Vec<FirstWait> {
         first_waits(&self.earlier_waits, &self.waits)
     }
@@ -314,6 +359,15 @@ impl<'a> Watch<'a> {
         })
     }
 
+    /// Says of each loop without a hint once where it is.
+    fn tell_of_hintless(&mut self, driver: &Driver) {
+        if let Some(line) = self.hintless(driver)
+            && said::is_first(line.clone())
+        {
+            above(|| eprintln!("{line}"));
+        }
+    }
+
     /// Where loops make its executions long that have no hint, if there are any that were not told yet.
     fn hintless(&mut self, driver: &Driver) -> Option<String> {
         let machine = &driver.machine;
@@ -325,14 +379,19 @@ impl<'a> Watch<'a> {
             let object = named_at(site);
             object.map_or_else(|| site.to_string(), |object| format!("{object} at {site}"))
         };
+        let limits = machine.limits;
+        let why = match limits.learnt.hintless {
+            Hintless::GivesUp => " (so often because another one gives up by itself)",
+            _ => "",
+        };
         let new = machine.hintless().iter().skip(known);
         let places: Vec<String> = new.map(place).collect();
         Some(format!(
-            "dpor: in the model at {} a loop without a hint went round {} times before it was taken for waiting: it reads \
+            "dpor: in the model at {} a loop without a hint went round {} times{why} before it was taken for waiting: it reads \
              {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
              shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
             self.site,
-            machine.limits.unhinted_spin_bound,
+            limits.unhinted_spin_bound,
             places.join(", and another one ")
         ))
     }
@@ -451,11 +510,16 @@ fn taken_up(
     Ok(waits.map(|waits| (Box::new(file), waits)))
 }
 
+/// Those of these that are in loops without a hint.
+fn looks<'a>(waits: impl Iterator<Item = &'a FirstWait>) -> Vec<FirstWait> {
+    waits.filter(|wait| wait.is_look()).cloned().collect()
+}
+
 /// The first waits at hints, one for each hint.
 fn first_waits(earlier: &[FirstWait], waits: &[Option<FirstWait>]) -> Vec<FirstWait> {
     let mut all = earlier.to_vec();
     for wait in waits.iter().flatten() {
-        if !earlier.iter().any(|it| it.is_at_hint_of(wait)) {
+        if !earlier.iter().any(|it| it.is_like(wait)) {
             all.push(wait.clone());
         }
     }

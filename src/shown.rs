@@ -30,6 +30,7 @@ use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::turns::{Turns, preemptions};
+use crate::rt::object::machine::Learnt;
 use crate::rt::report::places::{self, Callers, Life};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
@@ -86,8 +87,7 @@ pub(crate) struct Body<'a> {
     pub(crate) site: Site,
     /// Frees that are known to be in order.
     pub(crate) unseen: &'a [Unseen],
-    /// Whether the ends of threads are events.
-    pub(crate) ends_are_events: bool,
+    pub(crate) learnt: Learnt,
 }
 
 impl Body<'_> {
@@ -204,7 +204,7 @@ impl Body<'_> {
 
     /// A driver for this explorer.
     pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Seated {
-        self.settings.driver(explorer, self.ends_are_events)
+        self.settings.driver(explorer, self.learnt)
     }
 
     /// Runs what this explorer asks for, at most so many executions; gives the first failure.

@@ -303,6 +303,36 @@ fn an_exploration_that_has_failed_is_not_taken_up_behind_its_failure() {
     }
 }
 
+/// One loop waits and another one gives up, and each part that finds that out is stopped before it is known.
+#[test]
+fn loops_without_a_hint_are_looked_at_in_the_next_part() {
+    let explore = |file: Option<&Path>, most| {
+        let mut builder = Builder::new();
+        builder.checkpoint_file = file.map(Path::to_owned);
+        builder.max_permutations = most;
+        builder.check(|| {
+            let flags = dpor::sync::Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+            let theirs = flags.clone();
+            let other = thread::spawn(move || theirs.iter().for_each(|it| it.store(1, SeqCst)));
+            while flags[0].load(SeqCst) == 0 {}
+            let _ = (0..12).all(|_| flags[1].load(SeqCst) == 0);
+            other.join().unwrap();
+        })
+    };
+    let whole = explore(None, None);
+    assert_eq!(whole.verdict, Verdict::Complete);
+    let file = Scratch::new("hintless");
+    for _ in 0..20 {
+        let part = explore(Some(&file.0), Some(1));
+        assert!(matches!(part.verdict, Verdict::Stopped(_)), "{part}");
+    }
+    let last = explore(Some(&file.0), None);
+    assert_eq!(
+        (last.executions, last.verdict),
+        (whole.executions, whole.verdict)
+    );
+}
+
 #[test]
 fn a_loop_that_gives_up_is_remembered() {
     // Its only wait is in the second part of these.

@@ -363,6 +363,11 @@ pub(crate) fn is_unexplored() -> bool {
     context::is_unexplored()
 }
 
+/// What the exploration that runs here knows of the program, as a number: with another one it has begun anew.
+pub(crate) fn learnt() -> Option<u32> {
+    context::learnt()
+}
+
 /// The value whose references are counted at this address was dropped or moved out, while there are weak references to it.
 pub(crate) fn value_is_gone(address: usize) {
     exec::memory::value_is_gone(address);

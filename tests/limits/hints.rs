@@ -39,7 +39,7 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
         .count()
         + 1;
     let said = format!(
-        " a loop without a hint went round 1000 times before it was taken for waiting: it reads ready at tests/limits/hints.rs:{at}:"
+        " a loop without a hint went round 10 times before it was taken for waiting: it reads ready at tests/limits/hints.rs:{at}:"
     );
     assert!(text.contains(&said), "{text}");
     assert_eq!(printed("hints::child_that_waits_with_a_hint", &[]), "");
@@ -50,6 +50,33 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
     );
     let (_, rest) = text.split_once(&said).expect("it is told");
     assert!(rest.contains("dpor: execution "), "{text}");
+}
+
+/// Not a test of its own: what [`a_loop_that_goes_round_often_because_another_one_gives_up_is_told_with_that`] runs.
+#[test]
+fn child_that_waits_and_looks_a_few_times() {
+    Builder::new().check(|| {
+        let seen = AtomicUsize::new(0);
+        (0..50).for_each(|_| assert_eq!(seen.load(SeqCst), 0));
+        waits(|| ());
+    });
+}
+
+#[test]
+fn a_loop_that_goes_round_often_because_another_one_gives_up_is_told_with_that() {
+    let text = printed("hints::child_that_waits_and_looks_a_few_times", &[]);
+    let said = " a loop without a hint went round 1000 times (so often because another one gives up by itself) before ";
+    assert!(text.contains(said), "{text}");
+    assert!(
+        !text.contains("reads seen"),
+        "that one is no loop that waits: {text}"
+    );
+    let text = printed(
+        "hints::child_that_waits_and_looks_a_few_times",
+        &[("DPOR_LOG", "1")],
+    );
+    let anew = " has a loop without a hint that gives up by itself, so it is explored anew, with many rounds of such loops";
+    assert!(text.contains(anew), "{text}");
 }
 
 /// Not a test of its own: what [`what_is_said_of_a_loop_without_a_hint_is_not_said_again`] runs.
@@ -71,7 +98,7 @@ fn what_is_said_of_a_loop_without_a_hint_is_not_said_again() {
     // Once of each of the two models.
     assert_eq!(said.len(), 2, "{text}");
     assert!(
-        (said.iter()).all(|line| line.contains(" a loop without a hint went round 1000 times ")),
+        (said.iter()).all(|line| line.contains(" a loop without a hint went round 10 times ")),
         "{text}"
     );
 }

@@ -4,6 +4,7 @@
 
 mod critical_sections;
 mod giving_up;
+mod hintless;
 mod livelocks;
 mod max_rounds;
 mod polling;

@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::rt::explore::driver::Driver;
-use crate::rt::object::machine::Machine;
+use crate::rt::object::machine::{Learnt, Machine};
 use crate::rt::race::Detector;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
@@ -414,7 +414,7 @@ pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
         let object = machine.thread_object(thread);
         let kind = OpKind::IsFinished;
         let operation = Operation { object, kind };
-        if machine.limits.ends_are_events || runtime.unexplored.get() {
+        if machine.limits.learnt.ends_are_events || runtime.unexplored.get() {
             return runtime.patiently(inner, &operation, site);
         }
         machine.announce(me, &operation, site);
@@ -447,7 +447,7 @@ pub(crate) fn exit(site: Site) {
             inner = runtime.inner.borrow_mut();
         }
         let machine = &mut inner.driver.machine;
-        if !machine.limits.ends_are_events {
+        if !machine.limits.learnt.ends_are_events {
             machine.end(me);
             // Who goes on is found out when this one's stack is left.
             return Some(());
@@ -467,6 +467,18 @@ pub(crate) fn current() -> Option<ThreadId> {
 /// Whether the execution that runs here was given up, and only goes on to its end.
 pub(crate) fn is_unexplored() -> bool {
     with_any(|runtime| runtime.unexplored.get()) == Some(true)
+}
+
+/// What is known of the program, as a number.
+pub(crate) fn learnt() -> Option<u32> {
+    let number = |runtime: &Runtime| {
+        let Learnt {
+            ends_are_events,
+            hintless,
+        } = runtime.inner.borrow().driver.machine.limits.learnt;
+        u32::from(ends_are_events) + 2 * hintless as u32
+    };
+    with_any(number)
 }
 
 /// The name a thread was given when it was built.

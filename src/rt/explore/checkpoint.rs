@@ -11,7 +11,7 @@
 //! file adds what it belongs to and a checksum. Every number is checked all the same when it is read,
 //! so that nothing worse than a refusal can come of it.
 
-use crate::rt::object::machine::Machine;
+use crate::rt::object::machine::{Hintless, Learnt, Machine};
 use crate::rt::trace::dependency::{ALL, Class, Label};
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::Step;
@@ -97,7 +97,13 @@ pub(crate) fn encode(
     for number in [complete, asleep, assumed, events, longest as u64] {
         out.number(number);
     }
-    out.number(machine.limits.ends_are_events as u64);
+    let Learnt {
+        ends_are_events,
+        hintless,
+    } = machine.limits.learnt;
+    out.number(ends_are_events as u64);
+    out.number(hintless as u64);
+    out.number(machine.has_learnt() as u64);
     out.number(progress.regions as u64);
     out.number(progress.rounds as u64);
     out.list(&progress.estimator, |out, &number| out.number(number));
@@ -149,7 +155,18 @@ pub(crate) fn decode(
         events: from.number()?,
         longest: from.number()? as usize,
     };
-    machine.limits.ends_are_events = from.number()? != 0;
+    machine.limits.learn(Learnt {
+        ends_are_events: from.number()? != 0,
+        hintless: match from.number()? {
+            0 => Hintless::Unknown,
+            1 => Hintless::Soon,
+            2 => Hintless::GivesUp,
+            _ => return None,
+        },
+    });
+    // What was learnt of loops without a hint last is looked at now.
+    let has_learnt = from.number()? != 0;
+    machine.learns().into_iter().for_each(|it| *it = has_learnt);
     let progress = Progress {
         stats,
         regions: from.number()? != 0,

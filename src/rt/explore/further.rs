@@ -16,8 +16,9 @@ use crate::rt::trace::verdict::Pruned;
 use super::replay::{Replay, Steps, Way};
 use super::{Choice, Point};
 
-/// A thread that has not come back to its hint after so many events has left the loop.
-const ROUND_MAX: u32 = 256;
+/// A thread that has not come back to its hint after so many events has left the loop. One without a hint comes back after
+/// ten rounds, of at most 65 looks each.
+const ROUND_MAX: u32 = 1024;
 
 /// How many steps the thread makes before it is looked at again. It only has to be stopped some time.
 const AT_ONCE: usize = 32;

@@ -254,7 +254,7 @@ impl Code {
                     return;
                 }
                 self.threads[thread].exiting = true;
-                if !machine.limits.ends_are_events {
+                if !machine.limits.learnt.ends_are_events {
                     machine.end(id);
                     return;
                 }

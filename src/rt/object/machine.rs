@@ -16,7 +16,7 @@ mod foresee;
 mod lives;
 mod waits;
 
-pub(crate) use waits::ROUNDS_FURTHER;
+pub(crate) use waits::{ROUNDS_FURTHER, Waited, WaitsAt};
 
 pub(crate) use execute::{Executed, Noted, outcome_of_life};
 use waits::{asks, is_timed, looks};
@@ -50,13 +50,44 @@ pub(crate) struct Limits {
     pub(crate) catches_panics: bool,
     /// Whether it is no failure if threads are blocked when the main one has ended.
     pub(crate) detached_may_block: bool,
-    /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
-    /// the end of a thread from its last event, and a thread that is joined has ended.
-    pub(crate) ends_are_events: bool,
+    /// What an earlier exploration of the same program has learnt of it.
+    pub(crate) learnt: Learnt,
     /// How often a thread comes to one hint, each time having changed something since its last one.
     pub(crate) max_rounds: Option<usize>,
     /// How many bytes the stack of a thread has that has asked for no more, to be named when that is too small.
     pub(crate) stack_size: usize,
+}
+
+/// What is learnt of a program while it is explored, so that the exploration begins anew.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Learnt {
+    /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
+    /// the end of a thread from its last event, and a thread that is joined has ended.
+    pub(crate) ends_are_events: bool,
+    pub(crate) hintless: Hintless,
+}
+
+/// What is known of loops without a hint.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Hintless {
+    /// Nothing: each waits after many rounds.
+    #[default]
+    Unknown,
+    /// One has waited until another thread changed something: each waits after a few rounds.
+    Soon,
+    /// And one gives up by itself, as a `for` loop that reads: again each waits after many rounds.
+    GivesUp,
+}
+
+impl Limits {
+    /// Sets what goes by what was learnt. A livelock is one after as many rounds.
+    pub(crate) fn learn(&mut self, learnt: Learnt) {
+        self.learnt = learnt;
+        (self.unhinted_spin_bound, self.unhinted_livelock_bound) = match learnt.hintless {
+            Hintless::Soon => (10, 3000),
+            Hintless::Unknown | Hintless::GivesUp => (1000, 30),
+        };
+    }
 }
 
 impl Default for Limits {
@@ -72,7 +103,7 @@ impl Default for Limits {
             spurious_wakeups: 0,
             catches_panics: false,
             detached_may_block: false,
-            ends_are_events: false,
+            learnt: Learnt::default(),
             max_rounds: None,
             stack_size: 0,
         }
@@ -101,8 +132,12 @@ pub(crate) struct Machine {
     most_rounds: Option<(Site, usize)>,
     /// Where threads have waited in loops without a hint, in this execution or an earlier one.
     hintless: Vec<Site>,
-    /// The same of loops with a hint.
-    hinted: Vec<Hinted>,
+    /// The first waits that were not for something that another thread has to do anyway.
+    waited: Vec<Waited>,
+    /// Whether there were more loops without a hint than are looked after.
+    waits_unknown: bool,
+    /// Whether another thread has ended a wait in a loop without a hint.
+    hintless_ends: bool,
     /// Who does not wait at a hint, if there is such a thread.
     goes_further: Option<GoesFurther>,
     /// How many events the main thread had performed when it spawned its first one.
@@ -151,27 +186,19 @@ impl Timeouts {
     }
 }
 
-/// The first wait at a hint, or at a timed wait that has timed out often enough.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Hinted {
-    pub(crate) site: Site,
-    /// Whether there is a timed wait, and no hint.
-    pub(crate) timed: bool,
-    pub(crate) thread: ThreadId,
-    /// How many events the thread had performed.
-    pub(crate) events: u32,
-}
-
-/// A thread that does not wait at a hint.
+/// A thread that does not wait at hints and timed waits, or in its loop without a hint.
 #[derive(Clone, Debug)]
 struct GoesFurther {
     /// Its path of births.
     path: String,
+    /// Whether it is in a loop without a hint, and what it comes back to there.
+    looks: bool,
+    look: Option<(Site, ObjectId)>,
     /// The thread, once it has a name.
     thread: Option<ThreadId>,
     /// From when on it does not, in its events.
     events: u32,
-    /// How often it has come to a hint since then in the same way as the time before.
+    /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at.
     rounds: u32,
     /// Whether it has come to one otherwise.
     has_left: bool,
@@ -271,7 +298,9 @@ impl Empty for Machine {
             leaves_rounds_out,
             most_rounds,
             hintless,
-            hinted,
+            waited,
+            waits_unknown,
+            hintless_ends,
             goes_further,
             first_spawn,
             seen,
@@ -286,9 +315,10 @@ impl Empty for Machine {
         threads
             .iter_mut()
             .for_each(|thread| thread.announced = false);
-        (*sets, *hintless, *hinted) = Default::default();
+        (*sets, *hintless, *waited) = Default::default();
         (*unjoined, *unbegun, *first_spawn) = (0, 0, None);
-        (*leaves_rounds_out, *most_rounds, *goes_further) = (false, None, None);
+        (*leaves_rounds_out, *waits_unknown, *hintless_ends) = (false, false, false);
+        (*most_rounds, *goes_further) = (None, None);
     }
 }
 
@@ -307,7 +337,9 @@ impl Machine {
             leaves_rounds_out: false,
             most_rounds: None,
             hintless: Vec::new(),
-            hinted: Vec::new(),
+            waited: Vec::new(),
+            waits_unknown: false,
+            hintless_ends: false,
             goes_further: None,
             first_spawn: None,
             seen: Vec::new(),

@@ -7,7 +7,7 @@
 //! [`Limits::spin_bound`] idle iterations are free; after them the hint is a wait for another value
 //! in one of those locations. A loop without a hint is noticed in the same way, by coming back to
 //! the same read, but only after [`Limits::unhinted_spin_bound`] repetitions: a `for` loop that
-//! reads is not a spin loop.
+//! reads is not a spin loop. These are few until a loop that has waited turns out to give up by itself.
 //!
 //! A loop with a hint may also take something and put it back, like one that tries a lock of its own making and finds nothing
 //! behind it. Its iteration is idle if everything that it has seen and changed is as it was before, and was so in the

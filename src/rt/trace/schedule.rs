@@ -5,7 +5,7 @@
 //! edits of the program better than positions would.
 //!
 //! The code of a thread begins with its first step. Where it has begun before, up to that step, there is `main.1*0`. After
-//! `v2 ends` the end of a thread is a step, too.
+//! `v2 ends` the end of a thread is a step, too. After `v2 soon` loops without a hint wait soon, and the waits are steps.
 //!
 //! What threads do in turn, again and again, is told once: `(main main.1*2)*9`.
 
@@ -20,6 +20,9 @@ use super::rounds::rounds;
 /// What says that ends of threads are among the steps.
 const ENDS: &str = "ends";
 
+/// What says that loops without a hint wait soon.
+const SOON: &str = "soon";
+
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
 /// Equal steps in a row are one run, and rounds that a text tells once are told once, in memory as in the text: a text
@@ -31,6 +34,8 @@ pub(crate) struct Schedule {
     loops: Vec<Loop>,
     /// Whether ends of threads are among the steps.
     has_ends: bool,
+    /// Whether loops without a hint wait soon.
+    waits_soon: bool,
 }
 
 /// Equal steps in a row; none where a thread only begins.
@@ -71,7 +76,9 @@ impl Schedule {
                 schedule.begin(names.path(thread));
             }
             schedule.step_of(names.path(event.thread), event.alternative);
-            schedule.has_ends |= matches!(event.operation.kind, OpKind::Exit);
+            let kind = &event.operation.kind;
+            schedule.has_ends |= matches!(kind, OpKind::Exit);
+            schedule.waits_soon |= matches!(kind, OpKind::Wait { soon: true, .. });
         }
         schedule
     }
@@ -97,6 +104,11 @@ impl Schedule {
     /// Whether ends of threads are among the steps.
     pub(crate) fn has_ends(&self) -> bool {
         self.has_ends
+    }
+
+    /// Whether loops without a hint wait soon.
+    pub(crate) fn waits_soon(&self) -> bool {
+        self.waits_soon
     }
 
     /// Adds that the code of a thread begins.
@@ -196,9 +208,12 @@ impl Schedule {
                 text.trim_start().chars().take(10).collect::<String>()
             ));
         };
-        let marked = rest.trim_start().strip_prefix(ENDS).filter(whole);
-        schedule.has_ends = marked.is_some();
-        let rest = marked.unwrap_or(rest);
+        let marked = |rest, mark| str::trim_start(rest).strip_prefix(mark).filter(whole);
+        let ends = marked(rest, ENDS);
+        let rest = ends.unwrap_or(rest);
+        let soon = marked(rest, SOON);
+        (schedule.has_ends, schedule.waits_soon) = (ends.is_some(), soon.is_some());
+        let rest = soon.unwrap_or(rest);
         let mut at = text.len() - rest.len();
         // Where the loop begins that is open, and at which byte.
         let mut open: Option<(usize, usize)> = None;
@@ -345,6 +360,9 @@ impl fmt::Display for Schedule {
         if self.has_ends {
             write!(f, " {ENDS}")?;
         }
+        if self.waits_soon {
+            write!(f, " {SOON}")?;
+        }
         let mut written = 0;
         for Loop { runs, times } in &self.loops {
             Schedule::write_runs(f, &self.runs[written..runs.start])?;
@@ -381,11 +399,14 @@ mod tests {
         assert_eq!(schedule.length(), 8);
         assert!(!schedule.has_ends());
         assert_eq!(schedule.to_string(), text);
-        let text = "v2 ends main*4 main.1";
-        let schedule = Schedule::parse(text).expect("well formed");
-        assert_eq!(schedule.length(), 5);
-        assert!(schedule.has_ends());
-        assert_eq!(schedule.to_string(), text);
+        for marks in ["ends", "soon", "ends soon"] {
+            let text = format!("v2 {marks} main*4 main.1");
+            let schedule = Schedule::parse(&text).expect("well formed");
+            assert_eq!(schedule.length(), 5);
+            assert_eq!(schedule.has_ends(), marks.contains("ends"));
+            assert_eq!(schedule.waits_soon(), marks.contains("soon"));
+            assert_eq!(schedule.to_string(), text);
+        }
     }
 
     #[test]

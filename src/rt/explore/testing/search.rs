@@ -79,13 +79,14 @@ fn order(name: &str) -> Order {
 }
 
 fn limits(program: &Program) -> Limits {
-    Limits {
+    let mut limits = Limits {
         spin_bound: program.spin_bound,
         livelock_bound: 3,
         unhinted_livelock_bound: 2,
-        ends_are_events: program.has_ends(),
         ..Limits::default()
-    }
+    };
+    limits.learnt.ends_are_events = program.has_ends();
+    limits
 }
 
 /// Explores `program` and collects its traces and final states; `None` beyond `most` executions.

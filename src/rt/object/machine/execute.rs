@@ -11,7 +11,7 @@ use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, Site};
 
-use super::{Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
+use super::{Loop, Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
 
 /// What came of a step.
 #[derive(Clone, Copy, Debug)]
@@ -442,7 +442,10 @@ impl Machine {
                         executed.outcome = Outcome::LetGo { quiet_at };
                         entry.let_go_in_a_row += 1;
                     }
-                    None => entry.let_go_in_a_row = 0,
+                    None => {
+                        entry.let_go_in_a_row = 0;
+                        self.hintless_ends |= entry.loops == Loop::Unhinted;
+                    }
                 }
                 executed.label = Label::new(
                     operation.object,

@@ -10,7 +10,7 @@ use crate::rt::trace::dependency::ReadSets;
 use crate::rt::trace::id::{Names, ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation};
 
-use super::{GoesFurther, Hinted, Loop, Machine, Thread};
+use super::{GoesFurther, Hintless, Loop, Machine, Thread};
 
 /// From how many rounds on a loop may have no end.
 const MANY_ROUNDS: usize = 20;
@@ -21,6 +21,29 @@ pub(crate) const ROUNDS_FURTHER: u32 = 128;
 
 /// The most hints and timed waits of which it is looked whether their loops give up.
 const HINTED_MAX: usize = 8;
+
+/// The same of loops without a hint, each thread's on its own. They wait only because it is known that they do not give up.
+const HINTLESS_MAX: usize = 32;
+
+/// The first wait at a hint, at a timed wait that has timed out often enough, or in a loop without a hint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waited {
+    pub(crate) site: Site,
+    pub(crate) at: WaitsAt,
+    pub(crate) thread: ThreadId,
+    /// How many events the thread had performed.
+    pub(crate) events: u32,
+}
+
+/// What a thread comes back to that is taken to wait for a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitsAt {
+    Hint,
+    /// A timed wait, and no hint.
+    Timed,
+    /// A look at this object, and no hint.
+    Look(ObjectId),
+}
 
 impl Thread {
     /// The thread is to wait for a change.
@@ -37,6 +60,21 @@ impl Thread {
 }
 
 impl GoesFurther {
+    /// Whether the thread is not to wait yet at a hint or a timed wait.
+    fn concerns_hint(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
+        !self.looks && self.concerns(thread, events, names)
+    }
+
+    /// The same of a look, without a hint. Where it would wait for something else it has left its loop.
+    fn concerns_look(
+        &mut self,
+        (thread, events): (ThreadId, u32),
+        names: &Names,
+        look: (Site, ObjectId),
+    ) -> bool {
+        self.looks && self.concerns(thread, events, names) && *self.look.get_or_insert(look) == look
+    }
+
     /// Whether it is this thread, which has performed so many events, and it is not to wait yet.
     fn concerns(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
         events >= self.events && self.rounds <= ROUNDS_FURTHER && self.is(thread, names)
@@ -73,7 +111,7 @@ impl Machine {
         // A loop that looks at nothing has no rounds that could be counted, and does not end by going further.
         let bare = seen.is_some_and(<[_]>::is_empty);
         if let Some(further) = &mut self.goes_further
-            && further.concerns(thread, entry.events, &self.names)
+            && further.concerns_hint(thread, entry.events, &self.names)
             && !bare
         {
             match entry.spin.is_alike() {
@@ -84,14 +122,14 @@ impl Machine {
             }
             return None;
         }
-        let wait = seen.map(|seen| wait((&mut self.sets, &mut self.seen), seen, false));
+        let wait = seen.map(|seen| wait((&mut self.sets, &mut self.seen), seen, (false, false)));
         // Of a cycle of several hints nothing is known of one.
         if wait.is_some() && !bare && entry.spin.is_idle(bound) {
             note_hinted(
-                &mut self.hinted,
-                Hinted {
+                &mut self.waited,
+                Waited {
                     site,
-                    timed: false,
+                    at: WaitsAt::Hint,
                     thread,
                     events: entry.events,
                 },
@@ -154,15 +192,38 @@ impl Machine {
         &self.hintless
     }
 
-    /// The first waits at hints, at most so many as are looked after.
-    pub(crate) fn hinted(&self) -> &[Hinted] {
-        &self.hinted
+    /// The first waits, at most so many as are looked after.
+    pub(crate) fn waited(&self) -> &[Waited] {
+        &self.waited
     }
 
-    /// The thread with this path is not to wait at a hint once it has performed so many events.
-    pub(crate) fn let_go_further(&mut self, path: String, events: u32) {
+    /// Whether there were more loops without a hint than are looked after, and have waited soon.
+    pub(crate) fn waits_unknown(&self) -> bool {
+        self.waits_unknown
+    }
+
+    /// Whether more is known of loops without a hint than when the exploration began.
+    #[inline]
+    pub(crate) fn has_learnt(&self) -> bool {
+        self.waits_unknown || self.hintless_ends && self.shows_hintless()
+    }
+
+    /// What it knows of that, for an exploration that is taken up.
+    pub(crate) fn learns(&mut self) -> [&mut bool; 2] {
+        [&mut self.waits_unknown, &mut self.hintless_ends]
+    }
+
+    /// Whether another thread has ended a wait in a loop without a hint, of which nothing was known.
+    pub(crate) fn shows_hintless(&self) -> bool {
+        self.hintless_ends && self.limits.learnt.hintless == Hintless::Unknown
+    }
+
+    /// The thread with this path is not to wait at a hint once it has performed so many events, or where it `looks` without one.
+    pub(crate) fn let_go_further(&mut self, path: String, events: u32, looks: bool) {
         self.goes_further = Some(GoesFurther {
             path,
+            looks,
+            look: None,
             thread: None,
             events,
             rounds: 0,
@@ -188,9 +249,29 @@ impl Machine {
         match operation.kind {
             ref kind if looks(kind) || asks(kind) => {
                 let bound = self.limits.unhinted_spin_bound;
+                let soon = self.limits.learnt.hintless == Hintless::Soon;
                 let entry = &mut self.threads[thread.index()];
                 let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
-                let wait = wait((&mut self.sets, &mut self.seen), seen, false);
+                if let Some(further) = &mut self.goes_further
+                    && further.concerns_look(
+                        (thread, entry.events),
+                        &self.names,
+                        (site, operation.object),
+                    )
+                {
+                    further.rounds += 1;
+                    return None;
+                }
+                let wait = wait((&mut self.sets, &mut self.seen), seen, (false, soon));
+                if soon {
+                    let wait = Waited {
+                        site,
+                        at: WaitsAt::Look(operation.object),
+                        thread,
+                        events: entry.events,
+                    };
+                    self.waits_unknown |= !note_look(&mut self.waited, wait);
+                }
                 entry.wait_in(Loop::Unhinted);
                 note_hintless(&mut self.hintless, site);
                 Some(wait)
@@ -215,22 +296,22 @@ impl Machine {
         let mut seen = entry.timeouts.seen.iter();
         let seen = [*seen.find(|(known, _)| *known == object)?];
         if let Some(further) = &mut self.goes_further
-            && further.concerns(thread, entry.events, &self.names)
+            && further.concerns_hint(thread, entry.events, &self.names)
         {
             further.rounds += u32::from(!further.has_left);
             return None;
         }
         note_hinted(
-            &mut self.hinted,
-            Hinted {
+            &mut self.waited,
+            Waited {
                 site,
-                timed: true,
+                at: WaitsAt::Timed,
                 thread,
                 events: entry.events,
             },
         );
         entry.wait_in(Loop::Looking);
-        Some(wait((&mut self.sets, &mut self.seen), &seen, true))
+        Some(wait((&mut self.sets, &mut self.seen), &seen, (true, false)))
     }
 
     /// Whether one of the locations of a wait is not any more as the wait has seen it, where
@@ -328,7 +409,7 @@ pub(super) fn is_timed(kind: &OpKind) -> bool {
 fn wait(
     (sets, values): (&mut ReadSets, &mut Vec<u64>),
     seen: &[(ObjectId, u64)],
-    timed: bool,
+    (timed, soon): (bool, bool),
 ) -> Operation {
     let start = values.len() as u32;
     let mut objects = [ObjectId::NONE; 64];
@@ -342,16 +423,36 @@ fn wait(
             set: sets.intern(&objects[..seen.len()]),
             seen: start,
             timed,
+            soon,
         },
     }
 }
 
 /// Notes that a thread waits there.
 #[inline]
-fn note_hinted(known: &mut Vec<Hinted>, wait: Hinted) {
-    if known.len() < HINTED_MAX && !known.iter().any(|it| std::ptr::eq(it.site, wait.site)) {
+fn note_hinted(known: &mut Vec<Waited>, wait: Waited) {
+    let others = (known.iter()).filter(|it| !matches!(it.at, WaitsAt::Look(_)));
+    let is_known = (others.clone()).any(|it| std::ptr::eq(it.site, wait.site));
+    if !is_known && others.count() < HINTED_MAX {
         known.push(wait);
     }
+}
+
+/// Notes that this thread waits there for this object. False if there were too many others.
+#[cold]
+fn note_look(known: &mut Vec<Waited>, wait: Waited) -> bool {
+    let is = |it: &Waited| {
+        std::ptr::eq(it.site, wait.site) && (it.at, it.thread) == (wait.at, wait.thread)
+    };
+    if known.iter().any(is) {
+        return true;
+    }
+    let looks = known.iter().filter(|it| matches!(it.at, WaitsAt::Look(_)));
+    let has_room = looks.count() < HINTLESS_MAX;
+    if has_room {
+        known.push(wait);
+    }
+    has_room
 }
 
 /// Notes that a loop without a hint waits there.

@@ -1,0 +1,174 @@
+//! When does a loop without a hint wait, and is it explored in full if it gives up by itself?
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::SeqCst;
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::{Algorithm, Builder, FailureKind, Verdict, any, outcomes, thread};
+
+use super::count;
+
+/// Looks at most so many times whether the flag is set; gives how often in vain.
+fn look(flag: &AtomicBool, times: usize) -> usize {
+    (0..times).take_while(|_| !flag.load(SeqCst)).count()
+}
+
+/// One thread sets each flag, and one looks at it so often.
+fn looks(times: &[usize]) -> impl Fn() -> Vec<usize> + Send + Sync + Clone + use<> {
+    let times = times.to_vec();
+    move || {
+        let shared: Vec<_> = times.iter().map(|_| Arc::default()).collect();
+        let mut setters = Vec::new();
+        let mut lookers = Vec::new();
+        for (&times, flag) in times.iter().zip(shared) {
+            let theirs: Arc<AtomicBool> = Arc::clone(&flag);
+            setters.push(thread::spawn(move || flag.store(true, SeqCst)));
+            lookers.push(thread::spawn(move || look(&theirs, times)));
+        }
+        for setter in setters {
+            setter.join().expect("no thread panics");
+        }
+        let found = lookers.into_iter().map(thread::JoinHandle::join);
+        found.map(|it| it.expect("no thread panics")).collect()
+    }
+}
+
+const FOREVER: usize = usize::MAX;
+
+#[test]
+fn a_loop_without_a_hint_waits_after_few_rounds() {
+    let run = |times: &[usize]| {
+        let looks = looks(times);
+        count(move || drop(looks()))
+    };
+    // Seen after no round up to ten, or waited for.
+    let one = run(&[FOREVER]);
+    assert_eq!(one, 12);
+    assert_eq!(run(&[FOREVER; 2]), one * one);
+}
+
+#[test]
+fn a_loop_without_a_hint_that_gives_up_is_explored_in_full() {
+    for times in [5, 10, 11, 12, 50, 900] {
+        let expected: BTreeMap<_, _> = (0..=times).map(|seen| (vec![seen], 1)).collect();
+        assert_eq!(outcomes(looks(&[times])), expected, "{times}");
+    }
+}
+
+/// The place of the loop is the same for each of them, and the one that never gives up is met first or last.
+#[test]
+fn one_loop_that_gives_up_is_explored_in_full_beside_one_that_does_not() {
+    for times in [[FOREVER, 20], [20, FOREVER]] {
+        let looks = looks(&times);
+        let of = times.iter().position(|it| *it == 20).expect("one is");
+        let found = outcomes(move || looks()[of]);
+        assert_eq!(
+            found.into_keys().collect::<Vec<_>>(),
+            (0..=20).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn a_thread_that_waits_and_then_only_tries_at_the_same_place_is_explored_in_full() {
+    let found = outcomes(|| {
+        let flags: Arc<[AtomicBool; 2]> = Arc::default();
+        let theirs = flags.clone();
+        let setter = thread::spawn(move || theirs.iter().for_each(|it| it.store(true, SeqCst)));
+        look(&flags[0], FOREVER);
+        let tried = look(&flags[1], 20);
+        setter.join().expect("no thread panics");
+        tried
+    });
+    assert_eq!(
+        found.into_keys().collect::<Vec<_>>(),
+        (0..=20).collect::<Vec<_>>()
+    );
+}
+
+/// More loops than anybody looks after, of which the last one gives up.
+#[test]
+fn a_loop_that_is_one_of_very_many_is_explored_in_full() {
+    let found = outcomes(|| {
+        let flags: Arc<[AtomicBool; 40]> = Arc::new([const { AtomicBool::new(false) }; 40]);
+        let theirs = flags.clone();
+        let which = AtomicUsize::new(0);
+        while which.load(SeqCst) < 39 && any::<bool>() {
+            which.fetch_add(1, SeqCst);
+        }
+        let which = which.into_inner();
+        let setter = thread::spawn(move || theirs[which].store(true, SeqCst));
+        let tried = look(&flags[which], if which < 39 { FOREVER } else { 20 });
+        setter.join().expect("no thread panics");
+        (which, tried)
+    });
+    let last = found.into_keys().filter(|(which, _)| *which == 39);
+    assert_eq!(
+        last.map(|(_, tried)| tried).collect::<Vec<_>>(),
+        (0..=20).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn what_fails_behind_a_loop_without_a_hint_fails_again_from_its_schedule() {
+    let test = || {
+        let shared: Arc<(AtomicBool, AtomicUsize)> = Arc::default();
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            theirs.1.store(1, SeqCst);
+            theirs.0.store(true, SeqCst);
+            theirs.1.store(2, SeqCst);
+        });
+        // It has to have waited.
+        let looks = look(&shared.0, FOREVER);
+        assert!(
+            looks < 11 || shared.1.load(SeqCst) == 2,
+            "it is not yet done"
+        );
+        other.join().expect("no thread panics");
+    };
+    let failure = Builder::new()
+        .explore(test)
+        .expect_err("it may look too early");
+    assert!(failure.schedule().starts_with("v2 soon main"), "{failure}");
+    let mut builder = Builder::new();
+    builder.replay = Some(failure.schedule().to_owned());
+    let again = builder.explore(test).expect_err("it fails again");
+    assert_eq!(again.schedule(), failure.schedule());
+    assert!(again.to_string().contains("it is not yet done"), "{again}");
+}
+
+#[test]
+fn a_loop_without_a_hint_that_nobody_ends_is_a_livelock_and_comes_again() {
+    let test = || {
+        look(&AtomicBool::new(false), FOREVER);
+    };
+    let failure = Builder::new()
+        .explore(test)
+        .expect_err("nobody sets the flag");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    let mut builder = Builder::new();
+    builder.replay = Some(failure.schedule().to_owned());
+    let again = builder.explore(test).expect_err("nobody sets the flag");
+    assert_eq!(again.kind(), FailureKind::Livelock, "{again}");
+    assert!(
+        Builder::new()
+            .explore(|| assert_eq!(look(&AtomicBool::new(false), 29_000), 29_000))
+            .is_ok()
+    );
+}
+
+/// Nobody looks at what a sampler leaves out.
+#[test]
+fn a_sampler_lets_a_loop_without_a_hint_go_on() {
+    let mut builder = Builder::new();
+    builder.algorithm = Algorithm::Pct;
+    builder.iterations = 50;
+    let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let seen = most.clone();
+    let looks = looks(&[200]);
+    let report = builder.check(move || _ = seen.fetch_max(looks()[0], SeqCst));
+    assert!(matches!(report.verdict, Verdict::Sampled { .. }));
+    assert!(most.load(SeqCst) > 20, "{most:?}");
+}
