@@ -10,6 +10,7 @@ use crate::rt::explore::floor::{Floor, Recorded, Recorder};
 use crate::rt::explore::optimal::Optimal;
 use crate::rt::explore::testing::{Found, Program, driver, explore_on, programs};
 use crate::rt::explore::{Explorer, Free};
+use crate::rt::object::machine::Learnt;
 
 /// What was measured of one program.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ pub fn live(body: impl Fn() + Send + Sync + 'static) -> Measured {
     let site = Location::caller();
     let mut pool = stacks(builder.stack_size);
     measure(|explorer| {
-        let driver = builder.driver(explorer, false);
+        let driver = builder.driver(explorer, Learnt::default());
         let settings = builder.running(site, &[]);
         match explore(&body, driver, &mut pool, settings, |_| true) {
             Explored::Passed(driver) => driver.stats,
