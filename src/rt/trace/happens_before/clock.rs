@@ -98,42 +98,30 @@ impl Clocks {
     #[inline(always)]
     pub(super) fn join(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
         match self.width {
-            4 => self.join_few::<4>(mine, theirs, thread, count),
-            8 => self.join_few::<8>(mine, theirs, thread, count),
-            12 => self.join_few::<12>(mine, theirs, thread, count),
+            4 => self.join_words(4, mine, theirs, thread, count),
+            8 => self.join_words(8, mine, theirs, thread, count),
+            12 => self.join_words(12, mine, theirs, thread, count),
             _ => self.join_many(mine, theirs, thread, count),
         }
     }
 
-    /// [`Clocks::join`] where clocks have so many words.
+    /// [`Clocks::join`] where clocks have any number of words.
+    #[inline(never)]
+    fn join_many(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
+        self.join_words(self.width, mine, theirs, thread, count)
+    }
+
+    /// [`Clocks::join`] where clocks have `width` words. Where that is a constant there is no loop.
     #[inline(always)]
-    fn join_few<const WIDTH: usize>(
+    fn join_words(
         &mut self,
+        width: usize,
         mine: u32,
         theirs: u32,
         thread: ThreadId,
         count: u32,
     ) -> u32 {
         let start = self.end;
-        let (earlier, words) = self.words.split_at_mut(start);
-        let of = |clock: u32| {
-            let words = &earlier[clock as usize..clock as usize + WIDTH];
-            words.as_chunks::<LANE>().0
-        };
-        let words = &mut words[..WIDTH];
-        let parts = of(mine).iter().zip(of(theirs));
-        for (word, (&my, &their)) in words.as_chunks_mut().0.iter_mut().zip(parts) {
-            *word = latest(my, their);
-        }
-        words[thread.index()] = count as i32;
-        self.end = start + WIDTH;
-        self.with_room_behind(start)
-    }
-
-    /// [`Clocks::join`] where clocks have any number of words.
-    #[inline(never)]
-    fn join_many(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
-        let (start, width) = (self.end, self.width);
         let (earlier, words) = self.words.split_at_mut(start);
         let words = &mut words[..width];
         let of = |clock: u32| earlier[clock as usize..][..width].as_chunks::<LANE>().0;
