@@ -71,11 +71,19 @@ impl Schedule {
     pub(crate) fn of(trace: &Trace, length: usize, names: &Names) -> Schedule {
         let mut schedule = Schedule::default();
         let mut early = trace.begun_early().peekable();
+        let mut before = None;
         for (position, event) in trace.events()[..length].iter().enumerate() {
             while let Some((_, thread)) = early.next_if(|&(at, _)| at == position) {
                 schedule.begin(names.path(thread));
+                before = None;
             }
-            schedule.step_of(names.path(event.thread), event.alternative);
+            // Mostly a thread goes on, and its path need not be put together again.
+            let step = event.step();
+            match schedule.runs.last_mut().filter(|_| before == Some(step)) {
+                Some(run) => run.times = run.times.saturating_add(1),
+                None => schedule.step_of(names.path(step.thread), step.alternative),
+            }
+            before = Some(step);
             let kind = &event.operation.kind;
             schedule.has_ends |= matches!(kind, OpKind::Exit);
             schedule.waits_soon |= matches!(kind, OpKind::Wait { soon: true, .. });
