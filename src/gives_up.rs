@@ -15,19 +15,11 @@ use crate::shown::Body;
 pub(crate) struct FirstWait {
     /// Where that is. An exploration that is taken up knows it only in words.
     site: String,
-    at: At,
+    at: WaitsAt,
     path: String,
     events: u32,
     /// What leads to it.
     schedule: Schedule,
-}
-
-/// What the loop comes back to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum At {
-    Hint,
-    Timed,
-    Look,
 }
 
 /// Those of the execution that has ended which are not known.
@@ -39,11 +31,7 @@ pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
         let position = *trace.positions_of(waited.thread).get(last)? as usize;
         Some(FirstWait {
             site: waited.site.to_string(),
-            at: match waited.at {
-                WaitsAt::Hint => At::Hint,
-                WaitsAt::Timed => At::Timed,
-                WaitsAt::Look(_) => At::Look,
-            },
+            at: waited.at,
             path: names.path(waited.thread),
             events: waited.events,
             schedule: Schedule::leading_to(Some(waited.thread), trace, position + 1, names),
@@ -55,7 +43,11 @@ pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
 }
 
 /// What they are called in a file.
-const CALLED: [(At, &str); 3] = [(At::Hint, "hint"), (At::Timed, "timed"), (At::Look, "look")];
+const CALLED: [(WaitsAt, &str); 3] = [
+    (WaitsAt::Hint, "hint"),
+    (WaitsAt::Timed, "timed"),
+    (WaitsAt::Look, "look"),
+];
 
 /// A loop that was taken to wait, and gives up by itself.
 #[derive(Clone, Debug)]
@@ -103,7 +95,7 @@ impl FirstWait {
 
     /// Whether it is in a loop without a hint.
     pub(crate) fn is_look(&self) -> bool {
-        self.at == At::Look
+        self.at == WaitsAt::Look
     }
 }
 
@@ -118,7 +110,7 @@ impl Body<'_> {
         let gives_up = |wait: &FirstWait| {
             Some(GivesUp {
                 site: wait.site.clone(),
-                timed: wait.at == At::Timed,
+                timed: wait.at == WaitsAt::Timed,
                 rounds: self.rounds_of(wait)?,
             })
         };
@@ -146,8 +138,8 @@ impl Body<'_> {
         }
         // What it has made before it would have waited for the first time.
         let before = match wait.at {
-            At::Timed => self.settings.timeout_bound,
-            At::Hint | At::Look => self.settings.spin_bound + 1,
+            WaitsAt::Timed => self.settings.timeout_bound,
+            WaitsAt::Hint | WaitsAt::Look => self.settings.spin_bound + 1,
         };
         Some((before + more) as usize)
     }

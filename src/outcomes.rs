@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::Builder;
 use crate::rt;
+use crate::rt::object::machine::Learnt;
 
 /// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
 ///
@@ -36,7 +37,7 @@ where
     F: Fn() -> T + Send + Sync + 'static,
 {
     // With what the exploration knew of the program when these were found.
-    type Found<T> = (Option<u32>, BTreeMap<T, u64>);
+    type Found<T> = (Option<Learnt>, BTreeMap<T, u64>);
     let found: Arc<Mutex<Found<T>>> = Arc::default();
     let collect = found.clone();
     let report = Builder::new().checked(move || {

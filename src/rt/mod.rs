@@ -363,8 +363,8 @@ pub(crate) fn is_unexplored() -> bool {
     context::is_unexplored()
 }
 
-/// What the exploration that runs here knows of the program, as a number: with another one it has begun anew.
-pub(crate) fn learnt() -> Option<u32> {
+/// What the exploration that runs here knows of the program: where that is something else than before, it has begun anew.
+pub(crate) fn learnt() -> Option<object::machine::Learnt> {
     context::learnt()
 }
 

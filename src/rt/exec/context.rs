@@ -469,16 +469,9 @@ pub(crate) fn is_unexplored() -> bool {
     with_any(|runtime| runtime.unexplored.get()) == Some(true)
 }
 
-/// What is known of the program, as a number.
-pub(crate) fn learnt() -> Option<u32> {
-    let number = |runtime: &Runtime| {
-        let Learnt {
-            ends_are_events,
-            hintless,
-        } = runtime.inner.borrow().driver.machine.limits.learnt;
-        u32::from(ends_are_events) + 2 * hintless as u32
-    };
-    with_any(number)
+/// What is known of the program.
+pub(crate) fn learnt() -> Option<Learnt> {
+    with_any(|runtime| runtime.inner.borrow().driver.machine.limits.learnt)
 }
 
 /// The name a thread was given when it was built.

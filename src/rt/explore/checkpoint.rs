@@ -165,8 +165,7 @@ pub(crate) fn decode(
         },
     });
     // What was learnt of loops without a hint last is looked at now.
-    let has_learnt = from.number()? != 0;
-    machine.learns().into_iter().for_each(|it| *it = has_learnt);
+    machine.take_up(from.number()? != 0);
     let progress = Progress {
         stats,
         regions: from.number()? != 0,

@@ -30,6 +30,8 @@ const HINTLESS_MAX: usize = 32;
 pub(crate) struct Waited {
     pub(crate) site: Site,
     pub(crate) at: WaitsAt,
+    /// What it looks at without a hint, or [`ObjectId::NONE`].
+    object: ObjectId,
     pub(crate) thread: ThreadId,
     /// How many events the thread had performed.
     pub(crate) events: u32,
@@ -41,8 +43,8 @@ pub(crate) enum WaitsAt {
     Hint,
     /// A timed wait, and no hint.
     Timed,
-    /// A look at this object, and no hint.
-    Look(ObjectId),
+    /// A look at an object, and no hint.
+    Look,
 }
 
 impl Thread {
@@ -130,6 +132,7 @@ impl Machine {
                 Waited {
                     site,
                     at: WaitsAt::Hint,
+                    object: ObjectId::NONE,
                     thread,
                     events: entry.events,
                 },
@@ -205,12 +208,12 @@ impl Machine {
     /// Whether more is known of loops without a hint than when the exploration began.
     #[inline]
     pub(crate) fn has_learnt(&self) -> bool {
-        self.waits_unknown || self.hintless_ends && self.shows_hintless()
+        self.waits_unknown || self.shows_hintless()
     }
 
-    /// What it knows of that, for an exploration that is taken up.
-    pub(crate) fn learns(&mut self) -> [&mut bool; 2] {
-        [&mut self.waits_unknown, &mut self.hintless_ends]
+    /// An exploration is taken up of which [`Machine::has_learnt`] said this.
+    pub(crate) fn take_up(&mut self, has_learnt: bool) {
+        (self.waits_unknown, self.hintless_ends) = (has_learnt, has_learnt);
     }
 
     /// Whether another thread has ended a wait in a loop without a hint, of which nothing was known.
@@ -249,7 +252,6 @@ impl Machine {
         match operation.kind {
             ref kind if looks(kind) || asks(kind) => {
                 let bound = self.limits.unhinted_spin_bound;
-                let soon = self.limits.learnt.hintless == Hintless::Soon;
                 let entry = &mut self.threads[thread.index()];
                 let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
                 if let Some(further) = &mut self.goes_further
@@ -262,11 +264,13 @@ impl Machine {
                     further.rounds += 1;
                     return None;
                 }
+                let soon = self.limits.learnt.hintless == Hintless::Soon;
                 let wait = wait((&mut self.sets, &mut self.seen), seen, (false, soon));
                 if soon {
                     let wait = Waited {
                         site,
-                        at: WaitsAt::Look(operation.object),
+                        at: WaitsAt::Look,
+                        object: operation.object,
                         thread,
                         events: entry.events,
                     };
@@ -306,6 +310,7 @@ impl Machine {
             Waited {
                 site,
                 at: WaitsAt::Timed,
+                object: ObjectId::NONE,
                 thread,
                 events: entry.events,
             },
@@ -431,7 +436,7 @@ fn wait(
 /// Notes that a thread waits there.
 #[inline]
 fn note_hinted(known: &mut Vec<Waited>, wait: Waited) {
-    let others = (known.iter()).filter(|it| !matches!(it.at, WaitsAt::Look(_)));
+    let others = (known.iter()).filter(|it| it.at != WaitsAt::Look);
     let is_known = (others.clone()).any(|it| std::ptr::eq(it.site, wait.site));
     if !is_known && others.count() < HINTED_MAX {
         known.push(wait);
@@ -442,12 +447,13 @@ fn note_hinted(known: &mut Vec<Waited>, wait: Waited) {
 #[cold]
 fn note_look(known: &mut Vec<Waited>, wait: Waited) -> bool {
     let is = |it: &Waited| {
-        std::ptr::eq(it.site, wait.site) && (it.at, it.thread) == (wait.at, wait.thread)
+        std::ptr::eq(it.site, wait.site)
+            && (it.at, it.object, it.thread) == (wait.at, wait.object, wait.thread)
     };
     if known.iter().any(is) {
         return true;
     }
-    let looks = known.iter().filter(|it| matches!(it.at, WaitsAt::Look(_)));
+    let looks = known.iter().filter(|it| it.at == WaitsAt::Look);
     let has_room = looks.count() < HINTLESS_MAX;
     if has_room {
         known.push(wait);

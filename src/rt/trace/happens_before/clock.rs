@@ -167,26 +167,21 @@ impl Clocks {
     pub(super) fn join_into(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) {
         let (earlier, words) = self.words.split_at_mut(mine as usize);
         match self.width {
-            4 => join_few_into::<4>(words, earlier, theirs),
-            8 => join_few_into::<8>(words, earlier, theirs),
-            12 => join_few_into::<12>(words, earlier, theirs),
-            width => {
-                let words = words[..width].as_chunks_mut::<LANE>().0;
-                let theirs = earlier[theirs as usize..][..width].as_chunks().0;
-                for (word, &their) in words.iter_mut().zip(theirs) {
-                    *word = latest(*word, their);
-                }
-            }
+            4 => join_words_into(4, words, earlier, theirs),
+            8 => join_words_into(8, words, earlier, theirs),
+            12 => join_words_into(12, words, earlier, theirs),
+            width => join_words_into(width, words, earlier, theirs),
         }
         words[thread.index()] = count as i32;
     }
 }
 
-/// Joins the clock `theirs`, which is among the `earlier` ones, into the first one of `words`, where clocks have so many words.
+/// Joins the clock `theirs`, which is among the `earlier` ones, into the first one of `words`, where clocks have `width` words.
+/// Where that is a constant there is no loop.
 #[inline(always)]
-fn join_few_into<const WIDTH: usize>(words: &mut [i32], earlier: &[i32], theirs: u32) {
-    let theirs = &earlier[theirs as usize..theirs as usize + WIDTH];
-    let words = words[..WIDTH].as_chunks_mut().0.iter_mut();
+fn join_words_into(width: usize, words: &mut [i32], earlier: &[i32], theirs: u32) {
+    let theirs = &earlier[theirs as usize..][..width];
+    let words = words[..width].as_chunks_mut().0.iter_mut();
     for (word, &their) in words.zip(theirs.as_chunks().0) {
         *word = latest(*word, their);
     }
