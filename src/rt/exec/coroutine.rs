@@ -28,7 +28,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::rc::Rc;
@@ -416,7 +416,7 @@ pub(super) unsafe fn leave(signal: libc::c_int, fault: Fault) {
     // The system takes it that the handler goes on until it returns, and holds the signal back.
     // SAFETY: all zeroes are a value of this type, and the pointers are to variables of it.
     unsafe {
-        let mut signals = MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
+        let mut signals = std::mem::MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
         libc::sigemptyset(&raw mut signals);
         libc::sigaddset(&raw mut signals, signal);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, ptr::null_mut());

@@ -4,7 +4,6 @@
 //! turns: an exploration that meets its first static waits until no other one uses any, and keeps the
 //! right until it is over. It waits for nothing else of dpor's meanwhile, so nobody waits in a circle.
 
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -35,7 +34,7 @@ impl Turn {
 /// or stack.
 #[cfg(unix)]
 pub(super) fn contain(address: *const u8) -> bool {
-    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: the function takes any address, and only writes to `info`.
     unsafe { libc::dladdr(address.cast(), info.as_mut_ptr()) != 0 }
 }

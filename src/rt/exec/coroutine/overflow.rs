@@ -26,7 +26,7 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::{CURRENT, PAGE, Stretch};
+use super::{CURRENT, Stretch};
 
 /// Whether the use of memory at this address says that the coroutine that runs on this OS thread has come to the end of its
 /// stack.
@@ -52,6 +52,8 @@ pub(crate) fn largest_stack() -> usize {
 
 #[cfg(unix)]
 mod system {
+    use super::super::PAGE;
+
     /// `generator` keeps to the limit that the system has for the stacks of processes, and rounds up.
     pub(super) fn largest_stack() -> usize {
         let mut limit = libc::rlimit {
@@ -61,7 +63,7 @@ mod system {
         // SAFETY: the pointer is to a variable of this type, which is written.
         match unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } {
             0 => usize::try_from(limit.rlim_max).map_or(usize::MAX, |most| {
-                most.saturating_sub(super::ROUNDING) / super::PAGE * super::PAGE
+                most.saturating_sub(super::ROUNDING) / PAGE * PAGE
             }),
             _ => usize::MAX,
         }
@@ -113,4 +115,5 @@ pub(crate) fn leave_room_on_coroutine<const BYTES: usize>() {
 }
 
 /// What `generator` adds to a stack, for the guard page and for rounding, on a system with the largest pages.
+#[cfg(unix)]
 const ROUNDING: usize = 2 * (64 << 10);
