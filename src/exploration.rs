@@ -26,9 +26,9 @@ use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::said;
-use crate::search::Watch;
 use crate::shown::Body;
 use crate::summary::{Passed, Verdict};
+use crate::watch::Watch;
 
 /// The exploration of one closure.
 struct Exploration<'a> {

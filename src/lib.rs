@@ -120,6 +120,7 @@ mod summary;
 pub mod sync;
 pub mod thread;
 mod unknown;
+mod watch;
 
 /// Maximum number of threads in one execution of loom, for tests that ask.
 ///

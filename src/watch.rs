@@ -1,0 +1,390 @@
+//! What is there to be done between two executions?
+//!
+//! To show the one that has ended, to note the loops that have waited, to write the checkpoint, and to see whether a limit is
+//! reached. In the end it knows what an exploration without a failure has to say of itself.
+
+use std::time::Instant;
+
+use crate::checkpoint::Checkpoint;
+use crate::config::{Builder, Executions};
+use crate::gives_up::{self, FirstWait};
+use crate::plural::counted;
+use crate::progress::{Progress, above};
+use crate::report_dir::ReportDir;
+use crate::rerun;
+use crate::rt::exec::log::Log;
+use crate::rt::exec::run::Between;
+use crate::rt::explore::driver::Driver;
+use crate::rt::object::machine::{Hintless, Learnt};
+use crate::rt::report::execution::Execution;
+use crate::rt::report::passing;
+use crate::rt::report::places::{Callers, Life};
+use crate::rt::report::text::View;
+use crate::rt::trace::Site;
+use crate::rt::trace::verdict::{Again, End, Pruned};
+use crate::said;
+use crate::summary::{Limit, named_at};
+
+/// What happens between two executions.
+pub(crate) struct Watch<'a> {
+    settings: &'a Builder,
+    pub(crate) start: Instant,
+    /// How many executions others had begun before.
+    before: u64,
+    progress: Progress,
+    checkpoint: Option<Box<Checkpoint>>,
+    /// Where the model was called.
+    site: Site,
+    /// The limit that has ended the exploration.
+    pub(crate) stopped: Option<Limit>,
+    /// Whether the program has used plain memory that is watched.
+    uses_cells: bool,
+    /// Whether one schedule is followed.
+    follows: bool,
+    /// Whether an execution has failed.
+    failed: bool,
+    /// The first waits.
+    waits: Vec<Option<FirstWait>>,
+    /// Those in loops without a hint of which it is not known yet whether these give up.
+    looks: Vec<FirstWait>,
+    /// Whether the exploration has stopped between two executions to ask that.
+    asks: bool,
+    /// Those of the parts before this one.
+    earlier_waits: Vec<FirstWait>,
+    /// How many loops without a hint were told of.
+    hintless: usize,
+}
+
+impl<'a> Watch<'a> {
+    /// Takes up the exploration of the checkpoint file, if there is one. `follows` says that it is one schedule that is
+    /// followed instead.
+    ///
+    /// # Panics
+    ///
+    /// If that exploration cannot be taken up.
+    #[track_caller]
+    pub(crate) fn new(
+        settings: &'a Builder,
+        driver: &mut Driver,
+        site: Site,
+        follows: bool,
+    ) -> Watch<'a> {
+        let start = Instant::now();
+        let (checkpoint, earlier_waits) = match follows {
+            true => (None, None),
+            false => match taken_up(settings, driver, site) {
+                Ok(taken_up) => taken_up.unzip(),
+                Err(error) => panic!("{error}"),
+            },
+        };
+        Watch {
+            settings,
+            start,
+            before: driver.stats.begun(),
+            progress: Progress::new(start, settings.progress, settings.max_duration.is_some()),
+            checkpoint,
+            site,
+            stopped: None,
+            uses_cells: false,
+            follows,
+            failed: false,
+            waits: Vec::new(),
+            looks: looks(earlier_waits.iter().flatten()),
+            asks: false,
+            earlier_waits: earlier_waits.unwrap_or_default(),
+            hintless: 0,
+        }
+    }
+
+    /// The exploration begins anew with what was learnt, and nothing else of what was seen counts.
+    pub(crate) fn begin_anew(&mut self, learnt: Learnt, before: Learnt) {
+        self.before = 0;
+        self.failed = false;
+        self.asks = false;
+        self.hintless = 0;
+        self.looks.clear();
+        self.waits.clear();
+        self.earlier_waits.clear();
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.begin_anew();
+        }
+        // Who looks at each execution would wonder why the first one comes twice.
+        if self.settings.log || self.settings.trace.is_some() {
+            let site = self.site;
+            let (why, how) = match learnt.hintless {
+                same if same == before.hintless => (
+                    "asks whether a thread has finished",
+                    "the ends of threads as events",
+                ),
+                Hintless::GivesUp => (
+                    "has a loop without a hint that gives up by itself",
+                    "many rounds of such loops before they wait",
+                ),
+                _ => (
+                    "has a loop without a hint that waits for another thread",
+                    "few rounds of such loops before they wait",
+                ),
+            };
+            above(|| {
+                eprintln!("dpor: the model at {site} {why}, so it is explored anew, with {how}")
+            });
+        }
+    }
+
+    /// Whether another execution may begin. What the program has said in the last one is in the log, and then forgotten.
+    pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
+        let driver = between.driver;
+        if std::mem::take(&mut self.asks) {
+            self.tell_of_hintless(driver);
+            return true;
+        }
+        let begun = driver.stats.begun();
+        if self.settings.log && begun > self.before {
+            let schedule = driver.schedule();
+            above(|| eprintln!("dpor: execution {begun}: {schedule}"));
+        }
+        if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
+            self.show(wanted, end, between, log);
+        }
+        if !self.follows {
+            if driver.machine.waited().len() > self.waits.len() {
+                self.note_waits(between);
+            }
+            self.asks = !self.looks.is_empty() || self.is_to_ask(driver);
+        }
+        log.clear();
+        self.uses_cells = between.uses_cells;
+        if !self.asks {
+            self.tell_of_hintless(driver);
+        }
+        if driver.more() {
+            self.progress.tick(driver);
+            self.stopped = self.limit(driver);
+        }
+        // Whoever takes it up is to find the failure again, and not to call complete what has failed.
+        if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
+            let waits = || first_waits(&self.earlier_waits, &self.waits);
+            checkpoint.tick(driver, waits, self.stopped.is_some());
+        }
+        self.stopped.is_none() && !self.asks
+    }
+
+    /// Whether any loop has waited at a hint.
+    pub(crate) fn has_waits(&self) -> bool {
+        !self.earlier_waits.is_empty() || !self.waits.is_empty()
+    }
+
+    #[cold]
+    fn note_waits(&mut self, between: &Between<'_>) {
+        let known = self.waits.len();
+        gives_up::note(&mut self.waits, between);
+        self.looks
+            .extend(looks(self.waits[known..].iter().flatten()));
+    }
+
+    /// Whether the machine knows something because of which the exploration has to begin anew.
+    #[inline]
+    fn is_to_ask(&self, driver: &Driver) -> bool {
+        let machine = &driver.machine;
+        machine.has_learnt() && !self.settings.is_sampling()
+    }
+
+    /// The loops without a hint of which it has to be known now whether they give up, if the exploration has stopped for that.
+    pub(crate) fn asks(&mut self) -> Option<Vec<FirstWait>> {
+        (self.asks && self.stopped.is_none()).then(|| std::mem::take(&mut self.looks))
+    }
+
+    /// The first waits, also those of the parts before this one.
+    pub(crate) fn waits(&self) -> Vec<FirstWait> {
+        first_waits(&self.earlier_waits, &self.waits)
+    }
+
+    /// An execution has failed: the file stays as it was before that.
+    pub(crate) fn failed(&mut self) {
+        self.failed = true;
+    }
+
+    /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
+    pub(crate) fn vain(&self, driver: &Driver) -> Option<String> {
+        let (site, stats) = (self.site, driver.stats);
+        if stats.assumed > 0 && stats.complete == 0 {
+            return Some(format!(
+                "dpor: no execution of the model at {site} came to its end: all were given up by {}",
+                driver.machine.gives_up_by()
+            ));
+        }
+        let nothing = stats.begun() > 0 && stats.longest == 0;
+        (nothing && !self.uses_cells).then(|| {
+            format!(
+                "dpor: the model at {site} did nothing that can be seen: is the crate built \
+                 with `--cfg dpor`, and are its imports swapped?"
+            )
+        })
+    }
+
+    /// Says of each loop without a hint once where it is.
+    fn tell_of_hintless(&mut self, driver: &Driver) {
+        if let Some(line) = self.hintless(driver)
+            && said::is_first(line.clone())
+        {
+            above(|| eprintln!("{line}"));
+        }
+    }
+
+    /// Where loops make its executions long that have no hint, if there are any that were not told yet.
+    fn hintless(&mut self, driver: &Driver) -> Option<String> {
+        let machine = &driver.machine;
+        let known = std::mem::replace(&mut self.hintless, machine.hintless().len());
+        if known == self.hintless {
+            return None;
+        }
+        let place = |&site: &Site| {
+            let object = named_at(site);
+            object.map_or_else(|| site.to_string(), |object| format!("{object} at {site}"))
+        };
+        let limits = machine.limits;
+        let why = match limits.learnt.hintless {
+            Hintless::GivesUp => " (so often because another one gives up by itself)",
+            _ => "",
+        };
+        let new = machine.hintless().iter().skip(known);
+        let places: Vec<String> = new.map(place).collect();
+        Some(format!(
+            "dpor: in the model at {} a loop without a hint went round {} times{why} before it was taken for waiting: it reads \
+             {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
+             shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
+            self.site,
+            limits.unhinted_spin_bound,
+            places.join(", and another one ")
+        ))
+    }
+
+    /// Which execution was to be shown and has not been run, if there is one.
+    pub(crate) fn unshown(&self, driver: &Driver) -> Option<String> {
+        let Some(Executions::Only(wanted)) = self.settings.trace else {
+            return None;
+        };
+        let run = driver.stats.complete + driver.stats.assumed;
+        (run < wanted).then(|| {
+            format!(
+                "dpor: there is no execution {wanted} of the model at {} to be shown (DPOR_TRACE): it has had {}",
+                self.site,
+                counted(run, "execution")
+            )
+        })
+    }
+
+    /// Shows the execution that has just ended, if it is wanted.
+    fn show(&self, wanted: Executions, end: &End, between: &Between<'_>, log: &Log) {
+        let Between {
+            driver,
+            names,
+            callers,
+            ..
+        } = between;
+        let number = driver.stats.complete + driver.stats.assumed;
+        let chosen = match wanted {
+            Executions::All => true,
+            Executions::Only(wanted) => wanted == number,
+        };
+        // What sleep sets gave up is covered by another execution.
+        if !chosen || matches!(end, End::Pruned(Pruned::Asleep)) {
+            return;
+        }
+        let test = std::thread::current();
+        let schedule = &driver.schedule().to_string();
+        let called = callers.iter();
+        let called = called.map(|call| ((call.thread, call.index), &call.stack));
+        let view = View {
+            end,
+            trace: &driver.trace,
+            machine: &driver.machine,
+            given: names,
+            panic: None,
+            earlier: &[],
+            life: &Life::default(),
+            callers: &Callers::new(called, self.site),
+            pair: None,
+            again: Again::Same,
+            simplified: false,
+            log: &log.lines(),
+            executions: number,
+            schedule,
+            test: test.name().map(str::to_owned),
+            replay: &rerun::replay(schedule),
+        };
+        above(|| eprintln!("{}\n", passing::render(&view)));
+        if let Some(directory) = &self.settings.report_dir {
+            let directory = ReportDir::new(directory, test.name(), self.site);
+            let suffix = format!("-execution-{number}");
+            let line = directory.write(&suffix, &Execution::of(&view));
+            above(|| eprintln!("report     {line}"));
+        }
+    }
+
+    /// The limit that is reached, if one is.
+    fn limit(&self, driver: &Driver) -> Option<Limit> {
+        let settings = self.settings;
+        if let Some(most) = settings.max_permutations
+            && driver.stats.begun() - self.before >= most as u64
+        {
+            return Some(Limit::Permutations(most));
+        }
+        if let Some(most) = settings.max_duration
+            && self.start.elapsed() >= most
+        {
+            return Some(Limit::Duration(most));
+        }
+        if let Some(most) = settings.max_memory
+            && driver.memory() > most
+        {
+            return Some(Limit::Memory(most));
+        }
+        None
+    }
+
+    /// No other execution begins; what is printed now is not to meet the progress.
+    pub(crate) fn end(&mut self) {
+        self.progress.wipe();
+    }
+
+    /// Everything has been explored.
+    pub(crate) fn complete(&self) {
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.remove();
+        }
+    }
+}
+
+/// A file whose exploration is taken up, with the first waits at hints that were known when it was written. It is in a box because
+/// mostly there is none.
+type TakenUp = (Box<Checkpoint>, Vec<FirstWait>);
+
+/// Takes up what is in the file that the settings ask for, if that is this model's.
+fn taken_up(
+    settings: &Builder,
+    driver: &mut Driver,
+    site: Site,
+) -> Result<Option<TakenUp>, String> {
+    let Some(mut file) = Checkpoint::new(settings, site)? else {
+        return Ok(None);
+    };
+    let waits = file.resume(driver)?;
+    Ok(waits.map(|waits| (Box::new(file), waits)))
+}
+
+/// Those of these that are in loops without a hint.
+fn looks<'a>(waits: impl Iterator<Item = &'a FirstWait>) -> Vec<FirstWait> {
+    waits.filter(|wait| wait.is_look()).cloned().collect()
+}
+
+/// The first waits at hints, one for each hint.
+fn first_waits(earlier: &[FirstWait], waits: &[Option<FirstWait>]) -> Vec<FirstWait> {
+    let mut all = earlier.to_vec();
+    for wait in waits.iter().flatten() {
+        if !earlier.iter().any(|it| it.is_like(wait)) {
+            all.push(wait.clone());
+        }
+    }
+    all
+}
