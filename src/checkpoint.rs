@@ -1,6 +1,6 @@
 //! Where is an unfinished exploration kept, and when is it taken up again?
 //!
-//! A file holds the lines that say what it belongs to, then those of the loops that have waited (`gives_up.rs`), what the
+//! A file holds the lines that say what it belongs to, then those of the loops that have waited (`first_waits.rs`), what the
 //! explorer still has to do (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
 //! renamed, so that there is a whole one at any time, whenever the process is killed. A file that
 //! belongs to another test, or to another build of this one, is refused: the numbers in it
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::config::Builder;
-use crate::gives_up::FirstWait;
+use crate::first_waits::FirstWait;
 use crate::progress::{above, above_captured};
 use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;

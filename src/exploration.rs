@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place};
-use crate::gives_up::FirstWait;
+use crate::first_waits::FirstWait;
 use crate::progress::{above, above_captured};
 use crate::report_dir::ReportDir;
 use crate::rerun;
@@ -220,9 +220,9 @@ impl Exploration<'_> {
         let gives_up = match coverage {
             Coverage::Sampled | Coverage::Replayed => None,
             // Mostly no loop has waited.
-            _ if !self.watch.has_waits() => None,
+            _ if self.watch.waits.is_empty() => None,
             _ => {
-                let waits = self.watch.waits();
+                let waits = self.watch.waits.all();
                 self.body(&driver).gives_up(&waits)
             }
         };

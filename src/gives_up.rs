@@ -4,50 +4,11 @@
 //! Of loops with a hint and of timed waits that is said at the end. A loop without a hint may be any loop that reads, and it is
 //! looked at when it has waited for the first time: if it gives up, the exploration begins anew.
 
-use crate::rt::exec::run::{Between, Explored, explore};
+use crate::first_waits::FirstWait;
+use crate::rt::exec::run::{Explored, explore};
 use crate::rt::explore::further::Further;
-use crate::rt::object::machine::{Waited, WaitsAt};
-use crate::rt::trace::schedule::Schedule;
+use crate::rt::object::machine::WaitsAt;
 use crate::shown::Body;
-
-/// A wait at a hint that no earlier one was at, at a timed wait, or in a loop without a hint.
-#[derive(Clone, Debug)]
-pub(crate) struct FirstWait {
-    /// Where that is. An exploration that is taken up knows it only in words.
-    site: String,
-    at: WaitsAt,
-    path: String,
-    events: u32,
-    /// What leads to it.
-    schedule: Schedule,
-}
-
-/// Those of the execution that has ended which are not known.
-pub(crate) fn note(known: &mut Vec<Option<FirstWait>>, between: &Between<'_>) {
-    let driver = between.driver;
-    let (trace, names) = (&driver.trace, &driver.machine.names);
-    let wait = |waited: &Waited| {
-        let last = waited.events.checked_sub(1)? as usize;
-        let position = *trace.positions_of(waited.thread).get(last)? as usize;
-        Some(FirstWait {
-            site: waited.site.to_string(),
-            at: waited.at,
-            path: names.path(waited.thread),
-            events: waited.events,
-            schedule: Schedule::leading_to(Some(waited.thread), trace, position + 1, names),
-        })
-    };
-    for waited in driver.machine.waited().iter().skip(known.len()) {
-        known.push(wait(waited));
-    }
-}
-
-/// What they are called in a file.
-const CALLED: [(WaitsAt, &str); 3] = [
-    (WaitsAt::Hint, "hint"),
-    (WaitsAt::Timed, "timed"),
-    (WaitsAt::Look, "look"),
-];
 
 /// A loop that was taken to wait, and gives up by itself.
 #[derive(Clone, Debug)]
@@ -58,45 +19,6 @@ pub(crate) struct GivesUp {
     pub(crate) timed: bool,
     /// After how many rounds it gives up, in which nothing changes or the wait times out.
     pub(crate) rounds: usize,
-}
-
-impl FirstWait {
-    /// As a line of a file.
-    pub(crate) fn line(&self) -> String {
-        let FirstWait {
-            site,
-            at,
-            path,
-            events,
-            schedule,
-        } = self;
-        let (_, what) = CALLED.iter().find(|(it, _)| it == at).unwrap_or(&CALLED[0]);
-        format!("{what}\t{path}\t{events}\t{schedule}\t{site}")
-    }
-
-    /// What such a line says.
-    pub(crate) fn parse(line: &str) -> Option<FirstWait> {
-        let mut parts = line.splitn(5, '\t');
-        let what = parts.next()?;
-        Some(FirstWait {
-            at: CALLED.iter().find(|(_, it)| *it == what)?.0,
-            path: parts.next()?.to_owned(),
-            events: parts.next()?.parse().ok()?,
-            schedule: Schedule::parse(parts.next()?).ok()?,
-            site: parts.next()?.to_owned(),
-        })
-    }
-
-    /// Whether it is the same wait, or another one at the same hint.
-    pub(crate) fn is_like(&self, other: &FirstWait) -> bool {
-        (self.at, &self.site) == (other.at, &other.site)
-            && (!self.is_look() || (&self.path, self.events) == (&other.path, other.events))
-    }
-
-    /// Whether it is in a loop without a hint.
-    pub(crate) fn is_look(&self) -> bool {
-        self.at == WaitsAt::Look
-    }
 }
 
 impl Body<'_> {

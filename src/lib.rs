@@ -98,6 +98,7 @@ mod config;
 mod environment;
 mod exploration;
 mod failure;
+mod first_waits;
 pub mod future;
 mod gives_up;
 pub mod hint;

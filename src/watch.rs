@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{Builder, Executions};
-use crate::gives_up::{self, FirstWait};
+use crate::first_waits::{FirstWait, FirstWaits};
 use crate::plural::counted;
 use crate::progress::{Progress, above};
 use crate::report_dir::ReportDir;
@@ -43,14 +43,9 @@ pub(crate) struct Watch<'a> {
     follows: bool,
     /// Whether an execution has failed.
     failed: bool,
-    /// The first waits.
-    waits: Vec<Option<FirstWait>>,
-    /// Those in loops without a hint of which it is not known yet whether these give up.
-    looks: Vec<FirstWait>,
+    pub(crate) waits: FirstWaits,
     /// Whether the exploration has stopped between two executions to ask that.
     asks: bool,
-    /// Those of the parts before this one.
-    earlier_waits: Vec<FirstWait>,
     /// How many loops without a hint were told of.
     hintless: usize,
 }
@@ -70,7 +65,7 @@ impl<'a> Watch<'a> {
         follows: bool,
     ) -> Watch<'a> {
         let start = Instant::now();
-        let (checkpoint, earlier_waits) = match follows {
+        let (checkpoint, waits) = match follows {
             true => (None, None),
             false => match taken_up(settings, driver, site) {
                 Ok(taken_up) => taken_up.unzip(),
@@ -88,10 +83,8 @@ impl<'a> Watch<'a> {
             uses_cells: false,
             follows,
             failed: false,
-            waits: Vec::new(),
-            looks: looks(earlier_waits.iter().flatten()),
+            waits: FirstWaits::taken_up(waits.unwrap_or_default()),
             asks: false,
-            earlier_waits: earlier_waits.unwrap_or_default(),
             hintless: 0,
         }
     }
@@ -102,9 +95,7 @@ impl<'a> Watch<'a> {
         self.failed = false;
         self.asks = false;
         self.hintless = 0;
-        self.looks.clear();
-        self.waits.clear();
-        self.earlier_waits.clear();
+        self.waits = FirstWaits::default();
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.begin_anew();
         }
@@ -147,10 +138,8 @@ impl<'a> Watch<'a> {
             self.show(wanted, end, between, log);
         }
         if !self.follows {
-            if driver.machine.waited().len() > self.waits.len() {
-                self.note_waits(between);
-            }
-            self.asks = !self.looks.is_empty() || self.is_to_ask(driver);
+            self.waits.note(between);
+            self.asks = self.waits.has_looks() || self.is_to_ask(driver);
         }
         log.clear();
         self.uses_cells = between.uses_cells;
@@ -163,23 +152,10 @@ impl<'a> Watch<'a> {
         }
         // Whoever takes it up is to find the failure again, and not to call complete what has failed.
         if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
-            let waits = || first_waits(&self.earlier_waits, &self.waits);
+            let waits = || self.waits.all();
             checkpoint.tick(driver, waits, self.stopped.is_some());
         }
         self.stopped.is_none() && !self.asks
-    }
-
-    /// Whether any loop has waited at a hint.
-    pub(crate) fn has_waits(&self) -> bool {
-        !self.earlier_waits.is_empty() || !self.waits.is_empty()
-    }
-
-    #[cold]
-    fn note_waits(&mut self, between: &Between<'_>) {
-        let known = self.waits.len();
-        gives_up::note(&mut self.waits, between);
-        self.looks
-            .extend(looks(self.waits[known..].iter().flatten()));
     }
 
     /// Whether the machine knows something because of which the exploration has to begin anew.
@@ -191,12 +167,7 @@ impl<'a> Watch<'a> {
 
     /// The loops without a hint of which it has to be known now whether they give up, if the exploration has stopped for that.
     pub(crate) fn asks(&mut self) -> Option<Vec<FirstWait>> {
-        (self.asks && self.stopped.is_none()).then(|| std::mem::take(&mut self.looks))
-    }
-
-    /// The first waits, also those of the parts before this one.
-    pub(crate) fn waits(&self) -> Vec<FirstWait> {
-        first_waits(&self.earlier_waits, &self.waits)
+        (self.asks && self.stopped.is_none()).then(|| self.waits.take_looks())
     }
 
     /// An execution has failed: the file stays as it was before that.
@@ -371,20 +342,4 @@ fn taken_up(
     };
     let waits = file.resume(driver)?;
     Ok(waits.map(|waits| (Box::new(file), waits)))
-}
-
-/// Those of these that are in loops without a hint.
-fn looks<'a>(waits: impl Iterator<Item = &'a FirstWait>) -> Vec<FirstWait> {
-    waits.filter(|wait| wait.is_look()).cloned().collect()
-}
-
-/// The first waits at hints, one for each hint.
-fn first_waits(earlier: &[FirstWait], waits: &[Option<FirstWait>]) -> Vec<FirstWait> {
-    let mut all = earlier.to_vec();
-    for wait in waits.iter().flatten() {
-        if !earlier.iter().any(|it| it.is_like(wait)) {
-            all.push(wait.clone());
-        }
-    }
-    all
 }
