@@ -1,0 +1,204 @@
+//! What is in an atomic, and what does a read-modify-write make of it?
+//!
+//! Bits, which its type says how to read. Values of all types are handed on as 64 bits, zero-extended.
+
+/// In an atomic of type `Task`: the task has come to its end, but for that of its thread.
+pub(crate) const TASK_DONE: u64 = 1;
+/// In an atomic of type `Task`: somebody is to be woken then.
+pub(crate) const TASK_AWAITED: u64 = 2;
+
+/// The type of an atomic: its width and how its bits are read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum AtomicType {
+    Bool,
+    /// Whether a lock is poisoned, like `Bool`.
+    Poison,
+    /// Whether a task is done and whether it is awaited ([`TASK_DONE`], [`TASK_AWAITED`]), like `Usize`.
+    Task,
+    Ptr,
+    I8,
+    I16,
+    I32,
+    I64,
+    Isize,
+    U8,
+    U16,
+    U32,
+    U64,
+    Usize,
+}
+
+impl AtomicType {
+    /// The width in bits.
+    pub(crate) const fn bits(self) -> u32 {
+        match self {
+            AtomicType::Bool | AtomicType::Poison | AtomicType::I8 | AtomicType::U8 => 8,
+            AtomicType::I16 | AtomicType::U16 => 16,
+            AtomicType::I32 | AtomicType::U32 => 32,
+            AtomicType::I64 | AtomicType::U64 => 64,
+            AtomicType::Task | AtomicType::Ptr | AtomicType::Isize | AtomicType::Usize => {
+                usize::BITS
+            }
+        }
+    }
+
+    /// Whether memory that one thread uses as an atomic of this type may be used as one of the other by another
+    /// thread, as after a cast of a pointer. What only `dpor` makes stays what it is.
+    pub(crate) fn may_be_seen_as(self, other: AtomicType) -> bool {
+        let is_stds = |ty| !matches!(ty, AtomicType::Poison | AtomicType::Task);
+        self.bits() == other.bits() && is_stds(self) && is_stds(other)
+    }
+
+    /// Whether comparisons treat the top bit as a sign.
+    pub(crate) const fn signed(self) -> bool {
+        match self {
+            AtomicType::I8
+            | AtomicType::I16
+            | AtomicType::I32
+            | AtomicType::I64
+            | AtomicType::Isize => true,
+            AtomicType::Bool
+            | AtomicType::Poison
+            | AtomicType::Task
+            | AtomicType::Ptr
+            | AtomicType::U8
+            | AtomicType::U16
+            | AtomicType::U32
+            | AtomicType::U64
+            | AtomicType::Usize => false,
+        }
+    }
+
+    /// Cuts `value` to the width of the type.
+    pub(crate) const fn truncate(self, value: u64) -> u64 {
+        match self.bits() {
+            64 => value,
+            bits => value & ((1 << bits) - 1),
+        }
+    }
+
+    /// `value` as a number that keeps its sign.
+    pub(crate) const fn widen(self, value: u64) -> i128 {
+        match self.signed() {
+            true => self.with_sign(value) as i128,
+            false => value as i128,
+        }
+    }
+
+    /// `value` as a number whose top bit is a sign.
+    const fn with_sign(self, value: u64) -> i64 {
+        let unused = 64 - self.bits();
+        (value << unused) as i64 >> unused
+    }
+
+    /// The name of the type in `std::sync::atomic`, if it is one.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            AtomicType::Bool => "AtomicBool",
+            AtomicType::Poison => "Poison",
+            AtomicType::Task => "Task",
+            AtomicType::Ptr => "AtomicPtr",
+            AtomicType::I8 => "AtomicI8",
+            AtomicType::I16 => "AtomicI16",
+            AtomicType::I32 => "AtomicI32",
+            AtomicType::I64 => "AtomicI64",
+            AtomicType::Isize => "AtomicIsize",
+            AtomicType::U8 => "AtomicU8",
+            AtomicType::U16 => "AtomicU16",
+            AtomicType::U32 => "AtomicU32",
+            AtomicType::U64 => "AtomicU64",
+            AtomicType::Usize => "AtomicUsize",
+        }
+    }
+}
+
+/// How a read-modify-write makes the new value from the old one and its operand. Where the type of the atomic decides
+/// about that, there is one for each, because another thread may use the same memory as an atomic of another type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Rmw {
+    Swap,
+    Add,
+    Sub,
+    And,
+    Nand,
+    /// `AtomicBool::fetch_nand`, which must leave 0 or 1, so that only the lowest bit is inverted.
+    NandBool,
+    Or,
+    Xor,
+    Max,
+    /// The maximum of values with a sign.
+    MaxSigned,
+    Min,
+    MinSigned,
+}
+
+impl Rmw {
+    /// What the method of this name does to an atomic of type `ty`.
+    #[inline]
+    pub(crate) const fn on(self, ty: AtomicType) -> Rmw {
+        match self {
+            Rmw::Nand if matches!(ty, AtomicType::Bool) => Rmw::NandBool,
+            Rmw::Max if ty.signed() => Rmw::MaxSigned,
+            Rmw::Min if ty.signed() => Rmw::MinSigned,
+            as_it_is => as_it_is,
+        }
+    }
+
+    /// The new value, cut to the width of `ty`.
+    #[inline]
+    pub(crate) fn apply(self, ty: AtomicType, old: u64, operand: u64) -> u64 {
+        let wider = |first: bool| if first { old } else { operand };
+        let number = |bits: u64| ty.with_sign(bits);
+        ty.truncate(match self {
+            Rmw::Swap => operand,
+            Rmw::Add => old.wrapping_add(operand),
+            Rmw::Sub => old.wrapping_sub(operand),
+            Rmw::And => old & operand,
+            Rmw::NandBool => (old & operand) ^ 1,
+            Rmw::Nand => !(old & operand),
+            Rmw::Or => old | operand,
+            Rmw::Xor => old ^ operand,
+            Rmw::Max => wider(old >= operand),
+            Rmw::MaxSigned => wider(number(old) >= number(operand)),
+            Rmw::Min => wider(old <= operand),
+            Rmw::MinSigned => wider(number(old) <= number(operand)),
+        })
+    }
+
+    /// The word that follows `fetch_` in the method's name; `swap` for a swap.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Rmw::Swap => "swap",
+            Rmw::Add => "add",
+            Rmw::Sub => "sub",
+            Rmw::And => "and",
+            Rmw::Nand | Rmw::NandBool => "nand",
+            Rmw::Or => "or",
+            Rmw::Xor => "xor",
+            Rmw::Max | Rmw::MaxSigned => "max",
+            Rmw::Min | Rmw::MinSigned => "min",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_modify_writes_keep_to_the_width_and_the_sign() {
+        let byte = AtomicType::I8;
+        assert_eq!(Rmw::Add.apply(byte, 0x7f, 1), 0x80);
+        assert_eq!(Rmw::Max.on(byte).apply(byte, 0x80, 0x01), 0x01);
+        assert_eq!(Rmw::Min.on(byte).apply(byte, 0x80, 0x01), 0x80);
+        let unsigned = AtomicType::U8;
+        assert_eq!(Rmw::Max.on(unsigned).apply(unsigned, 0x80, 0x01), 0x80);
+        assert_eq!(Rmw::Min.on(unsigned).apply(unsigned, 0x80, 0x01), 0x01);
+        assert_eq!(Rmw::Sub.apply(AtomicType::U64, 0, 1), u64::MAX);
+        let flip = Rmw::Nand.on(AtomicType::Bool);
+        assert_eq!(flip.apply(AtomicType::Bool, 1, 1), 0);
+        assert_eq!(flip.apply(AtomicType::Bool, 1, 0), 1);
+        assert_eq!(Rmw::Nand.on(unsigned).apply(unsigned, 1, 1), 0xfe);
+        assert_eq!(byte.widen(0xff), -1);
+    }
+}
