@@ -370,7 +370,7 @@ pub(crate) fn learnt() -> Option<object::machine::Learnt> {
 
 /// The value whose references are counted at this address was dropped or moved out, while there are weak references to it.
 pub(crate) fn value_is_gone(address: usize) {
-    exec::memory::value_is_gone(address);
+    exec::frees::value_is_gone(address);
 }
 
 /// The block that holds this address is the model's, although no shim in it has been used yet.
