@@ -21,7 +21,7 @@ use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::unwinding;
-use exec::{accesses, aside, contents, context, put_back, statics};
+use exec::{accesses, announce, aside, contents, context, put_back, statics};
 pub(crate) use object::count::WEAK;
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -103,7 +103,7 @@ pub(crate) enum Answer {
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
-    context::perform(&target, &kind, context::here())
+    announce::perform(&target, &kind, context::here())
 }
 
 /// Whether the short way ([`exec::short`]) was enough for an operation. Without a runtime it is not.
@@ -120,7 +120,7 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
     let site = context::here();
     if !shortly(|runtime| runtime.load(address, ty, memory, order, site)) {
         let target = Target::atomic(address, ty, memory);
-        context::perform(&target, &OpKind::Load { order }, site);
+        announce::perform(&target, &OpKind::Load { order }, site);
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn store(
         return Answer::Done(Outcome::Done);
     }
     let target = Target::atomic(address, ty, memory);
-    context::perform(&target, &OpKind::Store { order, value }, site)
+    announce::perform(&target, &OpKind::Store { order, value }, site)
 }
 
 /// [`perform`] for a read-modify-write on an atomic.
@@ -159,7 +159,7 @@ pub(crate) fn modify(
             rmw,
             operand,
         };
-        context::perform(&Target::atomic(address, ty, memory), &kind, site);
+        announce::perform(&Target::atomic(address, ty, memory), &kind, site);
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind)
     let site = context::here();
     match context::with_any(|runtime| runtime.compare(address, ty, memory, &kind, site)).flatten() {
         Some(outcome) => Answer::Done(outcome),
-        None => context::perform(&Target::atomic(address, ty, memory), &kind, site),
+        None => announce::perform(&Target::atomic(address, ty, memory), &kind, site),
     }
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
         Some(outcome) => Answer::Done(outcome),
         None => {
             let target = Target::count(address, observed, memory);
-            context::perform(&target, &OpKind::Retain, site)
+            announce::perform(&target, &OpKind::Retain, site)
         }
     }
 }
@@ -193,7 +193,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
 pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::Site) {
     if !shortly(|runtime| runtime.release(address, observed, memory, site)) {
         let target = Target::count(address, observed, memory);
-        context::perform(&target, &OpKind::Release { told: false }, site);
+        announce::perform(&target, &OpKind::Release { told: false }, site);
     }
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
     let site = context::here();
     match shortly(|runtime| runtime.lock(address, held, site)) {
         true => Answer::Done(Outcome::Done),
-        false => context::perform(&Target::mutex(address, held), &OpKind::Lock, site),
+        false => announce::perform(&Target::mutex(address, held), &OpKind::Lock, site),
     }
 }
 
@@ -213,7 +213,7 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
 pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Site) {
     if !shortly(|runtime| runtime.unlock(address, held, changed, site)) {
         let kind = OpKind::Unlock { changed };
-        context::perform(&Target::mutex(address, held), &kind, site);
+        announce::perform(&Target::mutex(address, held), &kind, site);
     }
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Sit
 /// dropped shows the place where it was made.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn perform_at(target: Target, kind: OpKind, site: trace::Site) -> Answer {
-    context::perform(&target, &kind, site)
+    announce::perform(&target, &kind, site)
 }
 
 /// What came of an operation that waits. Where the execution is over it has not, and what a destructor waits for like this
@@ -241,7 +241,7 @@ pub(crate) fn hint() -> Answer {
 
 /// [`hint`] for a place in the program that is known otherwise.
 pub(crate) fn hint_at(site: trace::Site) -> Answer {
-    waited(context::announce(site, |machine, me| {
+    waited(announce::announce(site, |machine, me| {
         machine.hint(me, site)
     }))
 }
@@ -274,7 +274,7 @@ fn nowhere(kind: OpKind) -> Answer {
 
 fn nowhere_at(kind: OpKind, site: trace::Site) -> Answer {
     let object = ObjectId::NONE;
-    context::announce(site, |_, _| Some(Operation { object, kind }))
+    announce::announce(site, |_, _| Some(Operation { object, kind }))
 }
 
 /// An access to plain memory that is under way.
@@ -395,13 +395,13 @@ pub(crate) fn spawn(
     body: Body,
     stack_bytes: Option<usize>,
 ) -> Option<ThreadId> {
-    context::spawn(name, body, stack_bytes, context::here())
+    announce::spawn(name, body, stack_bytes, context::here())
 }
 
 /// Announces that another thread's end is waited for. False where no model runs, or the execution has ended.
 #[track_caller]
 pub(crate) fn join(thread: ThreadId) -> bool {
-    context::join(thread, context::here())
+    announce::join(thread, context::here())
 }
 
 /// Where in the list the thread is that comes before all others, if each comes before its children, and these come in the
@@ -413,7 +413,7 @@ pub(crate) fn first_born(threads: &[ThreadId]) -> Option<usize> {
 /// Announces a look whether another thread has finished.
 #[track_caller]
 pub(crate) fn is_finished(thread: ThreadId) -> Answer {
-    context::is_finished(thread, context::here())
+    announce::is_finished(thread, context::here())
 }
 
 /// Announces that a thread's park token is made available.
@@ -428,7 +428,7 @@ pub(crate) fn unpark(thread: ThreadId) {
 /// Announces an operation on a thread's park token.
 #[track_caller]
 pub(crate) fn on_token(thread: ThreadId, kind: OpKind) -> Answer {
-    context::announce(context::here(), |machine, _| {
+    announce::announce(context::here(), |machine, _| {
         let object = machine.token_object(thread);
         Some(Operation { object, kind })
     })
@@ -475,7 +475,7 @@ fn choose_wakeup(what: Choice, site: trace::Site) -> bool {
 pub(crate) fn park_here() -> bool {
     let site = context::here();
     let mut may_wake_up = false;
-    let answer = waited(context::announce(site, |machine, me| {
+    let answer = waited(announce::announce(site, |machine, me| {
         // Mostly no wait ends for no reason, and this is all that there is to ask.
         may_wake_up = machine.may_wake_up(me);
         let object = machine.token_object(me);

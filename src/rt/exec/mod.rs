@@ -1,9 +1,10 @@
 //! How does a closure become an exploration?
 //!
 //! [`run`] plays one closure through all executions that an explorer asks for: every modelled thread
-//! is a [`coroutine`], and a shim's operation is announced through [`context`].
+//! is a [`coroutine`], and a shim's operation is announced through [`announce`].
 
 pub(crate) mod accesses;
+pub(crate) mod announce;
 pub(crate) mod aside;
 pub(crate) mod callers;
 pub(crate) mod contents;

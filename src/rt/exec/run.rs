@@ -336,7 +336,7 @@ fn run(body: Body) {
     let end = End;
     body.run();
     drop(end);
-    super::context::exit(here());
+    super::announce::exit(here());
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! ask. It is handed what it has to know in registers, and calls nothing until the step is made, so that all it works
 //! with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are the
 //! program's, stays on. Where the way is too short, nothing was done, and
-//! [`context::perform`](super::context::perform) comes next.
+//! [`announce::perform`](super::announce::perform) comes next.
 //!
 //! Who calls finds the runtime ([`context::with_any`](super::context::with_any)), because to the compiler of a library a
 //! thread-local is a call, around which a function keeps all that it was handed.

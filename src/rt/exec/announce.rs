@@ -1,0 +1,165 @@
+//! How do operations come to the runtime?
+//!
+//! Each is announced, and what comes back is its outcome, once it has happened. Most operations do not come here, because the
+//! short way ([`short`](super::short)) is enough for them.
+
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Site;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::{OpKind, Operation, Outcome};
+use crate::rt::trace::verdict::{End, Pruned};
+use crate::rt::{Answer, Body, Target};
+
+use super::context::with_step;
+use super::outsiders;
+use super::put_back::with_older;
+
+/// Announces an operation on the object behind a shim; returns when it has happened.
+pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
+    let done = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let mut inner = runtime.inner.borrow_mut();
+        let object = match runtime.resolve(&mut inner, target) {
+            Ok(object) => object,
+            Err(gone) => {
+                drop(inner);
+                return runtime.used_after_its_end(target, *kind, gone, site);
+            }
+        };
+        let operation = Operation {
+            object,
+            kind: *kind,
+        };
+        let outcome = runtime.patiently(inner, &operation, site)?;
+        runtime.note_pointer(target, kind);
+        Some(outcome)
+    });
+    match done {
+        Ok(outcome) => Answer::Done(outcome),
+        Err(answer) => {
+            match answer {
+                Answer::Outside => outsiders::note(target.address, site),
+                Answer::Inert => {
+                    with_older(|runtime, inner| runtime.meet_at_end(inner, target));
+                }
+                Answer::Done(_) => {}
+            }
+            answer
+        }
+    }
+}
+
+/// Announces an operation that is made by `make` from the machine and the current thread.
+#[inline(always)]
+pub(crate) fn announce(
+    site: Site,
+    make: impl FnOnce(&mut Machine, ThreadId) -> Option<Operation>,
+) -> Answer {
+    let done = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let me = runtime.current.get();
+        let mut inner = runtime.inner.borrow_mut();
+        match make(&mut inner.driver.machine, me) {
+            Some(operation) => runtime.patiently(inner, &operation, site),
+            None => Some(Outcome::Done),
+        }
+    });
+    match done {
+        Ok(outcome) => Answer::Done(outcome),
+        Err(answer) => answer,
+    }
+}
+
+/// Spawns a thread with this body, and at least so many bytes of stack. `None` where none can be spawned, or if the
+/// execution ends with it.
+pub(crate) fn spawn(
+    name: Option<&str>,
+    body: Body,
+    stack_bytes: Option<usize>,
+    site: Site,
+) -> Option<ThreadId> {
+    let spawned = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let me = runtime.current.get();
+        let mut inner = runtime.inner.borrow_mut();
+        let child = inner.driver.machine.next_child(me);
+        inner.put_body(child, body);
+        if let Some(name) = name {
+            inner.names.push((child, name.to_owned()));
+        }
+        if let Some(bytes) = stack_bytes {
+            inner.asked.push((child, bytes));
+        }
+        let object = inner.driver.machine.new_thread_object(child);
+        let kind = OpKind::Spawn { child };
+        runtime.live(inner, &Operation { object, kind }, site)?;
+        Some(child)
+    });
+    spawned.ok()
+}
+
+/// Announces that the end of a thread is waited for. False where no model runs, or the execution has ended.
+pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
+    let joined = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let mut inner = runtime.inner.borrow_mut();
+        let object = inner.driver.machine.thread_object(thread);
+        let kind = OpKind::Join { child: thread };
+        runtime.live(inner, &Operation { object, kind }, site)
+    });
+    joined.is_ok()
+}
+
+/// Announces a look whether `thread` has finished.
+pub(crate) fn is_finished(thread: ThreadId, site: Site) -> Answer {
+    let looked = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let me = runtime.current.get();
+        let mut inner = runtime.inner.borrow_mut();
+        let machine = &mut inner.driver.machine;
+        let object = machine.thread_object(thread);
+        let kind = OpKind::IsFinished;
+        let operation = Operation { object, kind };
+        if machine.limits.learnt.ends_are_events || runtime.unexplored.get() {
+            return runtime.patiently(inner, &operation, site);
+        }
+        machine.announce(me, &operation, site);
+        inner.end = Some(End::Pruned(Pruned::EndsAreSeen));
+        drop(inner);
+        runtime.wait_for_turn(site)
+    });
+    looked.map_or_else(|answer| answer, Answer::Done)
+}
+
+/// The code of the current thread has returned. Its end is announced if it is an event.
+#[inline(always)]
+pub(crate) fn exit(site: Site) {
+    // A thread of an execution that is torn down has nobody to tell.
+    let _ = with_step(|runtime| {
+        let me = runtime.current.get();
+        let mut inner = runtime.inner.borrow_mut();
+        // What was on its stack is gone, although some of the runtime's own is still there.
+        if !inner.forget_stack(me) {
+            drop(inner);
+            return runtime.given_up();
+        }
+        if runtime.heap.has_news() {
+            let is_over = inner.is_over_with(me);
+            drop(inner);
+            match is_over {
+                true => runtime.hear_of_a_fault()?,
+                false => runtime.hear_of_frees()?,
+            }
+            inner = runtime.inner.borrow_mut();
+        }
+        let machine = &mut inner.driver.machine;
+        if !machine.limits.learnt.ends_are_events {
+            machine.end(me);
+            // Who goes on is found out when this one's stack is left.
+            return Some(());
+        }
+        let object = machine.thread_object(me);
+        let kind = OpKind::Exit;
+        runtime.live(inner, &Operation { object, kind }, site)
+    });
+}
