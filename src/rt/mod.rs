@@ -1,6 +1,7 @@
 //! What may a shim ask of the runtime?
 //!
-//! Shims (`sync`, `thread`, `hint`, ...) see this page and nothing below it.
+//! Shims (`sync`, `thread`, `hint`, ...) see this page, with [`memory`] for what is not about operations, and nothing below
+//! it.
 //!
 //! What most operations go through is inlined into the program, unless this crate has debug assertions. Then the program
 //! is most likely not optimised, and what is inlined into it is not either, even if this crate is.
@@ -8,10 +9,12 @@
 mod body;
 pub(crate) mod exec;
 pub(crate) mod explore;
+mod memory;
 pub(crate) mod object;
 pub(crate) mod pooled;
 pub(crate) mod race;
 pub(crate) mod report;
+mod shim;
 pub(crate) mod trace;
 
 use std::sync::atomic::Ordering;
@@ -21,82 +24,19 @@ use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::unwinding;
-use exec::{accesses, announce, aside, contents, context, put_back, statics};
+use exec::{announce, aside, context};
+pub(crate) use memory::{
+    Accessing, Tracked, access, access_shim, bytes, contents, keep_pristine, may_leak, must_free,
+    name_object, note_block, note_written, track, undo_at_end, value_is_gone,
+};
 pub(crate) use object::count::WEAK;
+pub(crate) use shim::{Answer, Memory, Target};
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
-use trace::operation::Choice;
-use trace::operation::Operation;
 pub(crate) use trace::operation::{
     AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
 };
-
-/// The object of an operation, as a shim knows it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
-    /// The address of the shim. It is the object's identity while the execution lasts.
-    pub(crate) address: usize,
-    pub(crate) kind: ObjectKind,
-    /// What the shim's own memory holds: the value of an atomic, the numbers of references of a
-    /// count (weak ones in units of [`WEAK`]), 1 for a mutex that is held and 0 for one that is not. Memory is the truth: if it
-    /// differs from what the runtime remembers, somebody wrote through `&mut` or made a new object
-    /// in the same place.
-    pub(crate) memory: u64,
-}
-
-impl Target {
-    /// An atomic at this address that holds `memory`.
-    #[inline(always)]
-    pub(crate) fn atomic(address: usize, ty: AtomicType, memory: u64) -> Target {
-        Target {
-            address,
-            kind: ObjectKind::Atomic(ty),
-            memory,
-        }
-    }
-
-    /// A reference count at this address that holds `memory`.
-    #[inline(always)]
-    pub(crate) fn count(address: usize, observed: bool, memory: u64) -> Target {
-        Target {
-            address,
-            kind: ObjectKind::Count { observed },
-            memory,
-        }
-    }
-
-    /// A park token. It is behind no address, and has no memory.
-    #[inline(always)]
-    fn token() -> Target {
-        Target {
-            address: 0,
-            kind: ObjectKind::Token,
-            memory: 0,
-        }
-    }
-
-    /// A mutex at this address whose memory says whether it is held.
-    #[inline(always)]
-    pub(crate) fn mutex(address: usize, held: bool) -> Target {
-        Target {
-            address,
-            kind: ObjectKind::Mutex,
-            memory: held as u64,
-        }
-    }
-}
-
-/// What became of an announced operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Answer {
-    /// No exploration runs on this OS thread: behave as std does.
-    Outside,
-    /// The execution is being torn down: do what std does, but never block.
-    Inert,
-    /// It is this thread's turn, and the operation had this outcome. The shim now does the same to
-    /// its own memory; no other thread runs before it announces its next operation.
-    Done(Outcome),
-}
+use trace::operation::{Choice, Operation};
 
 /// Announces an operation and returns when it has happened. The caller's location is what reports
 /// show, so every shim on the way here is `#[track_caller]`.
@@ -277,87 +217,6 @@ fn nowhere_at(kind: OpKind, site: trace::Site) -> Answer {
     announce::announce(site, |_, _| Some(Operation { object, kind }))
 }
 
-/// An access to plain memory that is under way.
-#[derive(Debug)]
-pub(crate) struct Accessing {
-    address: usize,
-    size: usize,
-    site: trace::Site,
-    /// Whether the memory may be used up to the end of this. If not, then up to the last event before that, and where
-    /// the access [goes on](Accessing::go_on).
-    lasts: bool,
-}
-
-impl Accessing {
-    /// The access of a pointer. A guard that has it as a field makes its last event, the unlock, and drops it then: it
-    /// has not used it in between.
-    pub(crate) fn of_pointer(mut self) -> Accessing {
-        self.lasts = false;
-        self
-    }
-
-    /// The memory is used now, too.
-    pub(crate) fn go_on(&self) {
-        accesses::continue_access((self.address, self.size), self.site);
-    }
-}
-
-impl Drop for Accessing {
-    fn drop(&mut self) {
-        accesses::end_access((self.address, self.size), self.site, self.lasts);
-    }
-}
-
-/// A value that must be gone when the execution ends.
-#[derive(Debug)]
-pub(crate) struct Tracked(u64);
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        context::untrack(self.0);
-    }
-}
-
-/// Tracks a value that is made here; `None` where no model runs.
-#[track_caller]
-pub(crate) fn track() -> Option<Tracked> {
-    context::track(context::here()).map(Tracked)
-}
-
-/// Begins an access to plain memory; the test fails if it is not ordered with the others. `None` where
-/// nothing is watched.
-#[track_caller]
-pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
-    let site = context::here();
-    let (address, size) = (memory.start.addr(), memory.size);
-    // What has no bytes cannot be written.
-    let begun = size > 0 && accesses::begin_access(memory, write, site);
-    begun.then_some(Accessing {
-        address,
-        size,
-        site,
-        lasts: true,
-    })
-}
-
-/// [`access`] to the memory of a shim of so many bytes, which must be ordered with its operations.
-#[track_caller]
-pub(crate) fn access_shim(target: Target, size: usize, write: bool) -> Option<Accessing> {
-    let site = context::here();
-    let begun = accesses::begin_access_of_shim(target, size, write, site);
-    begun.then_some(Accessing {
-        address: target.address,
-        size,
-        site,
-        lasts: true,
-    })
-}
-
-/// What is at this address, in so many bytes, has a name.
-pub(crate) fn name_object(address: usize, size: usize, name: &str) {
-    context::name_object(address, size, name);
-}
-
 /// Whether the execution that runs here was given up, and only goes on to its end.
 pub(crate) fn is_unexplored() -> bool {
     context::is_unexplored()
@@ -366,26 +225,6 @@ pub(crate) fn is_unexplored() -> bool {
 /// What the exploration that runs here knows of the program: where that is something else than before, it has begun anew.
 pub(crate) fn learnt() -> Option<object::machine::Learnt> {
     context::learnt()
-}
-
-/// The value whose references are counted at this address was dropped or moved out, while there are weak references to it.
-pub(crate) fn value_is_gone(address: usize) {
-    exec::frees::value_is_gone(address);
-}
-
-/// The block that holds this address is the model's, although no shim in it has been used yet.
-pub(crate) fn note_block(address: usize) {
-    context::note_block(address);
-}
-
-/// The block that holds this address must be freed before the execution ends, whatever `Builder::check_leaks` says.
-pub(crate) fn must_free(address: usize) {
-    context::must_free(address);
-}
-
-/// The block that holds this address may stay allocated when the execution ends.
-pub(crate) fn may_leak(address: usize) {
-    context::may_leak(address);
 }
 
 /// Spawns a thread with at least so many bytes of stack; `None` where no model runs, or the execution has ended.
@@ -554,50 +393,7 @@ pub(crate) fn order() -> u64 {
     context::order()
 }
 
-/// The memory of a shim that is more than a value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
-    pub(crate) start: *mut u8,
-    pub(crate) size: usize,
-    /// Drops the data, given `start`; `None` if that would do nothing.
-    pub(crate) drop: Option<unsafe fn(*mut u8)>,
-    /// Whether the data is still the one that the shim was made with.
-    pub(crate) fresh: bool,
-}
-
-/// Keeps the bytes of a shim that is older than the execution, to put them back at its end. `object`
-/// is the address it is known by.
-#[inline]
-#[track_caller]
-pub(crate) fn keep_pristine(object: usize, memory: Memory) {
-    put_back::keep_pristine(object, memory);
-}
-
-/// Calls `undo` with `start` when the execution has ended, if `object` is older than it. What is in the
-/// `size` bytes there belongs to the execution from now on.
-pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsafe fn(*mut u8)) {
-    put_back::undo_at_end(object, start, size, undo);
-}
-
 /// Runs `f` aside of the execution, as if it was no part of the program. `None` if it would have had to wait for another thread.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> Option<R> {
     aside::apart(f)
-}
-
-/// Notes that the contents of this memory were made while no model ran, even if it is in a static.
-pub(crate) fn note_written(start: *const u8, size: usize) {
-    statics::note_written(start, size);
-}
-
-/// The bytes of `data`, as one word that is another one if they are.
-pub(crate) fn bytes<T: ?Sized>(data: &T) -> u64 {
-    // SAFETY: a reference leads to memory that can be read.
-    unsafe { contents::of_bytes((&raw const *data).expose_provenance(), size_of_val(data)) }
-}
-
-/// The bytes of `data` and of all that it leads to, as one word that is another one if something is different; `None` if that is
-/// not known, or the thread that runs here is not in a loop with a hint.
-pub(crate) fn contents<T: ?Sized>(data: &T) -> Option<u64> {
-    // SAFETY: a reference leads to memory that can be read.
-    unsafe { contents::of_all((&raw const *data).expose_provenance(), size_of_val(data)) }
 }
