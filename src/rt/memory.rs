@@ -46,7 +46,7 @@ pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
     let (address, size) = (memory.start.addr(), memory.size);
     // What has no bytes cannot be written.
     let begun = size > 0 && accesses::begin_access(memory, write, site);
-    begun.then_some(Accessing {
+    begun.then(|| Accessing {
         address,
         size,
         site,
@@ -59,7 +59,7 @@ pub(crate) fn access(memory: Memory, write: bool) -> Option<Accessing> {
 pub(crate) fn access_shim(target: Target, size: usize, write: bool) -> Option<Accessing> {
     let site = context::here();
     let begun = accesses::begin_access_of_shim(target, size, write, site);
-    begun.then_some(Accessing {
+    begun.then(|| Accessing {
         address: target.address,
         size,
         site,
