@@ -43,7 +43,9 @@ use crate::rt::pooled::Empty;
 use crate::rt::trace::NOWHERE;
 
 mod attached;
+mod block;
 mod blocks;
+mod classes;
 mod counters;
 mod kept;
 mod stock;
@@ -54,7 +56,7 @@ pub(crate) use attached::is_behind;
 pub(crate) use attached::{
     allocated, behind, entered, freed, installed, instead, knows, reallocated, unrecorded,
 };
-pub(crate) use blocks::Block;
+pub(crate) use block::Block;
 use blocks::{Blocks, Listing};
 use counters::Counters;
 pub(crate) use kept::Kept;

@@ -19,76 +19,9 @@
 
 use std::alloc::Layout;
 
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::{NOWHERE, verdict};
-
-/// A live block of the heap, and what makes up its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Block {
-    /// The address of the first byte.
-    pub(crate) start: usize,
-    /// In bytes.
-    pub(crate) size: usize,
-    /// In bytes.
-    pub(crate) align: usize,
-    /// Who allocated it.
-    pub(crate) thread: u32,
-    /// How many events that thread had performed.
-    pub(crate) events: u32,
-    /// Which block of this layout it is since that event, counted from 0.
-    pub(crate) nth: u32,
-    /// Whether somebody asked for it, and may have put something about it into a table.
-    pub(crate) found: bool,
-    /// Whether it must be freed before the execution ends, whether it was found or not.
-    pub(crate) owed: bool,
-    /// Whether it may stay allocated when the execution ends.
-    pub(crate) forgiven: bool,
-    /// Who freed it, and how many events that thread had performed; nobody while it is alive.
-    pub(crate) freed: Option<(u32, u32)>,
-    /// On which shelf of the stock it belongs.
-    pub(super) shelf: u32,
-}
-
-impl Block {
-    pub(super) fn new(start: usize, layout: Layout, thread: u32, events: u32, nth: u32) -> Block {
-        Block {
-            start,
-            size: layout.size(),
-            align: layout.align(),
-            thread,
-            events,
-            nth,
-            found: false,
-            owed: false,
-            forgiven: false,
-            freed: None,
-            shelf: NOWHERE,
-        }
-    }
-
-    pub(super) fn has(&self, layout: Layout) -> bool {
-        (self.size, self.align) == (layout.size(), layout.align())
-    }
-
-    /// What is the same in each execution with the same history.
-    pub(crate) fn name(&self) -> verdict::Block {
-        verdict::Block {
-            thread: ThreadId(self.thread),
-            events: self.events,
-            size: self.size,
-            align: self.align,
-            nth: self.nth,
-        }
-    }
-
-    fn is_live(&self) -> bool {
-        self.freed.is_none()
-    }
-
-    fn contains(&self, address: usize) -> bool {
-        address.wrapping_sub(self.start) < self.size
-    }
-}
+use super::block::Block;
+use super::classes::{Classes, class};
+use crate::rt::trace::NOWHERE;
 
 /// The blocks of an execution, by address: live ones, and those that were freed and whose memory is kept.
 ///
@@ -103,13 +36,7 @@ pub(super) struct Blocks {
     live: usize,
     /// How many of the slots in use have a block that is not to be stocked.
     unstocked: usize,
-    /// How many blocks there are of each class, and the set of classes that have any.
-    population: [usize; CLASSES],
-    classes: u64,
-    /// For each [`grain`] the classes of the small blocks that have had memory there, and the classes of the others. None
-    /// as long as there are no slots.
-    grains: Vec<u64>,
-    wide: u64,
+    classes: Classes,
     /// The serial number of the newest block ever.
     serial: u64,
     /// Slots with a serial number up to this one have no block of the execution.
@@ -139,25 +66,6 @@ pub(super) struct Listing {
     serial: u64,
 }
 
-/// A layout is at most `isize::MAX` bytes long.
-const CLASSES: usize = usize::BITS as usize;
-
-/// Blocks of up to 64 bytes are in one class: a class costs two searches in each [`Blocks::find`].
-const SMALLEST: u32 = 6;
-
-/// How many bits tell addresses in one grain of memory apart, and how many grains are told apart.
-const GRAIN: u32 = 9;
-const GRAINS: usize = 256;
-
-/// Blocks of larger classes are wide. A small one is in nine grains at the most.
-const SMALL: u32 = 12;
-
-/// In which grain of memory an address is.
-#[inline]
-fn grain(address: usize) -> usize {
-    address >> GRAIN
-}
-
 /// In how many places there may be a block that is found without a search.
 const NEAR: usize = 32;
 
@@ -174,27 +82,9 @@ const FEW: usize = 8;
 const SMALL_TABLE: usize = 256;
 
 const EMPTY: Slot = Slot {
-    block: Block {
-        start: 0,
-        size: 0,
-        align: 0,
-        thread: 0,
-        events: 0,
-        nth: 0,
-        found: false,
-        owed: false,
-        forgiven: false,
-        freed: None,
-        shelf: NOWHERE,
-    },
+    block: Block::new(0, Layout::new::<()>(), 0, 0, 0),
     serial: 0,
 };
-
-/// The number of bits in the width of the cells in which blocks of this size are listed.
-#[inline]
-fn class(size: usize) -> u32 {
-    (size.saturating_sub(1) | ((1 << SMALLEST) - 1)).ilog2() + 1
-}
 
 /// Whether there may be a block that contains the address and is newer than the one with this serial number, which
 /// contains it, too. Live blocks overlap where another OS thread has freed one, and its memory was made into another.
@@ -213,10 +103,7 @@ impl Default for Blocks {
             len: 0,
             live: 0,
             unstocked: 0,
-            population: [0; CLASSES],
-            classes: 0,
-            grains: Vec::new(),
-            wide: 0,
+            classes: Classes::default(),
             serial: 0,
             cleared: 0,
             emptied: 0,
@@ -249,10 +136,7 @@ impl Blocks {
         self.len = 0;
         self.live = 0;
         self.unstocked = 0;
-        self.population = [0; CLASSES];
-        self.classes = 0;
-        self.grains.fill(0);
-        self.wide = 0;
+        self.classes.clear();
     }
 
     /// Whether there has never been more than a small exploration has, so that the tables are small, too.
@@ -290,16 +174,10 @@ impl Blocks {
             Some(slot) if slot.serial > self.emptied => slot,
             _ => return false,
         };
-        let block = &mut slot.block;
-        if (block.start, block.size) != (start, size) {
+        if (slot.block.start, slot.block.size) != (start, size) {
             return false;
         }
-        (block.thread, block.events) = by;
-        block.nth = nth;
-        block.found = false;
-        block.owed = false;
-        block.forgiven = false;
-        block.freed = None;
+        slot.block.renew(by, nth);
         self.serial += 1;
         slot.serial = self.serial;
         listing.serial = self.serial;
@@ -334,16 +212,7 @@ impl Blocks {
         self.len += 1;
         self.live += 1;
         self.unstocked += (block.shelf == NOWHERE) as usize;
-        let class = class(block.size);
-        self.population[class as usize] += 1;
-        self.classes |= 1 << class;
-        if class > SMALL {
-            self.wide |= 1 << class;
-        } else {
-            for grain in grain(block.start)..=grain(block.start + (block.size - 1)) {
-                self.grains[grain % GRAINS] |= 1 << class;
-            }
-        }
+        self.classes.add(block.start, block.size);
         Listing {
             slot: at as u32,
             serial: self.serial,
@@ -514,8 +383,7 @@ impl Blocks {
     /// Where the newest block is listed that contains `address` and is live or not.
     fn position(&self, address: usize, live: bool) -> Option<usize> {
         let mut newest = None;
-        let small = self.grains.get(grain(address) % GRAINS)?;
-        let mut classes = self.classes & (small | self.wide);
+        let mut classes = self.classes.around(address);
         while classes != 0 {
             let class = classes.trailing_zeros();
             classes &= classes - 1;
@@ -542,15 +410,12 @@ impl Blocks {
     #[inline]
     fn forget(&mut self, mut hole: usize) {
         let block = &self.slots[hole].block;
-        let class = class(block.size);
+        let size = block.size;
         self.live -= block.is_live() as usize;
         self.unstocked -= (block.shelf == NOWHERE) as usize;
         self.latest = None;
         self.len -= 1;
-        self.population[class as usize] -= 1;
-        if self.population[class as usize] == 0 {
-            self.classes &= !(1 << class);
-        }
+        self.classes.remove(size);
         // A search ends at the first empty slot, so entries behind the hole that are looked for from
         // before it, or from its own place, have to move into it.
         let mut at = self.next(hole);
@@ -568,7 +433,7 @@ impl Blocks {
 
     #[cold]
     fn grow(&mut self) {
-        self.grains.resize(GRAINS, 0);
+        self.classes.make_room();
         let slots = vec![EMPTY; (self.slots.len() * 2).max(64)];
         let old = std::mem::replace(&mut self.slots, slots);
         for slot in old {
