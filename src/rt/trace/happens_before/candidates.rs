@@ -7,21 +7,14 @@
 use super::super::dependency::{Label, ReadSets, ordered};
 use super::super::id::ThreadId;
 use super::super::{NOWHERE, Trace};
-use super::record::Record;
-use super::{Clock, Past, Row};
 #[cfg(test)]
-use super::{Race, Whose};
-
-/// How far the events of one slot have been gone through.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    /// The next one, or [`NOWHERE`].
-    at: u32,
-    /// The first one that counts.
-    from: u32,
-    /// Whether labels tell more of them than their slot.
-    is_uncertain: bool,
-}
+use super::past::Race;
+use super::past::{Clock, Past};
+use super::record::Record;
+use super::rows::Row;
+#[cfg(test)]
+use super::rows::Whose;
+use super::way::Way;
 
 /// The event that looks for its races, which is the last one.
 #[derive(Clone, Copy)]
@@ -85,7 +78,7 @@ impl Past {
             #[cfg(test)]
             self.list_all(record, slots, seeker, clock);
             let mut way = Way::through(record, slots.trailing_zeros(), seeker.label);
-            while way.at != NOWHERE {
+            while way.next() != NOWHERE {
                 clock = self.go_on(trace, sets, &mut way, seeker, clock);
             }
             #[cfg(test)]
@@ -114,18 +107,14 @@ impl Past {
             let ways = &mut self.ways;
             slots &= !(record.messages).find(trace, label, slots, |event| {
                 if event >= from {
-                    ways.push(Way {
-                        at: event,
-                        from: event,
-                        is_uncertain: true,
-                    });
+                    ways.push(Way::to(event));
                 }
             });
         }
         while slots != 0 {
             let way = Way::through(record, slots.trailing_zeros(), label);
             slots &= slots - 1;
-            if way.at != NOWHERE {
+            if way.next() != NOWHERE {
                 self.ways.push(way);
             }
         }
@@ -145,12 +134,12 @@ impl Past {
         while !ways.is_empty() {
             let mut latest = 0;
             for at in 1..ways.len() {
-                if ways[at].at > ways[latest].at {
+                if ways[at].next() > ways[latest].next() {
                     latest = at;
                 }
             }
             clock = self.go_on(trace, sets, &mut ways[latest], seeker, clock);
-            if ways[latest].at == NOWHERE {
+            if ways[latest].next() == NOWHERE {
                 ways.swap_remove(latest);
             }
         }
@@ -176,7 +165,7 @@ impl Past {
             label,
             position,
         } = seeker;
-        let at = way.at;
+        let at = way.next();
         let &Row {
             whose,
             previous,
@@ -187,8 +176,8 @@ impl Past {
         let mut next = apart;
         if self.is_new_with(thread, clock.start, whose) {
             let is_ordered = || ordered(sets, trace.at(at).label, label);
-            assert!(!cfg!(test) || way.is_uncertain || is_ordered());
-            if !way.is_uncertain || is_ordered() {
+            assert!(!cfg!(test) || way.is_uncertain() || is_ordered());
+            if !way.is_uncertain() || is_ordered() {
                 clock = self.race(clock, at, position);
             } else {
                 next = previous;
@@ -229,26 +218,5 @@ impl Past {
                 seeker.position
             );
         }
-    }
-}
-
-impl Way {
-    /// The way through this slot of an object from the latest event to the first one behind the latest total one.
-    #[inline(always)]
-    fn through(record: &Record, slot: u32, label: Label) -> Way {
-        let mut way = Way {
-            at: NOWHERE,
-            from: record.since_total(),
-            is_uncertain: label.uncertain_slots() >> slot & 1 == 1,
-        };
-        way.lead_to(record.heads[slot as usize]);
-        way
-    }
-
-    /// The next event is this one, if it counts.
-    #[inline(always)]
-    fn lead_to(&mut self, next: u32) {
-        let counts = next != NOWHERE && next >= self.from;
-        self.at = if counts { next } else { NOWHERE };
     }
 }

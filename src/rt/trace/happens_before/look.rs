@@ -2,8 +2,9 @@
 //!
 //! Whoever asks several things of an event in a row finds its row once, and not for each question.
 
+use super::super::id::ThreadId;
+use super::past::{Past, Race};
 use super::rows::{Row, Whose};
-use super::{Past, Race, ThreadId};
 
 /// An event that was looked up.
 #[derive(Clone, Copy)]
