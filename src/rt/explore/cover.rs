@@ -19,19 +19,21 @@
 //! *settled*. Then what it came by lies before the second event in the execution, or is that event
 //! itself and has the same label whatever comes before it.
 
+mod initials;
 mod needed;
 
+pub(super) use initials::touched;
 pub(super) use needed::Needed;
 
 use crate::rt::pooled::Empty;
-use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
+use crate::rt::trace::dependency::{Class, Label, commutes};
 use crate::rt::trace::happens_before::{HappensBefore, Look};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Step};
-use crate::rt::trace::{Event, NOWHERE, Trace};
+use crate::rt::trace::{NOWHERE, Trace};
 
 use super::Finished;
-use super::relabel::{relabel, state_before, state_without};
+use super::relabel::{relabel, state_without};
 use super::reversal::{Item, OfRace, Reversal, Second};
 use super::sleep::Sleeper;
 use super::wakeup_tree::{Arena, List, NodeId};
@@ -434,158 +436,6 @@ impl<'a> Walk<'a> {
         event.index < self.gone[event.thread.index()]
     }
 
-    /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread
-    /// there. A join comes after no other event of the sequence: this is asked of steps that were enabled at the
-    /// beginning of the sequence, or behind what the way has come by, and there its thread had ended.
-    #[inline(always)]
-    fn is_initial(&mut self, at: &Look<'_>, event: &Event) -> bool {
-        let trace = self.trace;
-        #[cfg(test)]
-        if let OpKind::Join { child } = event.operation.kind {
-            let last = trace.predecessor_of_next(child);
-            assert!(last.is_none_or(|last| self.is_gone(last)));
-        }
-        at.races().all(|race| self.is_gone(race.first))
-            && (event.index != 0
-                || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
-    }
-
-    /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has no more items
-    /// before it, so the way has come by the event directly before it, and by all that happens before that one.
-    #[inline(always)]
-    fn second_is_initial(&mut self) -> bool {
-        let Operation { object, kind } = self.second.operation;
-        // If it is unchanged, its races tell that as quickly.
-        let is_unchanged = self.unchanged.is_some();
-        if !is_unchanged && self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
-            return true;
-        }
-        let Some(label) = self.second_label() else {
-            return false;
-        };
-        let Some(position) = self.unchanged else {
-            return self.is_before_all(label);
-        };
-        // What comes before it is one of its races, or comes before one of them: of what comes before the first
-        // event or happens after it there is none.
-        let first = self.first;
-        let races = self.clocks.races_of(position);
-        let mut behind = races.take_while(|race| race.first > first);
-        behind.all(|race| self.is_passed(race.first))
-    }
-
-    /// Whether nothing in the rest of the sequence comes before an event with this label.
-    #[inline(never)]
-    fn is_before_all(&mut self, label: Label) -> bool {
-        let sets = &self.run.machine.sets;
-        self.all_related(label, |other| !ordered(sets, other, label))
-    }
-
-    #[inline(always)]
-    fn commutes_with_all(&mut self, label: Label) -> bool {
-        // The label of the reversed event is only made if it matters; once it is known it is asked first.
-        let taken = *self.taken;
-        let second = self.label.filter(|_| !taken);
-        second.is_none_or(|second| self.commutes_with(label, second))
-            && self.commutes_with_items(label)
-            && (taken || second.is_some() || self.commutes_with_second(label))
-    }
-
-    #[inline(never)]
-    fn commutes_with_items(&mut self, label: Label) -> bool {
-        let sets = &self.run.machine.sets;
-        self.all_related(label, |other| commutes(sets, label, other))
-    }
-
-    /// Whether the reversed event, whose label has not been made yet, commutes with a step that has this label.
-    #[inline(never)]
-    fn commutes_with_second(&mut self, label: Label) -> bool {
-        let second = self.second_label();
-        second.is_some_and(|second| self.commutes_with(label, second))
-    }
-
-    /// Whether the reversed event, if it has the label `second`, commutes with a step that has this label.
-    #[inline]
-    fn commutes_with(&self, label: Label, second: Label) -> bool {
-        let second = count_after(self.others, second);
-        commutes(&self.run.machine.sets, label, second)
-    }
-
-    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
-    /// this label touches.
-    fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
-        let own = [label.object()];
-        let (trace, clocks) = (self.trace, self.clocks);
-        for &object in touched(self.run, label, &own) {
-            if self.is_cut(object) {
-                continue;
-            }
-            if clocks.is_counted(object) {
-                if !self.all_counted(object, &holds) {
-                    return false;
-                }
-                continue;
-            }
-            // Mostly the slot of an access says that it does not commute.
-            let (slots, uncertain) = match label.class() {
-                Class::Wait => (clocks.changing_slots(object), !0),
-                class => (CONFLICTING_SLOTS[class as usize], label.uncertain_slots()),
-            };
-            let first = self.first;
-            // What is cheap is asked first.
-            let against = |position, slot: usize| {
-                let is_certain = uncertain >> slot & 1 == 0;
-                assert!(!cfg!(test) || !is_certain || !holds(trace.at(position).label));
-                (is_certain || !holds(trace.at(position).label))
-                    && self.is_item(position)
-                    && !self.is_gone(position)
-            };
-            if clocks.any_access(object, slots, first + 1, against) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where labels have
-    /// counts, which depend on what happened to the object before.
-    #[inline(never)]
-    fn all_counted(&mut self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
-        let (trace, clocks) = (self.trace, self.clocks);
-        let (_, later) = clocks.split_on(object, self.first);
-        if later.is_empty() {
-            // The label may be that of another execution, and this one not have met the object.
-            return true;
-        }
-        let mut state = state_before(self.run, self.first, object);
-        // What the way has come by happens first, in whatever order. The first event is behind itself, and no item.
-        for gone in [true, false] {
-            for &position in later {
-                if !self.is_item(position) || self.is_gone(position) != gone {
-                    continue;
-                }
-                let event = trace.at(position);
-                let mut other = event.label;
-                if event.operation.object == object {
-                    let outcome = state.apply(event.thread, &event.operation.kind, 0);
-                    other = count_after(self.others, state.label(&event.operation, outcome));
-                }
-                if !gone && !holds(other) {
-                    return false;
-                }
-            }
-            let Operation { object: on, kind } = self.second.operation;
-            if gone && *self.taken && on == object {
-                let Step {
-                    thread,
-                    alternative,
-                } = self.second.step;
-                state.apply(thread, &kind, alternative);
-            }
-        }
-        true
-    }
-
     /// The label that the reversed event has in the sequence if nothing else is executed.
     #[inline]
     pub(super) fn second_label(&mut self) -> Option<Label> {
@@ -625,17 +475,5 @@ impl<'a> Walk<'a> {
             .label
             .filter(|label| !*self.taken && !label.has_count())?;
         Some((self.second.step.thread, label))
-    }
-}
-
-/// What an event with this label touches; `own` is the object of the label.
-pub(super) fn touched<'a>(
-    run: &'a Finished<'_>,
-    label: Label,
-    own: &'a [ObjectId],
-) -> &'a [ObjectId] {
-    match label.class() {
-        Class::Wait => run.machine.sets.get(label.object().0),
-        _ => own,
     }
 }

@@ -16,6 +16,7 @@ use crate::rt::trace::id::ThreadId;
 use super::super::Finished;
 use super::super::reversal::Item;
 use super::super::sleep::Sleeper;
+
 use super::{Head, Walk, comes_first, touched};
 
 /// What has to be planned; the buffer is used again and again.
