@@ -42,6 +42,7 @@ use super::regions::Regions;
 use super::replay::Replay;
 use super::{Coverage, Explorer, Finished};
 
+mod repeat;
 mod room;
 mod steps;
 

@@ -5,25 +5,20 @@
 //! execution shares with the one before, and must come out as it did then; or one of the sequence that was
 //! planned; or a new one, of a thread that the explorer chooses.
 
-use std::mem::discriminant;
-
 use crate::rt::explore::able::leaves_the_others;
 use crate::rt::explore::{Choice, Point, default_thread};
 use crate::rt::object::machine::{Executed, Noted, Pending, outcome_of_life};
 use crate::rt::trace::Site;
-use crate::rt::trace::dependency::Label;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
-use crate::rt::trace::verdict::{Divergence, End, Pruned};
+use crate::rt::trace::verdict::{End, Pruned};
 
+use super::repeat::{Made, alike, same};
 use super::{Driver, Next};
 
 /// Where the last thread goes on anyhow, so many steps are made before there is a look at them. What is written
 /// down of them fits into the second cache of a processor several times over.
 pub(super) const AT_ONCE: usize = if cfg!(test) { 3 } else { 2048 };
-
-/// What came of a step, or how the execution has ended with it.
-pub(crate) type Made<T> = Result<T, Box<End>>;
 
 /// A step that was made on the short way.
 pub(crate) struct Short {
@@ -322,7 +317,7 @@ impl Driver {
 
     /// Lets the code of a thread begin.
     #[inline]
-    fn begin_thread(&mut self, thread: ThreadId) -> Next {
+    pub(super) fn begin_thread(&mut self, thread: ThreadId) -> Next {
         self.trace.note_begin(self.position, thread);
         self.begun += 1;
         self.machine.begin(thread);
@@ -339,7 +334,7 @@ impl Driver {
     /// What happens where this thread is to make its next step, if that cannot be made: it begins, or there are too many
     /// events.
     #[inline(always)]
-    fn instead_of_step(&mut self, thread: ThreadId) -> Option<Next> {
+    pub(super) fn instead_of_step(&mut self, thread: ThreadId) -> Option<Next> {
         if self.machine.is_to_begin(thread) {
             return Some(self.begin_thread(thread));
         }
@@ -366,7 +361,12 @@ impl Driver {
 
     /// Appends the step that was made to the trace.
     #[inline(always)]
-    fn record(&mut self, executed: &Executed, step: Step, (operation, site): (&Operation, Site)) {
+    pub(super) fn record(
+        &mut self,
+        executed: &Executed,
+        step: Step,
+        (operation, site): (&Operation, Site),
+    ) {
         let index = self.machine.events_of(step.thread) - 1;
         (self.trace).append(executed.event(step, index, operation, site));
     }
@@ -381,7 +381,7 @@ impl Driver {
 
     /// [`Driver::advance`], unless there are too many threads now.
     #[inline(always)]
-    fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
+    pub(super) fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
         self.advance(step.thread);
         match kind {
             OpKind::Spawn { .. } if self.machine.live().len() > self.bounds.threads_max => {
@@ -392,169 +392,9 @@ impl Driver {
         }
     }
 
-    /// Repeats the next event of the kept prefix, or lets the thread begin that began before it.
-    #[inline]
-    fn replay(&mut self) -> Next {
-        if let Some((position, thread)) = self.trace.begun(self.begun)
-            && position == self.position
-        {
-            self.begun += 1;
-            self.find_break();
-            self.machine.begin(thread);
-            return Next::Begins(thread);
-        }
-        let event = self.trace.at(self.position as u32);
-        let (step, label) = (event.step(), event.label);
-        if let Outcome::LetGo { quiet_at } = event.outcome
-            && quiet_at as usize == self.position
-        {
-            self.machine.let_go(quiet_at as u32);
-        }
-        let pending = self.machine.pending(step.thread).filter(|found| {
-            let Operation { object, ref kind } = found.operation;
-            alike(&event.operation, object, kind)
-                && self.machine.can_perform(step.thread, &found.operation)
-        });
-        let Some(&Pending { operation, site }) = pending else {
-            let expected = (event.operation, event.site);
-            return self.misfit(step.thread, Some(expected));
-        };
-        self.machine.take_announced(step.thread);
-        let made = self.repeat(step, label, &operation, site);
-        self.made(step.thread, made)
-    }
-
-    /// Makes a step of the kept prefix, and compares it with the event that it was before.
-    #[inline(always)]
-    fn repeat(
-        &mut self,
-        step: Step,
-        expected: Label,
-        operation: &Operation,
-        site: Site,
-    ) -> Made<Outcome> {
-        if (self.machine.perform_life(step.thread, operation, site)).is_some() {
-            // It is the same event in all, so there is nothing to compare or to replace.
-            self.after(step, &operation.kind)?;
-            return Ok(Outcome::Done);
-        }
-        // What comes of an atomic stays in registers, as long as it does not meet with what comes of anything else.
-        if operation.kind.is_atomic() {
-            let executed = self.machine.perform_atomic(step, operation, site);
-            return self.compare(&executed, step, expected, (operation, site));
-        }
-        self.repeat_another(step, expected, operation, site)
-    }
-
-    /// [`Driver::repeat`] for a step that is neither one in the life of a thread nor one on an atomic.
-    #[inline(never)]
-    fn repeat_another(
-        &mut self,
-        step: Step,
-        expected: Label,
-        operation: &Operation,
-        site: Site,
-    ) -> Made<Outcome> {
-        let executed = self.machine.perform_another(step, operation, site);
-        self.compare(&executed, step, expected, (operation, site))
-    }
-
-    /// Compares what came of a step with the event that it was before.
-    #[inline(always)]
-    fn compare(
-        &mut self,
-        executed: &Executed,
-        step: Step,
-        expected: Label,
-        (operation, site): (&Operation, Site),
-    ) -> Made<Outcome> {
-        if !same(executed.label, expected) {
-            return Err(self.diverged(step.thread, (operation, site)));
-        }
-        let outcome = executed.outcome;
-        (self.trace.again(self.position)).refresh(operation, outcome, executed.before);
-        self.after(step, &operation.kind)?;
-        Ok(outcome)
-    }
-
-    /// Makes a step of a wakeup sequence.
-    #[inline(never)]
-    fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
-        if !self.machine.enabled(step.thread) {
-            if let Some(thread) = self.machine.next_to_begin() {
-                // Where the step was planned, this one had begun, and had to wait.
-                return self.begin_thread(thread);
-            }
-            // The step may be one of several waits that were let go at this point.
-            let mut live = self.machine.live().iter();
-            if live.all(|&thread| !self.machine.enabled(thread)) {
-                self.machine.let_go(self.position as u32);
-            }
-            if !self.machine.enabled(step.thread) {
-                return self.misfit(step.thread, None);
-            }
-        }
-        if let Some(next) = self.instead_of_step(step.thread) {
-            return next;
-        }
-        self.machine.take_announced(step.thread);
-        let Pending { operation, site } = *self.machine.last(step.thread);
-        let planned = (step, label);
-        // What comes of an atomic stays in registers, as long as it does not meet with what comes of anything else.
-        let made = match operation.kind.is_atomic() {
-            true => {
-                let executed = self.machine.perform_atomic(step, &operation, site);
-                self.as_planned(&executed, planned, (&operation, site))
-            }
-            false => self.follow_another(planned, &operation, site),
-        };
-        self.made(step.thread, made)
-    }
-
-    /// [`Driver::follow`] for an announced step that is not on an atomic.
-    #[inline(never)]
-    fn follow_another(
-        &mut self,
-        planned: (Step, Option<Label>),
-        operation: &Operation,
-        site: Site,
-    ) -> Made<Outcome> {
-        let executed = self.machine.perform(planned.0, operation, site);
-        self.as_planned(&executed, planned, (operation, site))
-    }
-
-    /// Records a step of a wakeup sequence, and compares what came of it with what was planned.
-    #[inline(always)]
-    fn as_planned(
-        &mut self,
-        executed: &Executed,
-        (step, planned): (Step, Option<Label>),
-        (operation, site): (&Operation, Site),
-    ) -> Made<Outcome> {
-        let (label, outcome) = (executed.label, executed.outcome);
-        self.record(executed, step, (operation, site));
-        self.after(step, &operation.kind)?;
-        let Some(planned) = planned else {
-            return Ok(outcome);
-        };
-        if !same(label, planned) {
-            return Err(Box::new(End::NotDeterministic(Box::new(Divergence {
-                thread: step.thread,
-                position: self.position - 1,
-                expected: None,
-                found: Some((*operation, site)),
-                outcome_differs: true,
-            }))));
-        }
-        // A count in a plan tells who is woken, so it must be right.
-        #[cfg(test)]
-        assert!(label == planned);
-        Ok(outcome)
-    }
-
     /// What came of the step of this thread.
     #[inline(always)]
-    fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
+    pub(super) fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
         match made {
             Ok(outcome) => Next::Ran(thread, outcome),
             Err(end) => self.over(*end),
@@ -569,7 +409,7 @@ impl Driver {
     }
 
     /// The execution has ended like this.
-    fn over(&mut self, end: End) -> Next {
+    pub(super) fn over(&mut self, end: End) -> Next {
         self.end = Some(end);
         Next::Ended
     }
@@ -578,44 +418,4 @@ impl Driver {
     pub(crate) fn take_end(&mut self) -> End {
         self.end.take().expect("dpor bug: it has not ended")
     }
-
-    /// The thread's announced operation differs from the one that is expected (if it is known) or cannot be
-    /// performed.
-    #[cold]
-    fn misfit(&mut self, thread: ThreadId, expected: Option<(Operation, Site)>) -> Next {
-        let found = self.machine.pending(thread);
-        self.over(End::NotDeterministic(Box::new(Divergence {
-            thread,
-            position: self.position,
-            expected,
-            found: found.map(|pending| (pending.operation, pending.site)),
-            outcome_differs: false,
-        })))
-    }
-
-    #[cold]
-    fn diverged(&self, thread: ThreadId, (operation, site): (&Operation, Site)) -> Box<End> {
-        let event = self.trace.at(self.position as u32);
-        Box::new(End::NotDeterministic(Box::new(Divergence {
-            thread,
-            position: self.position,
-            expected: Some((event.operation, event.site)),
-            found: Some((*operation, site)),
-            outcome_differs: true,
-        })))
-    }
-}
-
-/// Whether an operation of this kind on `object` may be the repetition of the other: operands may be
-/// addresses, which differ.
-#[inline]
-fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
-    a.object == object && discriminant(&a.kind) == discriminant(kind)
-}
-
-/// Whether two labels name the same event, as far as two executions can agree: the number of a
-/// wait's set and a count belong to the label, values do not.
-#[inline]
-fn same(a: Label, b: Label) -> bool {
-    a == b || a.canonical() == b.canonical()
 }
