@@ -212,7 +212,8 @@ impl Optimal {
                 let (sets, thread) = (&run.machine.sets, second.step.thread);
                 let sleeps_on = |sleeper: &Sleeper| sleeper.survives(sets, thread, label);
                 if !sleepers.iter().any(sleeps_on) {
-                    return self.plan_alone(run, first, second, label);
+                    self.plan_alone(run, first, second, label);
+                    return true;
                 }
             }
         }
@@ -220,14 +221,8 @@ impl Optimal {
     }
 
     /// [`Optimal::plan`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
-    /// is planned. Then nobody covers the sequence, and nothing else of it is needed.
-    fn plan_alone(
-        &mut self,
-        run: &Finished<'_>,
-        first: u32,
-        second: &Second,
-        label: Label,
-    ) -> bool {
+    /// is planned. Then nobody covers the sequence, nothing else of it is needed, and it is so whatever comes behind the race.
+    fn plan_alone(&mut self, run: &Finished<'_>, first: u32, second: &Second, label: Label) {
         let index = second.index(run);
         // The long way must come to the same.
         #[cfg(test)]
@@ -241,7 +236,6 @@ impl Optimal {
         }
         let pending = &mut self.levels[first as usize].pending;
         self.arena.push(pending, second.step, label, index);
-        true
     }
 
     /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
