@@ -91,6 +91,33 @@ fn a_lock_that_was_taken_and_released_meanwhile_is_no_aba() {
     assert!(!text.contains("ABA"), "{text}");
 }
 
+/// A receiver that goes away: it says so, and then takes what is there for the last time.
+#[test]
+fn a_swap_of_the_value_that_is_there_already_is_no_aba() {
+    let found = failure(|| {
+        let list = Arc::new((AtomicUsize::new(0), AtomicBool::new(false)));
+        let theirs = list.clone();
+        let sender = thread::spawn(move || {
+            let (head, closed) = &*theirs;
+            let seen = head.load(Acquire);
+            if !closed.load(Acquire) {
+                let _ = head.compare_exchange(seen, 1, Release, Relaxed);
+            }
+        });
+        let (head, closed) = &*list;
+        closed.store(true, Release);
+        head.swap(0, Acquire);
+        sender.join().unwrap();
+        assert_eq!(head.load(Relaxed), 0, "what is sent now is never taken");
+    });
+    let text = found.to_string();
+    assert!(
+        text.contains("it fails because main's \"head swap: 0 -> 0\""),
+        "{text}"
+    );
+    assert!(!text.contains("ABA"), "{text}");
+}
+
 /// A list of free slots whose head has no tag. Two threads are given the same slot.
 #[test]
 fn a_data_race_that_comes_of_aba_is_called_that() {

@@ -79,8 +79,16 @@ impl Told<'_> {
     ) -> impl DoubleEndedIterator<Item = usize> {
         let events = self.events();
         range.filter(move |&at| {
-            events[at].operation.object == object && changes_value(events[at].label.class())
+            events[at].operation.object == object && self.leaves_another(&events[at])
         })
+    }
+
+    /// Whether the event leaves another value than it has found. A store or a swap of the value that is there is a write,
+    /// but whoever has seen that value before sees nothing else afterwards.
+    fn leaves_another(&self, event: &Event) -> bool {
+        let found = event.before.or(event.outcome.value());
+        let same = found.is_some() && self.names.left(event) == found;
+        changes_value(event.label.class()) && !same
     }
 
     /// A notification that found nobody, and that wakes a thread which waits for ever if the two come the other
@@ -358,7 +366,7 @@ impl Told<'_> {
         let looks = matches!(looked.operation.kind, OpKind::Load { .. })
             || looked.outcome == Outcome::Failure(looked.outcome.value().unwrap_or_default());
         let same = looked.operation.object == changed.operation.object;
-        if !looks || !same || !changes_value(changed.label.class()) {
+        if !looks || !same || !self.leaves_another(changed) {
             return None;
         }
         let mut mine = (change + 1..events.len()).filter(|&at| events[at].thread == looked.thread);
