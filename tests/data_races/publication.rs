@@ -219,6 +219,39 @@ fn what_is_on_the_stack_of_another_thread_may_be_used_by_who_has_learnt_of_it() 
     assert!(text.contains("is Relaxed, and main's load"), "{text}");
 }
 
+/// Each method has its own name for the node, and the report has one.
+#[test]
+fn what_is_used_too_early_is_called_what_the_table_calls_it() {
+    struct Node {
+        next: AtomicUsize,
+    }
+    fn strip(node: *mut Node) -> *mut Node {
+        node.map_addr(|address| address & !1)
+    }
+    let text = race(|| {
+        let head = Arc::new(AtomicPtr::new(std::ptr::null_mut::<Node>()));
+        let theirs = head.clone();
+        let other = thread::spawn(move || {
+            let node = Box::leak(Box::new(Node {
+                next: AtomicUsize::new(0),
+            }));
+            dpor::alloc::may_leak(&*node);
+            node.next.store(1, Relaxed);
+            theirs.store(node, Relaxed);
+        });
+        let found = head.load(Acquire);
+        if !found.is_null() {
+            // SAFETY: whether the access is ordered is what is to be found.
+            unsafe { (*strip(found)).next.load(Relaxed) };
+        }
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let first =
+        "data race: main uses node.next, and nothing orders that behind the making of it by main.1";
+    assert!(text.starts_with(first), "{text}");
+}
+
 #[test]
 fn a_reference_that_comes_too_late_is_not_called_publication() {
     for (leave, come) in [

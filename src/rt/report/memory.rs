@@ -45,7 +45,9 @@ pub(super) fn data_race(
         };
         let _ = writeln!(out, "data race: {other} {gives_up}, and {not_so} {when}");
     } else if first.effect == Effect::Make {
-        let what = Sources::default().receiver(second.site);
+        // By the name that it has in the table, if what is used is an atomic. A cell has none.
+        let named = event_of(view, second).map(|event| names.object(event.operation.object));
+        let what = named.or_else(|| Sources::default().receiver(second.site));
         let what = what.unwrap_or_else(|| "the memory".to_owned());
         let _ = writeln!(
             out,
