@@ -12,6 +12,7 @@ use super::failures::{Named, fails};
 pub const ALL: &[Named] = &[
     ("count_beside_a_flag", count_beside_a_flag),
     ("result_left_behind", result_left_behind),
+    ("result_of_a_scoped_thread", result_of_a_scoped_thread),
 ];
 
 /// The highest bit says that a channel is open, and the others count its messages.
@@ -33,5 +34,17 @@ fn result_left_behind() -> Failure {
         let other = thread::spawn(|| Box::new(1));
         thread::park();
         drop(other);
+    })
+}
+
+/// A scope and a builder have names in the program, which the result of the thread does not have.
+fn result_of_a_scoped_thread() -> Failure {
+    fails(|| {
+        thread::scope(|s| {
+            let one = s.spawn(|| vec![1]);
+            let builder = thread::Builder::new();
+            let two = builder.spawn_scoped(s, || vec![2]).unwrap();
+            assert_eq!(one.join().unwrap(), two.join().unwrap());
+        });
     })
 }

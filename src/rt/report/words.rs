@@ -83,15 +83,16 @@ impl<'a> Names<'a> {
                 None => operation.kind.counts(),
             };
             let given = machine.names.label_of(region).map(on_one_line);
-            let named = given.or_else(|| sources.receiver(site));
+            // What a thread and its handle own together is not the scope or the builder by which the thread was spawned.
+            let result = || {
+                let of = counts.then(|| results::whose(trace, region, site))?;
+                Some(format!("result of {}", thread(of?)))
+            };
+            let named = given.or_else(result).or_else(|| sources.receiver(site));
             // A value that is made on first use is mostly not called anything there, but only used.
             let named = named.or_else(|| match kind {
                 Some(ObjectKind::Once) => sources.dereferenced(site),
                 _ => None,
-            });
-            let named = named.or_else(|| {
-                let of = counts.then(|| results::whose(trace, region, site))?;
-                Some(format!("result of {}", thread(of?)))
             });
             let task = match named {
                 None => tokens::nameless(machine, object, thread),
