@@ -31,9 +31,11 @@ pub(crate) fn unnumbered(name: &str) -> Option<&str> {
     number(tail).then_some(before)
 }
 
-/// The target directory that a program was built in: cargo marks it.
+/// The target directory that a program was built in: cargo marks it if it has made it. In one that was there before, as where
+/// a volume is mounted, it only writes what it knows of the compiler.
 pub(crate) fn target_directory(program: &Path) -> Option<PathBuf> {
-    let marked = |directory: &&Path| directory.join("CACHEDIR.TAG").is_file();
+    let has = |directory: &Path, name: &str| directory.join(name).is_file();
+    let marked = |it: &&Path| has(it, "CACHEDIR.TAG") || has(it, ".rustc_info.json");
     program.ancestors().skip(1).find(marked).map(Path::to_owned)
 }
 
@@ -68,6 +70,19 @@ fn looked_in(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_target_directory_is_known_although_cargo_has_not_made_it() {
+        let own = target_directory(&std::env::current_exe().expect("a path"));
+        let found = own.expect("a target directory").join("dpor/mounted");
+        let platform = found.join("x86_64-unknown-linux-gnu");
+        let program = platform.join("release/deps/queue-0123456789abcdef");
+        std::fs::create_dir_all(&platform).expect("a directory");
+        std::fs::write(platform.join("CACHEDIR.TAG"), "").expect("a file");
+        std::fs::write(found.join(".rustc_info.json"), "{}").expect("a file");
+        assert_eq!(target_directory(&program), Some(platform.clone()));
+        assert_eq!(target_directory(&platform), Some(found));
+    }
 
     #[test]
     fn a_kept_schedule_is_read_back_and_a_missing_file_is_told() {
