@@ -80,7 +80,7 @@ fn command(test: Option<&str>) -> String {
             .map(|it| it.to_string_lossy().into_owned())
             .collect(),
         // Where the harness makes no thread for a test, only rustdoc says which one it is.
-        test: match test.filter(|name| *name != "main") {
+        test: match test.filter(|name| is_of_rustdoc(&program) || is_path(name)) {
             Some(name) => Some(name.to_owned()),
             None => number.and_then(|number| documented.get(number).cloned()),
         },
@@ -88,6 +88,17 @@ fn command(test: Option<&str>) -> String {
         program,
     };
     run.command()
+}
+
+fn is_of_rustdoc(program: &Path) -> bool {
+    program.file_stem().is_some_and(|stem| stem == OF_RUSTDOC)
+}
+
+/// Whether a thread of this name may be that of a test: it is called by the path of a function. A model may have a thread
+/// of its own instead, say for a bigger stack, and no test would run by the name of that.
+fn is_path(name: &str) -> bool {
+    let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '#');
+    name != "main" && name.chars().all(of_a_path)
 }
 
 /// A running program, as far as it decides on the command.
@@ -177,9 +188,7 @@ impl Run {
     }
 
     fn is_of_rustdoc(&self) -> bool {
-        self.program
-            .file_stem()
-            .is_some_and(|stem| stem == OF_RUSTDOC)
+        is_of_rustdoc(&self.program)
     }
 
     fn is_told(&self, argument: &str) -> bool {
@@ -495,5 +504,10 @@ mod tests {
         let told = super::command(Some("some::test"));
         assert!(told.contains("cargo test --lib "), "{told}");
         assert!(told.ends_with(" -- --exact some::test"), "{told}");
+        // A model may have a thread of its own, which is no test.
+        for thread in ["a big stack", "big-stack", "main"] {
+            let told = super::command(Some(thread));
+            assert!(!told.contains(thread), "{told}");
+        }
     }
 }
