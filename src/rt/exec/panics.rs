@@ -122,6 +122,21 @@ impl Fatal {
         matches!(self, Fatal::Exit | Fatal::Abort | Fatal::Instruction)
     }
 
+    /// What ends the process. Where every panic aborts, one that could unwind looks like a call of the program's.
+    fn what(self, every_panic_aborts: bool) -> &'static str {
+        match self {
+            Fatal::Cleanup => "a destructor has panicked while its thread unwound, which",
+            Fatal::Function => "a panic in a function that cannot unwind",
+            Fatal::Itself => "a panic that cannot unwind",
+            Fatal::Exit => "a call of `exit`",
+            Fatal::Abort if every_panic_aborts => {
+                "a panic, or a call of `abort`, in a program built with `panic = \"abort\"`"
+            }
+            Fatal::Abort => "a call of `abort`",
+            Fatal::Instruction => "an illegal instruction",
+        }
+    }
+
     /// Why a panic with this message ends the process; `None` if it does not. Where nobody knows whether it unwinds,
     /// the message decides.
     fn of(message: &str, can_unwind: Option<bool>) -> Option<Fatal> {
@@ -213,14 +228,7 @@ impl Runtime {
         if TOLD.swap(true, Relaxed) {
             return;
         }
-        let what = match fatal {
-            Fatal::Cleanup => "a destructor has panicked while its thread unwound, which",
-            Fatal::Function => "a panic in a function that cannot unwind",
-            Fatal::Itself => "a panic that cannot unwind",
-            Fatal::Exit => "a call of `exit`",
-            Fatal::Abort => "a call of `abort`",
-            Fatal::Instruction => "an illegal instruction",
-        };
+        let what = fatal.what(cfg!(panic = "abort"));
         let mut text = format!("dpor: {what} ends the process. What was found is not lost:\n");
         let inner = self.inner.try_borrow();
         let who = |thread: ThreadId| match &inner {
@@ -287,6 +295,13 @@ impl Runtime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_abort_is_not_laid_to_the_program_where_every_panic_is_one() {
+        assert_eq!(Fatal::Abort.what(false), "a call of `abort`");
+        assert!(Fatal::Abort.what(true).contains("`panic = \"abort\"`"));
+        assert_eq!(Fatal::Exit.what(true), Fatal::Exit.what(false));
+    }
 
     #[test]
     fn what_std_says_decides_only_where_nobody_knows_better() {
