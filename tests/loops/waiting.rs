@@ -24,6 +24,36 @@ fn a_spinning_thread_waits_for_the_change() {
 }
 
 #[test]
+fn waits_that_come_one_after_the_other_multiply_whatever_bound_there_is() {
+    let body = || {
+        let turn = Arc::new(AtomicUsize::new(0));
+        let wait_for = |turn: &AtomicUsize, mine: usize| {
+            while turn.load(SeqCst) != mine {
+                hint::spin_loop();
+            }
+        };
+        let theirs = turn.clone();
+        let other = thread::spawn(move || {
+            for mine in [1, 3] {
+                wait_for(&theirs, mine);
+                theirs.store(mine + 1, SeqCst);
+            }
+        });
+        for mine in [0, 2] {
+            wait_for(&turn, mine);
+            turn.store(mine + 1, SeqCst);
+        }
+        other.join().expect("no thread panics");
+    };
+    // Three waits, as the first thread begins. Without a free round the third look is the wait.
+    for (bound, each) in [(1, 4_u64), (0, 3)] {
+        let mut builder = Builder::new();
+        builder.spin_bound = bound;
+        assert_eq!(builder.check(body).executions, each.pow(3));
+    }
+}
+
+#[test]
 fn a_loop_that_also_looks_at_what_its_own_thread_has_written_waits_for_the_others_change() {
     for early in [true, false] {
         let body = move || {
