@@ -3,9 +3,9 @@
 //! The execution that failed is one of many with the same failure, and seldom the simplest. What is
 //! shown has been executed: first only what the failure depends on, in the order with the fewest
 //! switches; then whatever a short search over executions with few preemptions finds that is simpler
-//! still; and if that finds nothing, whatever fails with two turns of a thread made one. Then pairs of operations
-//! are tried the other way round, until the test passes. Nothing of that means anything if the failure does not come
-//! again from its own schedule (`again.rs`).
+//! still, first where loops without a hint go round a few times only; and if that finds nothing, whatever fails
+//! with two turns of a thread made one. Then pairs of operations are tried the other way round, until the test passes.
+//! Nothing of that means anything if the failure does not come again from its own schedule (`again.rs`).
 
 use std::backtrace::Backtrace;
 use std::mem::discriminant;
@@ -30,7 +30,7 @@ use crate::rt::explore::linearise::{fewest_switches, past};
 use crate::rt::explore::price::Price;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::turns::{Turns, preemptions};
-use crate::rt::object::machine::Learnt;
+use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::report::places::{self, Callers, Life};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
@@ -125,7 +125,8 @@ impl Body<'_> {
         if !repeat {
             simpler = self.reordered(found);
             let best = simpler.as_deref_mut().unwrap_or(found);
-            if let Some(better) = self.searched(best).or_else(|| self.smoothed(best)) {
+            let better = self.sooner(best).or_else(|| self.searched(best));
+            if let Some(better) = better.or_else(|| self.smoothed(best)) {
                 simpler = Some(better);
             }
         }
@@ -293,6 +294,21 @@ impl Body<'_> {
             other = better;
         }
         simpler(&other, found).then_some(other)
+    }
+
+    /// [`Body::searched`] where loops without a hint wait after a few rounds, if one has waited here after a thousand, which
+    /// nobody wants to read. What such a loop would do if it gave up by itself is not asked: what is found fails, whether it
+    /// is all or not. From then on the closure is run in this way, because only so what was found comes again.
+    fn sooner(&mut self, found: &mut Found) -> Option<Box<Found>> {
+        if !found.driver.machine.has_waited_late() {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.learnt.hintless, Hintless::Soon);
+        let better = self.searched(found);
+        if better.is_none() {
+            self.learnt.hintless = before;
+        }
+        better
     }
 
     /// The same failure with fewer switches, of which it has more than are searched for: as long as one is

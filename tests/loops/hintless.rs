@@ -172,3 +172,61 @@ fn a_sampler_lets_a_loop_without_a_hint_go_on() {
     assert!(matches!(report.verdict, Verdict::Sampled { .. }));
     assert!(most.load(SeqCst) > 20, "{most:?}");
 }
+
+/// The first execution waits after 1,000 rounds, and fails.
+#[test]
+fn what_fails_at_once_is_shown_with_few_rounds_and_fails_again_from_that() {
+    let test = || {
+        let shared: Arc<(AtomicBool, AtomicUsize)> = Arc::default();
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            theirs.1.store(1, SeqCst);
+            theirs.0.store(true, SeqCst);
+        });
+        look(&shared.0, FOREVER);
+        assert_eq!(shared.1.load(SeqCst), 2, "it is one");
+        other.join().expect("no thread panics");
+    };
+    let failure = Builder::new().explore(test).expect_err("it is never two");
+    assert_eq!(failure.schedule(), "v2 soon main*13 main.1*2 main*3");
+    assert_eq!(failure.events().len(), 18, "{failure}");
+    let mut builder = Builder::new();
+    builder.replay = Some(failure.schedule().to_owned());
+    let again = builder.explore(test).expect_err("it fails again");
+    assert_eq!(again.schedule(), failure.schedule());
+    assert_eq!(again.events().len(), 18, "{again}");
+    assert!(again.to_string().contains("it is one"), "{again}");
+    // Who wants what was found gets that.
+    let mut as_found = Builder::new();
+    as_found.simplify = 0;
+    let found = as_found.explore(test).expect_err("it is never two");
+    assert_eq!(found.schedule(), "v2 main*1003 main.1*3 main*3");
+}
+
+/// It looks 20 times in a row, as nothing does that waits after ten rounds unless nothing else can run.
+#[test]
+fn what_fails_only_after_many_rounds_is_shown_with_them() {
+    let test = || {
+        let shared: Arc<[AtomicBool; 3]> = Arc::default();
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            let looks = look(&theirs[0], 20);
+            theirs[1].store(true, SeqCst);
+            looks
+        });
+        look(&shared[1], FOREVER);
+        shared[0].store(true, SeqCst);
+        let looks = other.join().expect("no thread panics");
+        assert!(looks < 20, "it has looked in vain");
+    };
+    let failure = Builder::new().explore(test).expect_err("nobody is earlier");
+    let schedule = failure.schedule();
+    assert!(schedule.starts_with("v2 main*1003 main.1*2"), "{failure}");
+    // And so it comes again, where such loops wait as late.
+    let says = |words: &str| failure.to_string().contains(words);
+    assert!(!says("the schedule does not decide alone"), "{failure}");
+    let mut builder = Builder::new();
+    builder.replay = Some(schedule.to_owned());
+    let again = builder.explore(test).expect_err("it fails again");
+    assert_eq!(again.schedule(), schedule);
+}

@@ -221,6 +221,11 @@ impl Machine {
         self.hintless_ends && self.limits.learnt.hintless == Hintless::Unknown
     }
 
+    /// Whether another thread has ended a wait in a loop without a hint that goes round many times before it waits.
+    pub(crate) fn has_waited_late(&self) -> bool {
+        self.hintless_ends && self.limits.learnt.hintless != Hintless::Soon
+    }
+
     /// The thread with this path is not to wait at a hint once it has performed so many events, or where it `looks` without one.
     pub(crate) fn let_go_further(&mut self, path: String, events: u32, looks: bool) {
         self.goes_further = Some(GoesFurther {
