@@ -44,6 +44,8 @@ struct Exploration<'a> {
     /// What the program says in an execution.
     log: Log,
     failures: Vec<Failure>,
+    /// What had failed before the exploration began anew. It mostly fails again.
+    earlier: Vec<Failure>,
     /// The frees that are known to be in order.
     unseen: Vec<Unseen>,
 }
@@ -82,10 +84,14 @@ pub(crate) fn explored(
         watch,
         log,
         failures: Vec::new(),
+        earlier: Vec::new(),
         unseen: Vec::new(),
     };
     let driver = exploration.search(driver);
     exploration.watch.end();
+    // A loop may have gone round too seldom since, or a limit was met before.
+    let earlier = std::mem::take(&mut exploration.earlier);
+    add_new(&mut exploration.failures, earlier, settings.max_failures);
     if !exploration.failures.is_empty() {
         return Err(exploration.failed());
     }
@@ -137,7 +143,9 @@ impl Exploration<'_> {
         learns(&mut learnt);
         self.watch.begin_anew(learnt, before);
         self.log.clear();
-        (self.failures, self.unseen) = (Vec::new(), Vec::new());
+        self.unseen.clear();
+        let failures = std::mem::take(&mut self.failures);
+        add_new(&mut self.earlier, failures, self.settings.max_failures);
         let explorer = self.settings.following(self.given.as_ref(), self.seed);
         self.settings.driver(explorer, learnt)
     }
@@ -149,8 +157,7 @@ impl Exploration<'_> {
             kind_of(&found.end),
             place(&found.end, found.message.as_ref()),
         );
-        let known = |other: &Failure| (other.kind, &other.place) == (kind, &at);
-        if self.failures.iter().any(known) {
+        if is_known(&self.failures, kind, &at) {
             let mut driver = found.driver;
             driver.finish(&found.end);
             return Ok(driver);
@@ -298,6 +305,20 @@ impl Builder {
             callers: self.trace.is_some(),
             replay: rerun::replay_of,
             in_order: InOrder::These(unseen.to_vec()),
+        }
+    }
+}
+
+/// Whether one of these failures is of this kind, at this place.
+fn is_known(failures: &[Failure], kind: FailureKind, place: &str) -> bool {
+    (failures.iter()).any(|it| (it.kind, &*it.place) == (kind, place))
+}
+
+/// Adds to these failures those that are not among them, as long as there is room for at most so many.
+fn add_new(failures: &mut Vec<Failure>, more: Vec<Failure>, most: usize) {
+    for failure in more {
+        if failures.len() < most && !is_known(failures, failure.kind, &failure.place) {
+            failures.push(failure);
         }
     }
 }

@@ -72,3 +72,28 @@ fn a_failure_in_the_middle_of_a_wakeup_sequence_does_not_end_the_search() {
         assert!(failure.to_string().contains("on purpose"), "{failure}");
     }
 }
+
+/// A loop without a hint goes round 1,000 times in the first execution, and ten times once it has waited, so that only the
+/// first one fails.
+#[test]
+fn what_has_failed_before_the_exploration_began_anew_is_not_lost() {
+    let body = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let theirs = flag.clone();
+        let setter = thread::spawn(move || theirs.store(1, SeqCst));
+        let looks = (0..).take_while(|_| flag.load(SeqCst) == 0).count();
+        setter.join().unwrap();
+        assert!(looks < 500, "it took too long");
+    };
+    for most in [1, 2] {
+        let mut builder = Builder::new();
+        builder.max_failures = most;
+        let failure = builder.explore(body).expect_err("it may take long");
+        assert_eq!(failure.kind(), FailureKind::Panic);
+        assert!(failure.others().is_empty());
+        let mut replay = Builder::new();
+        replay.replay = Some(failure.schedule().to_owned());
+        let again = replay.explore(body).expect_err("the same failure");
+        assert_eq!(again.schedule(), failure.schedule());
+    }
+}
