@@ -119,6 +119,7 @@ mod search;
 mod shown;
 mod summary;
 pub mod sync;
+mod telling;
 pub mod thread;
 mod unknown;
 mod watch;

@@ -4,7 +4,7 @@
 //! shown has been executed: first only what the failure depends on, in the order with the fewest
 //! switches; then whatever a short search over executions with few preemptions finds that is simpler
 //! still, first where loops without a hint go round a few times only; and if that finds nothing, whatever fails
-//! with two turns of a thread made one. Then pairs of operations are tried the other way round, until the test passes.
+//! with two turns of a thread made one. Of a data race, one is shown that hangs on what is said of it (`telling.rs`). Then pairs of operations are tried the other way round, until the test passes.
 //! Nothing of that means anything if the failure does not come again from its own schedule (`again.rs`).
 
 use std::backtrace::Backtrace;
@@ -38,6 +38,7 @@ use crate::rt::trace::said::Said;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{Again, Block, Blocked, End, Pair, Panic};
 use crate::rt::trace::{Event, Site, Trace};
+use crate::telling::tell_orderings;
 
 /// The most preemptions of the executions that are searched for a simpler one.
 const PREEMPTIONS_MAX: usize = 2;
@@ -94,6 +95,7 @@ impl Body<'_> {
     /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
     /// and no other one.
     pub(crate) fn shown(&mut self, found: &mut Found, repeat: bool) -> Shown {
+        tell_orderings(found);
         let told = !matches!(
             found.end,
             End::TooManyEvents { .. }
@@ -129,11 +131,16 @@ impl Body<'_> {
             if let Some(better) = better.or_else(|| self.smoothed(best)) {
                 simpler = Some(better);
             }
+            let best = simpler.as_deref_mut().unwrap_or(found);
+            tell_orderings(best);
+            if let Some(better) = self.without_needless(best) {
+                simpler = Some(better);
+            }
         }
         let shown = simpler.as_deref_mut().unwrap_or(found);
         let pair = match &shown.end {
             // What is missing is known better.
-            End::DataRace(race) if race.weak.is_some() => None,
+            End::DataRace(race) if !race.weak.pairs.is_empty() => None,
             _ => self.pair(shown),
         };
         let again = self.again(shown);

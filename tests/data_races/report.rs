@@ -104,7 +104,149 @@ fn where_a_third_thread_hands_it_on_the_orderings_that_lose_it_are_named() {
     }
     // Two pairs are too weak, and neither suffices by itself.
     let line = told(Relaxed, Acquire, Relaxed);
-    assert!(!line.contains("ordered here"), "{line}");
+    assert_eq!(
+        line,
+        "  the two are ordered here with all of these together:"
+    );
+}
+
+/// A cell, and what two threads tell each other by.
+type Told = Arc<(Plain, AtomicUsize, AtomicUsize)>;
+
+/// What is said of the orderings if one thread does this, and main that.
+fn of_two(writer: fn(Told), reads: fn(&Told)) -> Vec<String> {
+    let text = race(move || {
+        let shared = Told::default();
+        let theirs = shared.clone();
+        let writer = thread::spawn(move || writer(theirs));
+        reads(&shared);
+        writer.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let lines = text.lines().skip(3);
+    let lines = lines.take_while(|line| line.contains("ordered here") || line.starts_with("    "));
+    lines.map(without_places).collect()
+}
+
+/// The line without where the operations are in the source.
+fn without_places(line: &str) -> String {
+    let words = line.split(' ');
+    let kept = words.filter(|word| *word != "at" && !word.contains(".rs:"));
+    kept.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn pairs_that_have_to_be_stronger_together_are_all_named() {
+    let text = race(|| {
+        let shared = Told::default();
+        let (one, two) = (shared.clone(), shared.clone());
+        let writer = thread::spawn(move || {
+            one.0.set(1);
+            one.1.store(1, Relaxed);
+        });
+        let middle = thread::spawn(move || {
+            if two.1.load(Acquire) == 1 {
+                two.2.store(1, Release);
+                two.1.store(2, Relaxed);
+            }
+        });
+        if shared.1.load(Relaxed) == 2 {
+            shared.0.get();
+        }
+        writer.join().unwrap();
+        middle.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let said: Vec<String> = text.lines().skip(3).take(3).map(without_places).collect();
+    let expected = [
+        "  the two are ordered here with all of these together:",
+        "    main.1's store to one.1 is Relaxed, and main.2's load one.1 is Acquire: least Release and Acquire",
+        "    main.2's store to one.1 is Relaxed, and main's load one.1 is Relaxed: least Release and Acquire",
+    ];
+    assert_eq!(said, expected, "{text}");
+}
+
+#[test]
+fn each_pair_that_would_do_is_named() {
+    let reads = |shared: &Told| {
+        if shared.1.load(Relaxed) == 1 && shared.2.load(Relaxed) == 1 {
+            shared.0.get();
+        }
+    };
+    // Without either of them there is no access.
+    let said = of_two(
+        |shared| {
+            shared.0.set(1);
+            shared.2.store(1, Release);
+            shared.1.store(1, Release);
+        },
+        reads,
+    );
+    let expected = [
+        "  the two are ordered here with any one of these:",
+        "    main.1's store to shared.2 is Release, and main's load shared.2 is Relaxed: least Release and Acquire",
+        "    main.1's store to shared.1 is Release, and main's load shared.1 is Relaxed: least Release and Acquire",
+    ];
+    assert_eq!(said, expected);
+    // Where something was forgotten, no pair is named of which both sides are relaxed.
+    let said = of_two(
+        |shared| {
+            shared.0.set(1);
+            shared.2.store(1, Relaxed);
+            shared.1.store(1, Release);
+        },
+        reads,
+    );
+    let expected = [
+        "  main.1's store to shared.1 is Release, and main's load shared.1 is Relaxed: with least Release and Acquire the two are ordered here",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_pair_that_the_access_does_not_hang_on_is_not_named() {
+    // The count is only that: what main goes by is the flag.
+    let said = of_two(
+        |shared| {
+            shared.0.set(1);
+            shared.1.store(1, Release);
+            shared.2.fetch_add(1, Release);
+        },
+        |shared| {
+            if shared.1.load(Relaxed) == 1 {
+                shared.2.fetch_add(1, Release);
+                shared.0.get();
+            }
+        },
+    );
+    let expected = [
+        "  main.1's store to shared.1 is Release, and main's load shared.1 is Relaxed: with least Release and Acquire the two are ordered here",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn what_is_published_too_early_is_not_hidden_by_a_pair_that_is_too_weak() {
+    let text = race(|| {
+        let shared = Told::default();
+        let theirs = shared.clone();
+        let writer = thread::spawn(move || {
+            theirs.1.store(1, Release);
+            theirs.0.set(1);
+            theirs.2.store(1, Relaxed);
+        });
+        if shared.1.load(Acquire) == 1 {
+            shared.2.load(Relaxed);
+            shared.0.get();
+        }
+        writer.join().unwrap();
+    });
+    let text = text.expect("a race");
+    assert!(!text.contains("are ordered here"), "{text}");
+    assert!(
+        text.contains("\n  published before it was written: main.1 told by "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -129,8 +271,7 @@ fn the_ordering_that_is_named_is_the_one_that_was_forgotten() {
         other.join().unwrap();
     });
     let text = text.expect("a race");
-    let link = text.lines().find(|line| line.contains("with at least"));
-    let link = link.expect("a link");
+    let link = of_orderings(&text);
     assert!(
         link.contains("with at least AcqRel the two are ordered"),
         "{link}"

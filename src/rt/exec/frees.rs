@@ -235,7 +235,7 @@ impl Inner {
         let (events, gone) = (self.driver.executed(), self.driver.gone());
         let race = (self.races).free_of_made((start, &block), access, events, gone)?;
         let is_in_order = (self.in_order).has(race.first.site, &access, Some(block));
-        (!is_in_order).then(|| self.explained(race))
+        (!is_in_order).then_some(race)
     }
 
     /// The race of the access by which a thread gives up this memory, with these objects in it, with a use of it.
@@ -262,7 +262,7 @@ impl Inner {
             };
             let late = late.iter().map(|late| Detector::late(late, access));
             let mut late = late.filter(|race| !is_in_order(&race.first));
-            let race = match late.next() {
+            let mut race = match late.next() {
                 Some(race) => race,
                 None => {
                     let memory = (start, length);
@@ -277,7 +277,6 @@ impl Inner {
                 None => self.driver.comes_before(&race.first, thread),
             };
             if !comes_before || is_known_of(&race, self.driver.executed()) {
-                let mut race = self.explained(race);
                 race.block = race.block.or_else(&block);
                 return Some(race);
             }

@@ -7,11 +7,10 @@ use super::contents;
 use super::context::{Inner, Runtime};
 use super::heap;
 use super::segments;
-use crate::rt::race::weak_link;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Rmw};
-use crate::rt::trace::verdict::{Access, BadMemory, Block, DataRace, Effect, End, Gone, Wrong};
+use crate::rt::trace::verdict::{Access, BadMemory, Block, Effect, End, Gone, Wrong};
 use crate::rt::{Memory, Target};
 
 impl Runtime {
@@ -209,7 +208,7 @@ impl Runtime {
                 }
                 Err(mut race) => {
                     race.std_local = segments::is_local(cell.0);
-                    inner.explained(race)
+                    race
                 }
             }
         };
@@ -237,12 +236,6 @@ impl Inner {
             self.races
                 .activate(self.driver.executed(), self.driver.gone());
         }
-    }
-
-    /// The race, with what could have prevented it.
-    pub(super) fn explained(&self, mut race: Box<DataRace>) -> Box<DataRace> {
-        race.weak = weak_link(&race, self.driver.executed());
-        race
     }
 
     /// A wrong use of memory by this thread.

@@ -373,7 +373,7 @@ impl Inner {
             && let Some(event) = self.driver.executed().last()
             && let Err(race) = self.races.observe(event, &self.driver.machine.names)
         {
-            self.end = Some(End::DataRace(self.explained(race)));
+            self.end = Some(End::DataRace(race));
             return false;
         }
         true

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::Epoch;
 use super::clock::Clock;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::verdict::{Access, Block, DataRace, Effect, Lasts};
+use crate::rt::trace::verdict::{Access, Block, DataRace, Effect, Lasts, TooWeak};
 
 /// The cells of the current execution.
 #[derive(Debug, Default)]
@@ -218,7 +218,7 @@ impl Cell {
                     true => Lasts::OnAndOn,
                     false => Lasts::Until(earlier.time),
                 },
-                weak: None,
+                weak: TooWeak::default(),
                 block: match earlier.access.effect {
                     Effect::Make => self.block,
                     _ => None,

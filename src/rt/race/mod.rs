@@ -36,12 +36,12 @@ use super::trace::Event;
 use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
 use super::trace::operation::OpKind;
-use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, ValueGone};
+use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, TooWeak, ValueGone};
 use cells::Cells;
 use clock::Clock;
 use sync::Knowledge;
 pub(crate) use sync::{acquires, releases};
-pub(crate) use weak::weak_link;
+pub(crate) use weak::too_weak;
 
 /// Watches the accesses to plain memory of one exploration.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
             first: making.access,
             second: access,
             lasts: Lasts::Until(making.time),
-            weak: None,
+            weak: TooWeak::default(),
             block: Block::around(&region),
             written: None,
             counted: false,
@@ -314,7 +314,7 @@ impl Detector {
             first: making.access,
             second: access,
             lasts: Lasts::Until(making.time),
-            weak: None,
+            weak: TooWeak::default(),
             block: Some(*block),
             written: None,
             counted: false,
@@ -329,7 +329,7 @@ impl Detector {
             first,
             second: free,
             lasts: Lasts::Until(first.after),
-            weak: None,
+            weak: TooWeak::default(),
             block: None,
             written: None,
             counted: true,

@@ -18,7 +18,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome};
-use crate::rt::trace::verdict::{Access, DataRace, Effect, Lasts, ValueGone};
+use crate::rt::trace::verdict::{Access, DataRace, Effect, Lasts, TooWeak, ValueGone};
 
 /// What every thread knows.
 #[derive(Debug, Default)]
@@ -440,7 +440,7 @@ impl Knowledge {
                 first: earlier.access,
                 second: *access,
                 lasts: Lasts::Until(earlier.time),
-                weak: None,
+                weak: TooWeak::default(),
                 block: None,
                 written: None,
                 counted: false,

@@ -1,49 +1,110 @@
 //! Which orderings are too weak for two accesses to be in order?
 //!
 //! What a thread knows may come to another one by several hands, and is lost where one of them tells it, or learns it, with
-//! an ordering that is too weak. [`weak_link`] names such a pair of operations, of which it has tried what stronger
-//! orderings would do.
+//! an ordering that is too weak. [`too_weak`] names the pairs of operations where that is so, of which it has tried what
+//! stronger orderings would do: one of several, if each of them would do, or several that would do only together.
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::sync::{self, Knowledge};
 use crate::rt::trace::Event;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::{DataRace, Effect, Lasts, Weak};
+use crate::rt::trace::verdict::{DataRace, Effect, Lasts, TooWeak, Weak};
 
 /// How many pairs are tried at most.
 const PAIRS_MAX: usize = 64;
 
-/// An atomic write by a thread that knew of the first access, and a read of that by one that did not, which would have
-/// ordered the two accesses with stronger orderings: of several pairs the last one of which only one is too weak, which is
-/// mostly the one where something was forgotten, or else the last. A fence makes up for an ordering.
-pub(crate) fn weak_link(race: &DataRace, events: &[Event]) -> Option<Weak> {
-    let suffices = |strong: &[usize]| would_know(race, events, |at| strong.contains(&at));
-    let pairs = pairs(race, events);
-    let pairs = pairs.iter().rev().take(PAIRS_MAX);
-    let mut links = pairs
-        .filter(|&&(writer, reader)| suffices(&[writer, reader]))
-        .map(|&(writer, reader)| Weak {
-            writer: events[writer],
-            reader: events[reader],
-            released: suffices(&[reader]),
-            acquired: suffices(&[writer]),
-        });
-    let last = links.next()?;
-    let is_one = |weak: &Weak| weak.released != weak.acquired;
-    match is_one(&last) {
-        true => Some(last),
-        false => links.find(is_one).or(Some(last)),
+/// The atomic writes by a thread that knew of the first access, each with a read of it by one that did not, which would have
+/// ordered the two accesses with stronger orderings. A fence makes up for an ordering.
+pub(crate) fn too_weak(race: &DataRace, events: &[Event]) -> TooWeak {
+    let any = each_alone(race, events);
+    match any.is_empty() {
+        false => TooWeak {
+            pairs: any,
+            together: false,
+        },
+        true => TooWeak {
+            pairs: all_together(race, events),
+            together: true,
+        },
     }
 }
 
-/// The positions of such writes, each with that of the read, in the order of the reads.
-fn pairs(race: &DataRace, events: &[Event]) -> Vec<(usize, usize)> {
+/// Those of which each would do, the last one first. If there are some of which only one side is too weak, something was
+/// forgotten there, and where both sides are too weak they are mostly meant to be: no others are named then. Of what one thread
+/// tells another one by one atomic, the last is what that one goes by.
+fn each_alone(race: &DataRace, events: &[Event]) -> Vec<Weak> {
+    let suffices = |strong: &[usize]| would_know(race, events, |at| strong.contains(&at));
+    let mut links: Vec<Weak> = Vec::new();
+    for &(writer, reader) in pairs(race, events, false).iter().rev().take(PAIRS_MAX) {
+        let [one, other] = [writer, reader].map(|at| &events[at]);
+        // What the same lines of the program do again is the same pair.
+        if !links.iter().any(|link| link.is_by(one, other)) && suffices(&[writer, reader]) {
+            links.push(Weak {
+                writer: *one,
+                reader: *other,
+                released: suffices(&[reader]),
+                acquired: suffices(&[writer]),
+            });
+        }
+    }
+    let is_forgotten = |link: &Weak| link.released != link.acquired;
+    if links.iter().any(is_forgotten) {
+        links.retain(is_forgotten);
+    }
+    let way = |link: &Weak| {
+        let Weak { writer, reader, .. } = link;
+        (writer.operation.object, writer.thread, reader.thread)
+    };
+    let mut ways = FxHashSet::default();
+    links.retain(|link| ways.insert(way(link)));
+    links
+}
+
+/// Those that would do together, and not if one of them stayed as it is, in the order of the reads. None if there are too many.
+fn all_together(race: &DataRace, events: &[Event]) -> Vec<Weak> {
+    let suffices = |strong: &[usize]| would_know(race, events, |at| strong.contains(&at));
+    let both = |pairs: &[(usize, usize)]| -> Vec<usize> {
+        pairs.iter().flat_map(|&(w, r)| [w, r]).collect()
+    };
+    let mut pairs = pairs(race, events, true);
+    if pairs.len() > PAIRS_MAX || !suffices(&both(&pairs)) {
+        return Vec::new();
+    }
+    // Of several ways the last one stays.
+    let mut at = 0;
+    while at < pairs.len() {
+        let left_out = pairs.remove(at);
+        if !suffices(&both(&pairs)) {
+            pairs.insert(at, left_out);
+            at += 1;
+        }
+    }
+    let weak = |at: usize| {
+        let (writer, reader) = pairs[at];
+        let without = |it: usize| {
+            let mut strong = both(&pairs);
+            strong.remove(it);
+            suffices(&strong)
+        };
+        Weak {
+            writer: events[writer],
+            reader: events[reader],
+            released: without(2 * at),
+            acquired: without(2 * at + 1),
+        }
+    };
+    (0..pairs.len()).map(weak).collect()
+}
+
+/// The positions of such writes, each with that of the read, in the order of the reads. It may count as knowing what a thread
+/// would know if all orderings were the strongest.
+fn pairs(race: &DataRace, events: &[Event], if_strong: bool) -> Vec<(usize, usize)> {
     let first = race.first.thread;
-    let mut knowledge = Knowledge::default();
+    let (mut has, mut would) = (Knowledge::default(), Knowledge::default());
     // By atomic, the last write of a thread that knew of the access, of which a reader there learns, if it was not
     // overwritten by one that did not know.
     let mut carried: FxHashMap<ObjectId, usize> = FxHashMap::default();
@@ -53,8 +114,13 @@ fn pairs(race: &DataRace, events: &[Event]) -> Vec<(usize, usize)> {
             break;
         }
         let (object, thread) = (event.operation.object, event.thread);
-        let knew = thread == first || knows(&mut knowledge, thread, race);
-        let _ = knowledge.observe(event, |_| Ok(true));
+        let knew = thread == first || knows(&mut has, thread, race);
+        let _ = has.observe(event, |_| Ok(true));
+        let as_told = match if_strong {
+            true => strengthened(event),
+            false => *event,
+        };
+        let _ = would.observe(&as_told, |_| Ok(true));
         if let Some(&writer) = carried.get(&object)
             && sync::reads(event).is_some()
             && !knew
@@ -65,7 +131,7 @@ fn pairs(race: &DataRace, events: &[Event]) -> Vec<(usize, usize)> {
             continue;
         }
         // Its write tells what the thread knows by then.
-        if knows(&mut knowledge, thread, race) {
+        if knows(&mut would, thread, race) {
             if !continues(event, carried.get(&object).map(|&at| &events[at])) {
                 carried.insert(object, position);
             }

@@ -165,12 +165,11 @@ fn node(out: &mut String, name: &str, label: &str, place: &Place, more: &str) {
 fn between(out: &mut String, execution: &Execution) {
     let mut drawn = BTreeSet::new();
     let race = execution.outcome.data_race.as_ref();
-    let weak = race.and_then(|race| race.weak);
+    let is_weak = |from, to| race.is_some_and(|race| race.is_weak(from, to));
     for event in &execution.events {
         if let Some(from) = event.reads_from {
             drawn.insert((from, event.number));
-            let weak = weak.is_some_and(|weak| (weak.first, weak.second) == (from, event.number));
-            let (color, label) = match weak {
+            let (color, label) = match is_weak(from, event.number) {
                 true => ("red", "read by, too weak"),
                 false => ("forestgreen", "read by"),
             };
@@ -218,8 +217,8 @@ fn decisive(out: &mut String, execution: &Execution) {
         return;
     };
     let race = execution.outcome.data_race.as_ref();
-    let weak = race.and_then(|race| race.weak);
-    if weak.is_some_and(|weak| (weak.first, Some(weak.second)) == (pair.first, pair.second)) {
+    let is_weak = |second| race.is_some_and(|race| race.is_weak(pair.first, second));
+    if pair.second.is_some_and(is_weak) {
         // It is red already, and says why.
         return;
     }

@@ -14,9 +14,13 @@ use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::verdict::{
-    Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Made, Outside, Weak, Wrong,
+    Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Made, Outside, TooWeak, Weak,
+    Wrong,
 };
 use crate::rt::trace::{Event, Site, foreign};
+
+/// The most pairs of operations that are named as too weak. More are hardly read.
+const WEAK_MAX: usize = 4;
 
 /// Two accesses that nothing orders.
 pub(super) fn data_race(
@@ -128,22 +132,51 @@ pub(super) fn data_race(
         );
         return;
     }
-    let Some(Weak {
-        writer,
-        reader,
-        released,
-        acquired,
-    }) = &race.weak
-    else {
-        if came_unseen(view, race) {
+    let TooWeak { pairs, together } = &race.weak;
+    match &pairs[..] {
+        [] if came_unseen(view, race) => {
             let _ = writeln!(
                 out,
                 "  nothing that dpor sees has brought it to {other}: swap the import of what has, which may be a lock, a \
                  channel or a `OnceLock` of std's or of another crate"
             );
         }
-        return;
-    };
+        [] => {}
+        [one] => {
+            let (sides, orderings) = weak_pair(view, names, one);
+            let _ = writeln!(
+                out,
+                "  {sides}: with at least {orderings} the two are ordered here"
+            );
+        }
+        _ => {
+            let _ = match together {
+                true => writeln!(
+                    out,
+                    "  the two are ordered here with all of these together:"
+                ),
+                false => writeln!(out, "  the two are ordered here with any one of these:"),
+            };
+            for weak in pairs.iter().take(WEAK_MAX) {
+                let (sides, orderings) = weak_pair(view, names, weak);
+                let _ = writeln!(out, "    {sides}: at least {orderings}");
+            }
+            let more = pairs.len().saturating_sub(WEAK_MAX);
+            if more > 0 {
+                let _ = writeln!(out, "    and {more} more");
+            }
+        }
+    }
+}
+
+/// The two sides of a pair that is too weak, and what they would have to be.
+fn weak_pair(view: &View<'_>, names: &Names<'_>, weak: &Weak) -> (String, &'static str) {
+    let Weak {
+        writer,
+        reader,
+        released,
+        acquired,
+    } = weak;
     let fails = |event: &Event| {
         matches!(event.operation.kind, OpKind::CompareExchange { .. }) && !event.outcome.succeeded()
     };
@@ -176,12 +209,8 @@ pub(super) fn data_race(
         (true, false) => "Release",
         (false, _) => "Acquire",
     };
-    let _ = writeln!(
-        out,
-        "  {}{before}, and {}{behind}: with at least {orderings} the two are ordered here",
-        side(writer),
-        side(reader)
-    );
+    let sides = format!("{}{before}, and {}{behind}", side(writer), side(reader));
+    (sides, orderings)
 }
 
 /// Whether who uses what is in a block cannot have got to it by an event: none of the thread that made the block, since it

@@ -217,13 +217,14 @@ impl ValueGone {
 
 /// Two accesses of different threads to the same memory, not both reads and not both atomic, that
 /// nothing orders.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DataRace {
     pub(crate) first: Access,
     pub(crate) second: Access,
     /// Up to when the first one has lasted.
     pub(crate) lasts: Lasts,
-    pub(crate) weak: Option<Weak>,
+    /// Filled in once it is shown.
+    pub(crate) weak: TooWeak,
     /// What is freed, if the second access does that; what was made, if the first one did that.
     pub(crate) block: Option<Block>,
     /// After how many of its events the first thread wrote plain memory there for the first time.
@@ -352,6 +353,15 @@ pub(crate) struct Panic {
     pub(crate) location: Option<(String, u32, u32)>,
 }
 
+/// The pairs whose orderings are too weak for a race's accesses to be in order.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct TooWeak {
+    /// In the order in which they are to be told.
+    pub(crate) pairs: Vec<Weak>,
+    /// Whether all of them would have to be strong enough. Otherwise any one would do.
+    pub(crate) together: bool,
+}
+
 /// An atomic write and the read that saw it, which would have ordered a race's accesses had both been
 /// strong enough.
 #[derive(Clone, Copy, Debug)]
@@ -362,6 +372,13 @@ pub(crate) struct Weak {
     pub(crate) released: bool,
     /// Whether the reader acquires, by itself or by a fence behind it.
     pub(crate) acquired: bool,
+}
+
+impl Weak {
+    /// Whether it is of the same lines of the program as these two.
+    pub(crate) fn is_by(&self, writer: &Event, reader: &Event) -> bool {
+        (self.writer.site, self.reader.site) == (writer.site, reader.site)
+    }
 }
 
 /// Two operations in the order in which the execution fails; the other way round it passes.

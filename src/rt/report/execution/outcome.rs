@@ -78,6 +78,18 @@ pub(crate) struct Unordered {
     /// The events that would order the two if their orderings were stronger: a write, and the read that
     /// saw it.
     pub(crate) weak: Option<super::Pair>,
+    /// More such pairs.
+    pub(crate) weaker: Vec<super::Pair>,
+    /// Whether all of them would have to be stronger. Otherwise any one would do.
+    pub(crate) weak_together: bool,
+}
+
+impl Unordered {
+    /// Whether these two events are such a pair.
+    pub(crate) fn is_weak(&self, first: usize, second: usize) -> bool {
+        let mut pairs = self.weak.iter().chain(&self.weaker);
+        pairs.any(|pair| (pair.first, pair.second) == (first, second))
+    }
 }
 
 /// An access to plain memory.
@@ -301,6 +313,12 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         after: (access.after.checked_sub(1)).and_then(|index| number(access.thread, index)),
     };
     let (first, second) = (touch(&race.first), touch(&race.second));
+    let mut weak = race.weak.pairs.iter().filter_map(|weak| {
+        Some(super::Pair {
+            first: number(weak.writer.thread, weak.writer.index)?,
+            second: number(weak.reader.thread, weak.reader.index)?,
+        })
+    });
     Unordered {
         name,
         first,
@@ -312,12 +330,9 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
             _ => None,
         },
         goes_on: race.lasts == Lasts::OnAndOn,
-        weak: race.weak.and_then(|weak| {
-            Some(super::Pair {
-                first: number(weak.writer.thread, weak.writer.index)?,
-                second: number(weak.reader.thread, weak.reader.index)?,
-            })
-        }),
+        weak: weak.next(),
+        weaker: weak.collect(),
+        weak_together: race.weak.together,
     }
 }
 

@@ -5,6 +5,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const { threads, objects, events, outcome } = data;
+const weak = [outcome.data_race?.weak, ...outcome.data_race?.weaker ?? []].filter((pair) => pair);
 const ROWS_MAX = 3000; // Of a longer execution the last rows are drawn.
 const QUIET = new Set(["end", "arc_clone", "arc_drop", "weak_clone", "weak_drop"]);
 
@@ -172,8 +173,7 @@ function draw() {
     const path = bow
       ? `M${x1} ${y1}C${x1 + bow} ${y1 + mid} ${x2 + bow} ${y2 - mid} ${x2} ${y2 - 5}`
       : `M${x1} ${y1}C${x1} ${y1 + mid} ${x2} ${y2 - mid * 1.6 - 6} ${x2} ${y2 - 6}`;
-    const weak = outcome.data_race?.weak;
-    if (weak && weak.first === from && weak.second === to) kind += " weak";
+    if (weak.some((pair) => pair.first === from && pair.second === to)) kind += " weak";
     const far = y2 - y1 > 14 * height0 ? " far" : "";
     out.push(`<path class="arrow ${kind}${strong ? " strong" : far}" marker-end="url(#${kind.endsWith("weak") ? "fails" : kind})" d="${path}"/>`);
   };
@@ -208,10 +208,9 @@ function draw() {
     out.push(`<text class="tag" x="${mx}" y="${my - 6}" text-anchor="middle">data race</text>`);
   }
   const { pair } = data;
-  const weak = outcome.data_race?.weak;
   // Where another red line says it already, one is enough.
   const stuck = pair && rows.find((row) => row.waiting && row.thread === pair.thread);
-  const same = pair && (weak?.first === pair.first && weak.second === pair.second ||
+  const same = pair && (weak.some((it) => it.first === pair.first && it.second === pair.second) ||
     pair.second === null && stuck && takenBy(stuck.waiting)?.event.number === pair.first);
   const ends = pair && !same && [rowOf.get(pair.first), rowOf.get(pair.second) ?? stuck];
   const [before, after] = ends ? ends.map(at) : [];
@@ -317,9 +316,8 @@ function show(row) {
   if (event) {
     fact("operation", event.operation + (event.ordering ? ` (${event.ordering})` : "") + (event.succeeded ? "" : ", failed"));
     if (event.object !== null) fact("object", `${objects[event.object].name} (${objects[event.object].kind})`);
-    const weak = outcome.data_race?.weak;
     if (event.reads_from !== null) {
-      const note = weak?.second === event.number ? element("div", { textContent: "too weak to order the race" }) : "";
+      const note = weak.some((pair) => pair.second === event.number) ? element("div", { textContent: "too weak to order the race" }) : "";
       fact("reads from", link(event.reads_from), note);
     }
     else if (["load", "compare_exchange"].includes(event.operation)) fact("reads from", "the initial value");
