@@ -28,6 +28,7 @@ use crate::rt::trace::schedule::Schedule;
 use crate::said;
 use crate::shown::Body;
 use crate::summary::{Passed, Verdict};
+use crate::unshown;
 use crate::watch::Watch;
 
 /// The exploration of one closure.
@@ -304,6 +305,7 @@ impl Builder {
             watch: None,
             callers: self.trace.is_some(),
             replay: rerun::replay_of,
+            report: unshown::report,
             in_order: InOrder::These(unseen.to_vec()),
         }
     }

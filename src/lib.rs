@@ -122,6 +122,7 @@ pub mod sync;
 mod telling;
 pub mod thread;
 mod unknown;
+mod unshown;
 mod watch;
 
 /// Maximum number of threads in one execution of loom, for tests that ask.

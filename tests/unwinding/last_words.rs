@@ -116,10 +116,34 @@ fn a_thread_that_is_stuck_where_the_execution_ends_is_unwinding() {
 
 #[test]
 fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor_then_panics() {
-    for (how, what, places) in [
-        ("waits", "deadlock", 1),
-        ("races", "data race", 2),
-        ("late", "wrong use of memory", 1),
+    for (how, what, places, report) in [
+        (
+            "waits",
+            "deadlock",
+            1,
+            [
+                "\ndeadlock: 1 thread waits for ever (execution 1, after 0 events)\n",
+                "\n  main       is parked  ",
+            ],
+        ),
+        (
+            "races",
+            "data race",
+            2,
+            [
+                "\ndata race: main and main.1 access theirs.0, and nothing orders the two (execution 1, ",
+                "\n     2  spawn main.1 ",
+            ],
+        ),
+        (
+            "late",
+            "wrong use of memory",
+            1,
+            [
+                "\nuse after free: main uses what is in a block that has been freed (execution 1, after 0 events)\n",
+                "\n     -  free\n",
+            ],
+        ),
     ] {
         let said = last_words(how);
         assert!(said.contains("a second time"), "{said}");
@@ -128,6 +152,13 @@ fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor
         let told = told.unwrap_or_else(|| panic!("{said}"));
         let at = " at tests/unwinding/last_words.rs:";
         assert_eq!(told.matches(at).count(), places, "{said}");
+        // The report comes behind that.
+        for expected in report {
+            let at = said.find(expected);
+            let at = at.unwrap_or_else(|| panic!("{expected}: {said}"));
+            assert!(at > said.find(told).unwrap_or_default(), "{said}");
+        }
+        assert!(said.contains("\nreplay     DPOR_REPLAY="), "{said}");
         // Such a panic ends the process by `abort`, which is told where it is the program that calls it.
         assert_eq!(said.matches("ends the process").count(), 1, "{said}");
     }

@@ -26,6 +26,7 @@ use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
 use super::unseen::InOrder;
+use super::unshown::{AtEnd, Unshown};
 use super::unwinding::Unwinding;
 use super::watchdog::{Pulse, Watchdog};
 
@@ -105,6 +106,10 @@ pub(crate) struct Runtime {
     pub(crate) explores: bool,
     /// Who looks at the pulse, if somebody is to.
     pub(crate) watchdog: Option<Watchdog>,
+    /// How the execution has failed, while what it leaves is unwound. In a box, because mostly there is none.
+    pub(super) at_end: RefCell<Option<Box<AtEnd>>>,
+    /// Who writes a report of that.
+    pub(crate) report: fn(&Unshown<'_>) -> String,
 }
 
 /// What the runtime works with between two steps.

@@ -33,5 +33,6 @@ pub(crate) mod short;
 pub(crate) mod statics;
 mod step;
 pub(crate) mod unseen;
+pub(crate) mod unshown;
 pub(crate) mod unwinding;
 pub(crate) mod watchdog;

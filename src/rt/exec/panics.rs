@@ -288,7 +288,12 @@ impl Runtime {
             text += &format!("  replay: {replay}\n");
         }
         // Not `eprint`: what a test prints like that is kept until the test has ended.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        let say = |text: &str| std::io::stderr().write_all(text.as_bytes());
+        let _ = say(&text);
+        // Only then, and on the stack that is left: should there be no room for it, the rest has been said.
+        if let Some(report) = self.report_unshown() {
+            let _ = say(&format!("\n{report}\n\n"));
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use super::hook;
 use super::outsiders;
 use super::seat::Seated;
 use super::unseen::InOrder;
+use super::unshown::Unshown;
 
 mod ending;
 mod stacks;
@@ -87,6 +88,8 @@ pub(crate) struct Settings {
     pub(crate) callers: bool,
     /// The command that plays a schedule in the test of this name.
     pub(crate) replay: fn(&str, Option<&str>) -> String,
+    /// The report of a failure, if the process ends before it is shown.
+    pub(crate) report: fn(&Unshown<'_>) -> String,
     /// Frees that are known to be in order.
     pub(crate) in_order: InOrder,
 }

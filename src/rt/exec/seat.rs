@@ -49,6 +49,7 @@ impl Seated {
         runtime.pulse.begin(settings.site);
         runtime.callers.ask(settings.callers);
         runtime.replay = settings.replay;
+        runtime.report = settings.report;
         inner.in_order = settings.in_order.clone();
         if let Some(block) = settings.watch {
             runtime.heap.watch(block);
@@ -134,6 +135,8 @@ impl Default for Runtime {
             failed_at: RefCell::default(),
             explores: false,
             watchdog: None,
+            at_end: RefCell::default(),
+            report: |_| String::new(),
         }
     }
 }
@@ -192,6 +195,8 @@ impl Runtime {
             failed_at,
             explores,
             watchdog: _,
+            at_end,
+            report: _,
         } = self;
         let Inner {
             driver: _,
@@ -213,6 +218,7 @@ impl Runtime {
         panics.get_mut().empty();
         earlier.get_mut().empty();
         failed_at.get_mut().empty();
+        *at_end.get_mut() = None;
         (*failed, *outcome, *failing) = Default::default();
         (*roomy, *next_tracked, *faulted) = Default::default();
         (*message, *raised) = Default::default();

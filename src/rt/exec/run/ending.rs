@@ -14,6 +14,7 @@ use super::super::coroutine::Resumed;
 use super::super::heap::{self, MustFree};
 use super::super::put_back::put_back_statics;
 use super::super::rooted;
+use super::super::unshown::AtEnd;
 use super::stacks::Stacks;
 use super::{go_on, resume};
 
@@ -71,7 +72,12 @@ pub(super) fn after(
     }
     // Mostly the others have ended, and there is nothing left to keep from being unwound.
     if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
-        ended_with = Some(runtime.inner.borrow().driver.machine.clone());
+        *runtime.at_end.borrow_mut() = Some(Box::new(AtEnd {
+            end: end.clone(),
+            machine: runtime.inner.borrow().driver.machine.clone(),
+            message: message.as_deref().cloned(),
+            earlier: earlier.clone(),
+        }));
         // It may have ended while the thread that has failed was unwinding.
         let mut late = None;
         run_out(runtime, stacks, &mut late);
@@ -80,6 +86,9 @@ pub(super) fn after(
     // Where every thread has finished there is nothing to unwind.
     if stacks.in_use > 0 || !matches!(end, End::Complete) {
         tear_down(runtime, stacks, failed, &mut payload);
+        if let Some(at_end) = runtime.at_end.take() {
+            ended_with = Some(at_end.machine);
+        }
     }
     runtime.forget_panics();
     runtime.locals.borrow_mut().reset();

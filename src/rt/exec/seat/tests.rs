@@ -156,6 +156,7 @@ fn told(program: fn()) -> String {
         watch: None,
         callers: true,
         replay: |schedule, _| schedule.to_owned(),
+        report: |_| String::new(),
         in_order: InOrder::These(Vec::new()),
     };
     let explored = explore(&program, driver, &mut pool, settings, |between| {

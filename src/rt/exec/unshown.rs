@@ -1,0 +1,71 @@
+//! What is known of a failure if the process ends before it is shown?
+//!
+//! What a failed execution leaves is unwound before anything is run again, and a destructor may end the process there. Until then
+//! it is kept how the execution has ended, so that whoever tells the last words can hand it to who writes reports. That is
+//! done late and not for each failure at once, because most processes go on, and then a simpler execution is shown.
+//!
+//! Nothing can be run again by then, so neither a simpler execution is known, nor a pair that the failure hangs on, nor where
+//! a block was allocated.
+
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Trace;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::verdict::{End, Panic};
+
+use super::context::Runtime;
+
+/// How an execution has failed that is being unwound.
+pub(super) struct AtEnd {
+    pub(super) end: End,
+    /// The objects as they were then.
+    pub(super) machine: Machine,
+    pub(super) message: Option<Panic>,
+    pub(super) earlier: Vec<Panic>,
+}
+
+/// A failure, to be told by a thread of the program that fails while the process ends.
+pub(crate) struct Unshown<'a> {
+    pub(crate) end: &'a End,
+    pub(crate) trace: &'a Trace,
+    pub(crate) machine: &'a Machine,
+    /// Names that the program gave to threads.
+    pub(crate) names: &'a [(ThreadId, String)],
+    pub(crate) message: Option<&'a Panic>,
+    pub(crate) earlier: &'a [Panic],
+    /// How many executions there were, this one included.
+    pub(crate) executions: u64,
+    /// The name of the test, if the OS thread has it.
+    pub(crate) test: Option<&'a str>,
+}
+
+impl Runtime {
+    /// The report of the failure whose execution is being unwound. None if it is not, or if something is in use that the report
+    /// would be made of.
+    pub(super) fn report_unshown(&self) -> Option<String> {
+        let at_end = self.at_end.try_borrow().ok()?;
+        let AtEnd {
+            end,
+            machine,
+            message,
+            earlier,
+        } = &**at_end.as_ref()?;
+        let inner = self.inner.try_borrow().ok()?;
+        let (_, _, events) = self.failed.get()?;
+        let driver = &inner.driver;
+        // While the other threads run out there are more, and behind a panic there may be. What would be told of them is not
+        // the failure.
+        if driver.trace.len() != events || driver.executed().len() != events {
+            return None;
+        }
+        Some((self.report)(&Unshown {
+            end,
+            trace: &driver.trace,
+            machine,
+            names: &inner.names,
+            message: message.as_ref(),
+            earlier,
+            executions: driver.stats.complete + driver.stats.assumed + 1,
+            test: self.os_thread.name(),
+        }))
+    }
+}

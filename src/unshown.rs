@@ -1,0 +1,50 @@
+//! What is reported of a failure if the process ends before it can be looked at?
+//!
+//! What the execution itself shows. It is written on the stack of a thread of the program, in a panic hook or in a handler of a
+//! signal, so nothing is run here, no lock is taken that the program could hold, and what matters most was said before.
+
+use crate::rerun;
+use crate::rt::exec::unshown::Unshown;
+use crate::rt::race::too_weak;
+use crate::rt::report::places::{Callers, Life};
+use crate::rt::report::text::{self, View};
+use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::verdict::{Again, End};
+
+pub(crate) fn report(of: &Unshown<'_>) -> String {
+    let Unshown {
+        trace,
+        machine,
+        test,
+        ..
+    } = *of;
+    let mut end = of.end.clone();
+    if let End::DataRace(race) = &mut end {
+        race.weak = too_weak(race, trace.events());
+    }
+    let schedule = Schedule::leading_to(end.thread(), trace, trace.len(), &machine.names);
+    let schedule = schedule.to_string();
+    let message = of.message.map(|message| {
+        let place = message.location.as_ref();
+        let place = place.map(|(file, line, column)| (file.as_str(), *line, *column));
+        (message.text.as_str(), place)
+    });
+    text::render(&View {
+        end: &end,
+        trace,
+        machine,
+        given: of.names,
+        panic: message,
+        earlier: of.earlier,
+        life: &Life::default(),
+        callers: &Callers::default(),
+        log: &[],
+        pair: None,
+        again: Again::Same,
+        simplified: false,
+        executions: of.executions,
+        schedule: &schedule,
+        test: test.map(str::to_owned),
+        replay: &rerun::replay_of(&schedule, test),
+    })
+}
