@@ -4,8 +4,9 @@
 //! shown has been executed: first only what the failure depends on, in the order with the fewest
 //! switches; then whatever a short search over executions with few preemptions finds that is simpler
 //! still, first where loops without a hint go round a few times only; and if that finds nothing, whatever fails
-//! with two turns of a thread made one. Of a data race, one is shown that hangs on what is said of it (`telling.rs`). Then pairs of operations are tried the other way round, until the test passes.
-//! Nothing of that means anything if the failure does not come again from its own schedule (`again.rs`).
+//! with two turns of a thread made one. Of a data race, one is shown that hangs on what is said of it (`telling.rs`). Then
+//! pairs of operations are tried the other way round, until the test passes. Nothing of that means anything if the failure
+//! does not come again from its own schedule (`again.rs`).
 
 use std::backtrace::Backtrace;
 use std::mem::discriminant;

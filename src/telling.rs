@@ -2,8 +2,8 @@
 //!
 //! Of an execution in which a thread has read what another one wrote it can be said which orderings would have put the two
 //! accesses in order. That is of no use where the thread accesses the memory whatever it reads: then it also does so where it
-//! reads first, and the two race there as before. So that is tried, and what races without such a pair is shown instead. What is left
-//! to be said of orderings are pairs that the thread goes by.
+//! reads first, and the two race there as before. So that is tried, and what races without such a pair is shown instead. What
+//! is left to be said of orderings are pairs that the thread goes by.
 
 use crate::rt::exec::run::Found;
 use crate::rt::explore::critical::candidates;

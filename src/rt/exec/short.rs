@@ -1,11 +1,11 @@
 //! How are most operations performed?
 //!
-//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, in this execution or an
-//! earlier one, and a thread that goes on anyhow. Each frequent kind of operation has a function of its own, in which little is left of what there is to
-//! ask. It is handed what it has to know in registers, and calls nothing until the step is made, so that all it works
-//! with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are the
-//! program's, stays on. Where the way is too short, nothing was done, and
-//! [`announce::perform`](super::announce::perform) comes next.
+//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, in this execution or an earlier
+//! one, and a thread that goes on anyhow. Each frequent kind of operation has a function of its own, in which little is left
+//! of what there is to ask. It is handed what it has to know in registers, and calls nothing until the step is made, so that
+//! all it works with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are
+//! the program's, stays on. Where the way is too short, nothing was done, and [`announce::perform`](super::announce::perform)
+//! comes next.
 //!
 //! Who calls finds the runtime ([`context::with_any`](super::context::with_any)), because to the compiler of a library a
 //! thread-local is a call, around which a function keeps all that it was handed.
