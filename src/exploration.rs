@@ -16,6 +16,7 @@ use crate::rt::Work;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::log::Log;
+use crate::rt::exec::rooted::Rooted;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::seat::Seated;
 use crate::rt::exec::unseen::{InOrder, Unseen};
@@ -49,6 +50,8 @@ struct Exploration<'a> {
     earlier: Vec<Failure>,
     /// The frees that are known to be in order.
     unseen: Vec<Unseen>,
+    /// What is made of blocks that hang from a static.
+    statics: Rooted,
 }
 
 /// Explores the closure with these settings, or follows the schedule that is `given`.
@@ -87,6 +90,7 @@ pub(crate) fn explored(
         failures: Vec::new(),
         earlier: Vec::new(),
         unseen: Vec::new(),
+        statics: Rooted::Doubted,
     };
     let driver = exploration.search(driver);
     exploration.watch.end();
@@ -103,7 +107,10 @@ impl Exploration<'_> {
     /// Explores until there is no more to be explored. What is known in the end is in the driver.
     fn search(&mut self, mut driver: Seated) -> Seated {
         loop {
-            let running = self.settings.running(self.site, &self.unseen);
+            let running = Settings {
+                statics: self.statics,
+                ..self.settings.running(self.site, &self.unseen)
+            };
             let (watch, log) = (&mut self.watch, &self.log);
             let explored = log.listen(|| {
                 explore(self.main, driver, &mut self.stacks, running, |between| {
@@ -153,6 +160,12 @@ impl Exploration<'_> {
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
     fn look_at(&mut self, mut found: Found) -> Result<Seated, Seated> {
+        if found.end.is_doubted() && self.body(&found.driver).hangs_from_a_static(&mut found) {
+            self.statics = Rooted::Stays;
+            let mut driver = found.driver;
+            driver.make_again();
+            return Ok(driver);
+        }
         self.body(&found.driver).ask(&mut found);
         let (kind, at) = (
             kind_of(&found.end),
@@ -302,6 +315,7 @@ impl Builder {
                 true => MustFree::Found,
                 false => MustFree::Owed,
             },
+            statics: Rooted::Stays,
             watch: None,
             callers: self.trace.is_some(),
             replay: rerun::replay_of,

@@ -1,7 +1,8 @@
 //! Is a failure none, because something that is not seen keeps it from ever happening?
 //!
 //! What a counter of std's or an atomic of std's orders looks like a free that races with the uses of its block.
-//! That it is none shows if the free is tried before the use, or in who has made it.
+//! That it is none shows if the free is tried before the use, or in who has made it. What hangs from a static that nobody
+//! hears of looks like a leak, and that it is none shows if the execution is made once more.
 
 use crate::rt::exec::run::Found;
 use crate::rt::exec::unseen::{COUNTS, Unseen};
@@ -9,7 +10,7 @@ use crate::rt::explore::linearise::past;
 use crate::rt::explore::replay::Replay;
 use crate::rt::trace::id::{ObjectId, Region};
 use crate::rt::trace::verdict::{Block, DataRace, End};
-use crate::shown::{Body, Looks, begin_with_spawns, schedule};
+use crate::shown::{Body, Looks, begin_with_spawns, leads_to, schedule};
 
 /// Whether the threads of this execution have operated on objects where a block of std's has its counts.
 fn are_counts_seen(found: &Found, block: &Block) -> bool {
@@ -30,6 +31,18 @@ fn are_counts_seen(found: &Found, block: &Block) -> bool {
 }
 
 impl Body<'_> {
+    /// Whether a static leads to the blocks that seem to be leaked also where the execution is made once more. If not, what
+    /// looked like their addresses was left there by something else, and this is a leak that is not doubted any more.
+    pub(crate) fn hangs_from_a_static(&mut self, found: &mut Found) -> bool {
+        let explorer = Box::new(Replay::new(leads_to(found)));
+        let again = self.fails(explorer, 1, Looks::default());
+        let leaks = again.is_some_and(|again| matches!(again.end, End::Leaked(_)));
+        if let End::Leaked(leaked) = &mut found.end {
+            leaked.doubted = !leaks;
+        }
+        !leaks
+    }
+
     /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
     pub(crate) fn is_in_order(&mut self, found: &mut Found) -> Option<Unseen> {
         let End::DataRace(race) = found.end.clone() else {

@@ -150,6 +150,22 @@ fn what_may_leak_is_not_told() {
     assert!(builder.explore(leak(false)).is_ok());
 }
 
+/// A static that was left with the address of a block of an earlier execution, as what std knows of the program's functions
+/// is left with addresses in its holes.
+#[test]
+fn what_a_static_leads_to_by_chance_is_leaked() {
+    static LEFT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let lose = || {
+        let lost = Box::into_raw(Box::new(AtomicUsize::new(0)));
+        // Only in the first execution.
+        let _ = LEFT.compare_exchange(0, lost.addr(), SeqCst, SeqCst);
+        // SAFETY: nobody frees it.
+        unsafe { &*lost }.store(1, Relaxed);
+    };
+    let failure = fails(FailureKind::Leak, lose);
+    tells(&failure, &["leak: a block", "(execution 1,"]);
+}
+
 #[test]
 fn what_the_test_keeps_for_itself_and_what_statics_lead_to_is_no_leak() {
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));

@@ -22,6 +22,7 @@ use super::faults::{self, Fault};
 use super::heap::{MustFree, Watched};
 use super::hook;
 use super::outsiders;
+use super::rooted::Rooted;
 use super::seat::Seated;
 use super::unseen::InOrder;
 use super::unshown::Unshown;
@@ -82,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) site: Site,
     /// Which blocks must be freed by the end of an execution.
     pub(crate) must_free: MustFree,
+    /// What is made of those that hang from a static.
+    pub(crate) statics: Rooted,
     /// The block whose allocation and frees are of interest.
     pub(crate) watch: Option<Block>,
     /// Whether it is of interest who has called the operations that stand nowhere in the program.
@@ -161,7 +164,10 @@ fn fails(
     mut go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Option<Ended> {
     let Settings {
-        site, must_free, ..
+        site,
+        must_free,
+        statics,
+        ..
     } = *settings;
     hook::install();
     faults::prepare_thread();
@@ -189,7 +195,7 @@ fn fails(
         let ended = enter(runtime, || {
             let mut payload = None;
             let end = execute(runtime, &mut stacks, main, &mut payload);
-            after(runtime, &mut stacks, end, payload, must_free)
+            after(runtime, &mut stacks, end, payload, (must_free, statics))
         });
         // A stack that was lost while it unwound is still counted, and whatever asks who unwinds would be told so.
         while !was_panicking && std::thread::panicking() && coroutine::forget_panic() {}

@@ -414,6 +414,7 @@ pub(super) fn leaked(
         values,
         blocks,
         owed,
+        doubted: _,
     } = leaked;
     if !values.is_empty() {
         let made = |made: &Made| match foreign(made.site.file()) {

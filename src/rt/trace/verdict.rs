@@ -97,6 +97,11 @@ impl Effect {
 }
 
 impl End {
+    /// Whether it is a leak that may be none.
+    pub(crate) fn is_doubted(&self) -> bool {
+        matches!(self, End::Leaked(leaked) if leaked.doubted)
+    }
+
     /// Whether a thread has panicked.
     pub(crate) fn has_panicked(&self) -> bool {
         matches!(self, End::Panicked { .. })
@@ -332,6 +337,8 @@ pub(crate) struct Leaked {
     pub(crate) blocks: Vec<Block>,
     /// Whether one of them had to be whatever `Builder::check_leaks` says.
     pub(crate) owed: bool,
+    /// Whether statics seem to lead to all of these blocks, so that it may be no leak.
+    pub(crate) doubted: bool,
 }
 
 /// A use of the model's memory by a thread that nobody schedules.

@@ -13,7 +13,7 @@ use super::super::context::Runtime;
 use super::super::coroutine::Resumed;
 use super::super::heap::{self, MustFree};
 use super::super::put_back::put_back_statics;
-use super::super::rooted;
+use super::super::rooted::{self, Rooted};
 use super::super::unshown::AtEnd;
 use super::stacks::Stacks;
 use super::{go_on, resume};
@@ -37,7 +37,7 @@ pub(super) fn after(
     stacks: &mut Stacks<'_>,
     mut end: End,
     mut payload: Option<Box<dyn Any + Send>>,
-    must_free: MustFree,
+    (must_free, statics): (MustFree, Rooted),
 ) -> Ended {
     if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
         end = outside;
@@ -105,7 +105,9 @@ pub(super) fn after(
     let kept = complete && (runtime.heap.owes_nothing(must_free) || runtime.leads_somewhere());
     put_back_statics(runtime);
     let end = match end {
-        End::Complete => runtime.fault().or_else(|| leaked(runtime, must_free, kept)),
+        End::Complete => runtime
+            .fault()
+            .or_else(|| leaked(runtime, (must_free, statics), kept)),
         _ => None,
     }
     .unwrap_or(end);
@@ -132,17 +134,36 @@ fn note(runtime: &Runtime, end: &End, events: Option<usize>) {
 }
 
 /// What a complete execution has not given back; blocks do not count if they may be `kept`.
-fn leaked(runtime: &Runtime, must_free: MustFree, kept: bool) -> Option<End> {
+#[inline]
+fn leaked(runtime: &Runtime, (must_free, statics): (MustFree, Rooted), kept: bool) -> Option<End> {
+    // Mostly it has given back all.
     if runtime.tracked.borrow().is_empty() && (kept || runtime.heap.is_empty()) {
         return None;
     }
+    left_behind(runtime, (must_free, statics), kept)
+}
+
+/// [`leaked`] where there is something left.
+#[cold]
+#[inline(never)]
+fn left_behind(
+    runtime: &Runtime,
+    (must_free, statics): (MustFree, Rooted),
+    kept: bool,
+) -> Option<End> {
     let tracked = runtime.tracked.take();
     let mut blocks = match kept {
         true => Vec::new(),
         false => runtime.heap.left(must_free),
     };
-    rooted::leave_out(&mut blocks, &runtime.heap);
+    let rooted = rooted::take_out(&mut blocks, &runtime.heap);
+    // Where something else is leaked, too, these are in nobody's way.
+    let doubted = tracked.is_empty() && blocks.is_empty() && statics == Rooted::Doubted;
+    if doubted {
+        blocks = rooted;
+    }
     let leaked = Leaked {
+        doubted,
         values: tracked.into_iter().map(|(_, made)| made).collect(),
         blocks: blocks.iter().map(heap::Block::name).collect(),
         owed: blocks.iter().any(|block| block.owed),

@@ -19,6 +19,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         patience: None,
         site: Location::caller(),
         must_free: MustFree::Found,
+        statics: Rooted::Stays,
         watch: None,
         callers: false,
         replay: |schedule, _| schedule.to_owned(),

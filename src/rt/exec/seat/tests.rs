@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use crate::cell::UnsafeCell;
 use crate::rt::exec::heap::MustFree;
+use crate::rt::exec::rooted::Rooted;
 use crate::rt::exec::run::{Between, Explored, explore, stacks};
 use crate::rt::explore::Free;
 use crate::rt::explore::optimal::Optimal;
@@ -153,6 +154,7 @@ fn told(program: fn()) -> String {
         patience: None,
         site: Location::caller(),
         must_free: MustFree::Found,
+        statics: Rooted::Stays,
         watch: None,
         callers: true,
         replay: |schedule, _| schedule.to_owned(),
