@@ -89,6 +89,8 @@ fn the_schedule_is_told_before_the_program_ends_the_process() {
         );
         assert!(said.starts_with(&expected), "{said}");
         assert!(said.contains(", at tests/failures/ends.rs:"), "{said}");
+        let its = ", its last operation that dpor has seen\n";
+        assert!(said.contains(its), "{said}");
         let (_, replay) = said
             .split_once("\n  replay: DPOR_REPLAY=\"")
             .expect("a schedule");

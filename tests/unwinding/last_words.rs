@@ -52,6 +52,15 @@ fn child_that_ends_the_process() {
             });
             worker.unwrap().join().unwrap();
         }),
+        Ok("adopts at once") => adopts_nothing_behind(|| ()),
+        Ok("adopts") => adopts_nothing_behind(|| {
+            AtomicUsize::new(0).store(1, SeqCst); // The last operation.
+        }),
+        Ok("adopts behind a drop") => adopts_nothing_behind(|| {
+            let (sender, _receiver) = mpsc::channel();
+            sender.send(1).unwrap(); // The last operation that has a place.
+            drop(sender);
+        }),
         Ok("foreign") => Builder::new().check(|| {
             extern "C" fn called_back() {
                 panic!("broken");
@@ -89,6 +98,20 @@ fn child_that_ends_the_process() {
         }
         _ => return,
     };
+}
+
+/// A thread that takes a pointer to nothing for a box when it has done this. The check of that stands in std.
+fn adopts_nothing_behind(does: fn()) -> dpor::Report {
+    Builder::new().check(move || {
+        let worker = thread::Builder::new().name("worker".to_owned());
+        let worker = worker.spawn(move || {
+            does();
+            let nothing: *mut u8 = std::hint::black_box(std::ptr::null_mut());
+            // SAFETY: there is no box, which std has to notice.
+            drop(unsafe { Box::from_raw(nothing) });
+        });
+        worker.unwrap().join().unwrap();
+    })
 }
 
 /// Explores two executions of which one is given up; in that one a thread is left stuck whose destructor asserts where `checks`.
@@ -272,4 +295,46 @@ fn a_panic_that_cannot_unwind_is_told_before_it_ends_the_process() {
         told(&format!("\n  replay: DPOR_REPLAY=\"{replay}\" "));
         told(COMMAND);
     }
+}
+
+// The checks of std are made only with debug assertions.
+#[cfg(debug_assertions)]
+#[test]
+fn where_a_panic_has_no_place_in_the_program_the_last_operation_of_its_thread_is_told() {
+    let place_of = |comment: &str| {
+        let mut lines = include_str!("last_words.rs").lines();
+        let line = lines.position(|line| line.ends_with(&format!("; // {comment}")));
+        format!("tests/unwinding/last_words.rs:{}:", line.unwrap() + 1)
+    };
+    let send = place_of("The last operation that has a place.");
+    let store = place_of("The last operation.");
+    for (how, begins, ends) in [
+        (
+            "adopts",
+            format!("after event 2, at {store}"),
+            ", its last operation that dpor has seen",
+        ),
+        (
+            "adopts behind a drop",
+            format!(
+                "after event 4, in a drop, its last operation that dpor has seen; the last with a place in the program is \
+                 event 2, at {send}"
+            ),
+            "",
+        ),
+        (
+            "adopts at once",
+            "before any operation that dpor has seen of it; event 1, at tests/unwinding/last_words.rs:".to_owned(),
+            ", has spawned it",
+        ),
+    ] {
+        let said = last_words(how);
+        let begins = format!("  worker panicked outside of the program's source {begins}");
+        let line = said.lines().find(|line| line.starts_with(&begins));
+        let line = line.unwrap_or_else(|| panic!("{begins}: {said}"));
+        assert!(line.ends_with(ends), "{said}");
+    }
+    // Where the place is the program's own, that is enough.
+    let said = last_words("null");
+    assert!(!said.contains("outside of the program's source"), "{said}");
 }

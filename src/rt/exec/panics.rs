@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{Runtime, with_any};
 use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Panic;
+use crate::rt::trace::{Event, foreign};
 
 /// A panic has begun on this OS thread. Answers whether that is no one else's business.
 pub(super) fn begun(info: &PanicHookInfo<'_>) -> bool {
@@ -246,19 +248,19 @@ impl Runtime {
             });
             text += &format!("  {who} panicked{place}: {}\n", panic.text);
         }
+        let me = self.current.get();
         if let Ok(inner) = &inner
-            && fatal.is_silent()
+            && (fatal.is_silent() || self.panics_elsewhere(me))
         {
-            let who = who(self.current.get());
-            let executed = inner.driver.executed();
-            let when = match executed.last() {
-                Some(last) => format!("after event {}, at {}", executed.len(), last.site),
-                None => "before any event".to_owned(),
+            let did = match fatal.is_silent() {
+                true => "has done it",
+                false => "panicked outside of the program's source",
             };
-            text += &format!("  {who} has done it {when}\n");
+            let when = last_seen(inner.driver.executed(), me);
+            text += &format!("  {} {did} {when}\n", who(me));
         }
         if self.stopping.get() {
-            let stuck = who(self.current.get());
+            let stuck = who(me);
             text += &format!(
                 "  {stuck} was stuck in an execution that is over, and is unwound; what a destructor checks, it checks unless \
                  `thread::panicking()`\n"
@@ -279,7 +281,7 @@ impl Runtime {
                 (Some((_, thread, events)), _) => (thread, events),
                 (None, Some((thread, events))) => (Some(thread), events.min(executed)),
                 // The panic of a thread may not have been a failure (`catch_panics`), but is one now.
-                (None, None) if !self.stopping.get() => (Some(self.current.get()), executed),
+                (None, None) if !self.stopping.get() => (Some(me), executed),
                 (None, None) => (None, executed),
             };
             let (trace, names) = (&driver.trace, &driver.machine.names);
@@ -295,6 +297,45 @@ impl Runtime {
             let _ = say(&format!("\n{report}\n\n"));
         }
     }
+
+    /// Whether the last panic of this thread has no place in the program, as where std checks what an unsafe function asks
+    /// of its caller.
+    fn panics_elsewhere(&self, thread: ThreadId) -> bool {
+        let panics = self.panics.borrow();
+        let last = panics.iter().rev().find(|panic| panic.thread == thread);
+        let place = last.and_then(|panic| panic.location.as_ref());
+        place.is_some_and(|(file, ..)| foreign(file).is_some())
+    }
+}
+
+/// When a thread did something that is no event: behind what, as far as is known. Where in the program it was, nothing tells
+/// but the stack.
+fn last_seen(events: &[Event], thread: ThreadId) -> String {
+    let told = |at: usize| {
+        let site = events[at].site;
+        let place = foreign(site.file()).map_or_else(|| format!("at {site}"), str::to_owned);
+        format!("event {}, {place}", at + 1)
+    };
+    let its = |at: &usize| events[*at].thread == thread;
+    let mut before = (0..events.len()).rev().filter(its);
+    let Some(last) = before.next() else {
+        let spawn = OpKind::Spawn { child: thread };
+        let spawn = events.iter().position(|it| it.operation.kind == spawn);
+        let spawn = spawn.map_or_else(String::new, |at| format!("; {}, has spawned it", told(at)));
+        return format!("before any operation that dpor has seen of it{spawn}");
+    };
+    let own = |at: &usize| foreign(events[*at].site.file()).is_none();
+    let own = match own(&last) {
+        true => None,
+        false => before.find(own),
+    };
+    let own = own.map_or_else(String::new, |at| {
+        format!("; the last with a place in the program is {}", told(at))
+    });
+    format!(
+        "after {}, its last operation that dpor has seen{own}",
+        told(last)
+    )
 }
 
 #[cfg(test)]
