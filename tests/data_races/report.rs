@@ -513,3 +513,76 @@ fn a_thread_local_of_std_is_told_to_be_one_for_all() {
     });
     assert!(!text.expect("it is shared").contains("thread_local!"));
 }
+
+/// A cell and an atomic of which two threads have a pointer each.
+#[derive(Default)]
+struct Job {
+    arg: Plain,
+    done: AtomicUsize,
+}
+
+/// What the memory of a race between these two is called: in the title, and in the rows of the table that are no events.
+fn names(here: fn(&Job), there: fn(&Job), begin: fn(&Job)) -> (String, Vec<String>) {
+    let text = race(move || {
+        let job = Arc::new(Job::default());
+        begin(&job);
+        let theirs = job.clone();
+        let other = thread::spawn(move || there(&theirs));
+        here(&job);
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let (title, table) = text.split_once("\n     #  ").expect("a table");
+    let title = title.lines().next().and_then(|line| {
+        let (_, after) = line.split_once(" access ")?;
+        after.split_once(", and nothing").map(|(name, _)| name)
+    });
+    let rows = table.lines().take_while(|row| !row.is_empty());
+    let rows = rows.filter(|row| row.starts_with("     -  "));
+    let rows = rows.filter_map(|row| {
+        let mut words = row.split_whitespace();
+        words.find(|word| ["read", "write"].contains(word))?;
+        words.next().map(str::to_owned)
+    });
+    (title.expect(&text).to_owned(), rows.collect())
+}
+
+#[test]
+fn the_memory_has_one_name_although_each_thread_calls_it_something_else() {
+    let reads: fn(&Job) = |q| assert!(q.arg.get() < 2);
+    let writes: fn(&Job) = |r| r.arg.set(1);
+    // That of the first access.
+    for (here, there, name) in [(reads, writes, "q.arg"), (writes, reads, "r.arg")] {
+        let rows = vec![name.to_owned(), name.to_owned()];
+        assert_eq!(names(here, there, |_| ()), (name.to_owned(), rows));
+    }
+    // Where that has none, it is the second one.
+    let nameless: fn(&Job) = |q| assert!([&q.arg].map(Plain::get)[0] < 2);
+    let rows = vec!["r.arg".to_owned(), "r.arg".to_owned()];
+    assert_eq!(names(nameless, writes, |_| ()), ("r.arg".to_owned(), rows));
+    // The program may have given it one.
+    let begin: fn(&Job) = |job| dpor::name(&job.arg, "argument");
+    let rows = vec!["argument".to_owned(), "argument".to_owned()];
+    assert_eq!(names(reads, writes, begin), ("argument".to_owned(), rows));
+}
+
+#[test]
+fn an_atomic_is_called_what_the_table_calls_it_where_it_is_used_plainly() {
+    let begin: fn(&Job) = |job| job.done.store(1, Relaxed);
+    // SAFETY: none: another thread writes it, which dpor has to notice.
+    let reads: fn(&Job) = |q| assert!(unsafe { q.done.unsync_load() } < 3);
+    let writes: fn(&Job) = |r| r.done.store(2, Release);
+    let (title, rows) = names(reads, writes, begin);
+    assert_eq!(
+        (title.as_str(), rows),
+        ("job.done", vec!["job.done".to_owned()])
+    );
+    let writes: fn(&Job) = |r| {
+        let done = (&raw const r.done).cast_mut();
+        // SAFETY: none, as above.
+        unsafe { (*done).with_mut(|done| *done = 2) };
+    };
+    let (title, rows) = names(reads, writes, begin);
+    let both = vec!["job.done".to_owned(), "job.done".to_owned()];
+    assert_eq!((title.as_str(), rows), ("job.done", both));
+}

@@ -154,7 +154,7 @@ fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor
             "data race",
             2,
             [
-                "\ndata race: main and main.1 access theirs.0, and nothing orders the two (execution 1, ",
+                "\ndata race: main and main.1 access shared.0, and nothing orders the two (execution 1, ",
                 "\n     2  spawn main.1 ",
             ],
         ),

@@ -10,7 +10,7 @@ use super::segments;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Rmw};
-use crate::rt::trace::verdict::{Access, BadMemory, Block, Effect, End, Gone, Wrong};
+use crate::rt::trace::verdict::{Access, Accessed, BadMemory, Block, Effect, End, Gone, Wrong};
 use crate::rt::{Memory, Target};
 
 impl Runtime {
@@ -207,7 +207,12 @@ impl Runtime {
                     return Some(());
                 }
                 Err(mut race) => {
-                    race.std_local = segments::is_local(cell.0);
+                    let found = || self.locate(&inner.stacks, &inner.ended, cell.0).ok();
+                    race.memory = Accessed {
+                        shim: object,
+                        region: region.or_else(found),
+                        std_local: segments::is_local(cell.0),
+                    };
                     race
                 }
             }

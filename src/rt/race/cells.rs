@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::Epoch;
 use super::clock::Clock;
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::verdict::{Access, Block, DataRace, Effect, Lasts, TooWeak};
+use crate::rt::trace::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak};
 
 /// The cells of the current execution.
 #[derive(Debug, Default)]
@@ -225,7 +225,7 @@ impl Cell {
                 },
                 written: self.written_by(earlier.access.thread),
                 counted: false,
-                std_local: false,
+                memory: Accessed::default(),
             })),
         }
     }

@@ -36,7 +36,7 @@ use super::trace::Event;
 use super::trace::Site;
 use super::trace::id::{Names, ObjectId, Region, ThreadId};
 use super::trace::operation::OpKind;
-use super::trace::verdict::{Access, Block, DataRace, Effect, Lasts, TooWeak, ValueGone};
+use super::trace::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak, ValueGone};
 use cells::Cells;
 use clock::Clock;
 use sync::Knowledge;
@@ -161,7 +161,7 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
             block: Block::around(&region),
             written: None,
             counted: false,
-            std_local: false,
+            memory: Accessed::default(),
         })),
         _ => Ok(true),
     }
@@ -318,7 +318,7 @@ impl Detector {
             block: Some(*block),
             written: None,
             counted: false,
-            std_local: false,
+            memory: Accessed::default(),
         }))
     }
 
@@ -333,7 +333,7 @@ impl Detector {
             block: None,
             written: None,
             counted: true,
-            std_local: false,
+            memory: Accessed::default(),
         })
     }
 

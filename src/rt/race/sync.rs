@@ -18,7 +18,7 @@ use crate::rt::trace::Event;
 use crate::rt::trace::dependency::Class;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome};
-use crate::rt::trace::verdict::{Access, DataRace, Effect, Lasts, TooWeak, ValueGone};
+use crate::rt::trace::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
 
 /// What every thread knows.
 #[derive(Debug, Default)]
@@ -444,7 +444,7 @@ impl Knowledge {
                 block: None,
                 written: None,
                 counted: false,
-                std_local: false,
+                memory: Accessed::default(),
             })),
         }
     }

@@ -6,7 +6,6 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use super::source::Sources;
 use super::text::{View, at, place, place_of};
 use super::words::Names;
 use crate::rt::race::{acquires, releases};
@@ -49,17 +48,13 @@ pub(super) fn data_race(
         };
         let _ = writeln!(out, "data race: {other} {gives_up}, and {not_so} {when}");
     } else if first.effect == Effect::Make {
-        // By the name that it has in the table, if what is used is an atomic. A cell has none.
-        let named = event_of(view, second).map(|event| names.object(event.operation.object));
-        let what = named.or_else(|| Sources::default().receiver(second.site));
-        let what = what.unwrap_or_else(|| "the memory".to_owned());
+        let what = names.memory().unwrap_or("the memory");
         let _ = writeln!(
             out,
             "data race: {other} uses {what}, and nothing orders that behind the making of it by {one} {when}"
         );
     } else {
-        let what = Sources::default().receiver(second.site);
-        let what = what.unwrap_or_else(|| "the same memory".to_owned());
+        let what = names.memory().unwrap_or("the same memory");
         let _ = writeln!(
             out,
             "data race: {one} and {other} access {what}, and nothing orders the two {when}"
@@ -124,7 +119,7 @@ pub(super) fn data_race(
     {
         let _ = writeln!(out, "  {}", born(view, names, block));
     }
-    if race.std_local {
+    if race.memory.std_local {
         let _ = writeln!(
             out,
             "  it is in a `thread_local!` of std's, of which all threads of a model have one together, because one thread of \
@@ -277,8 +272,7 @@ pub(super) fn bad_memory(
     let (used, site) = match &bad.wrong {
         Wrong::Operation(operation, site) => (what(operation), Some(*site)),
         Wrong::Access(effect, site) => {
-            let cell = Sources::default().receiver(site);
-            let cell = cell.unwrap_or_else(|| "a cell".to_owned());
+            let cell = names.memory().unwrap_or("a cell");
             let verb = if *effect == Effect::Write {
                 "write"
             } else {

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use super::memory::place_of_use;
-use super::source::Sources;
 use super::text::{View, place};
 use super::words::Names;
 use crate::rt::trace::id::ThreadId;
@@ -29,21 +28,21 @@ pub(super) type Rows = BTreeMap<usize, Vec<Unnumbered>>;
 pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
     let mut rows = Rows::new();
     match view.end {
-        End::DataRace(race) => of_race(&mut rows, view, race),
+        End::DataRace(race) => of_race(&mut rows, view, names, race),
         End::BadMemory(bad) => of_bad_memory(&mut rows, view, names, bad),
         _ => {}
     }
     rows
 }
 
-fn of_race(rows: &mut Rows, view: &View<'_>, race: &DataRace) {
+fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace) {
     let DataRace {
         first,
         second,
         lasts,
         ..
     } = race;
-    if let Some(row) = of_access(view, first) {
+    if let Some(row) = of_access(view, names, first) {
         let until = match lasts {
             Lasts::Until(events) if *events > first.after => Some(*events),
             _ => None,
@@ -70,16 +69,16 @@ fn of_race(rows: &mut Rows, view: &View<'_>, race: &DataRace) {
             put(rows, behind(view, first.thread, events), ends);
         }
     }
-    if let Some(row) = of_access(view, second) {
+    if let Some(row) = of_access(view, names, second) {
         put(rows, view.trace.len(), row);
     }
 }
 
 /// An access that is no event, and whose place in the execution is known.
-fn of_access(view: &View<'_>, access: &Access) -> Option<Unnumbered> {
+fn of_access(view: &View<'_>, names: &Names<'_>, access: &Access) -> Option<Unnumbered> {
     let (words, place) = match access.effect {
-        Effect::Read => (on("read", access), place(access.site)),
-        Effect::Write => (on("write", access), place(access.site)),
+        Effect::Read => (on("read", names), place(access.site)),
+        Effect::Write => (on("write", names), place(access.site)),
         Effect::Free => (
             "free".to_owned(),
             view.life.freed.clone().unwrap_or_default(),
@@ -95,10 +94,10 @@ fn of_access(view: &View<'_>, access: &Access) -> Option<Unnumbered> {
     })
 }
 
-/// What is done to the cell that is called like this there.
-fn on(verb: &str, access: &Access) -> String {
-    let cell = Sources::default().receiver(access.site);
-    cell.map_or_else(|| verb.to_owned(), |cell| format!("{verb} {cell}"))
+/// What is done to the memory that the failure is about.
+fn on(verb: &str, names: &Names<'_>) -> String {
+    let memory = names.memory();
+    memory.map_or_else(|| verb.to_owned(), |memory| format!("{verb} {memory}"))
 }
 
 fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadMemory) {
@@ -141,7 +140,7 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
                 site,
                 after: bad.after,
             };
-            match of_access(view, &access) {
+            match of_access(view, names, &access) {
                 Some(row) => (row.words, row.place),
                 None => return,
             }

@@ -1,8 +1,9 @@
 //! How are threads, objects, values and operations called?
 //!
 //! A thread has the name that the program gave it, otherwise its path; an object has the receiver of
-//! its first access, otherwise its kind, with a number if several are alike. An operation is worded
-//! twice: as announced, before it happens, and as it happened, with its values.
+//! its first access, otherwise its kind, with a number if several are alike. So has the plain memory that a
+//! failure is about, of the two accesses that are told. An operation is worded twice: as announced,
+//! before it happens, and as it happened, with its values.
 
 mod results;
 mod tasks;
@@ -18,7 +19,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{End, Wrong};
+use crate::rt::trace::verdict::{DataRace, Effect, End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// Nothing is allocated below this address, the first page: such a pointer is a number that the program
@@ -30,6 +31,8 @@ pub(super) struct Names<'a> {
     machine: &'a Machine,
     threads: BTreeMap<ThreadId, String>,
     objects: BTreeMap<ObjectId, String>,
+    /// The plain memory that the failure is about.
+    memory: Option<String>,
     /// Those of the objects that are the tokens of tasks.
     tasks: BTreeSet<ObjectId>,
     /// How waits have ended that nobody has notified.
@@ -113,6 +116,14 @@ impl<'a> Names<'a> {
             };
             objects.insert(object, taken.unlike(base));
         }
+        let memory = match end {
+            End::DataRace(race) => raced(race, trace, machine, &objects, &mut sources),
+            End::BadMemory(bad) => match bad.wrong {
+                Wrong::Access(_, site) => sources.receiver(site),
+                _ => None,
+            },
+            _ => None,
+        };
         let mut pointers = Vec::new();
         for event in trace.events() {
             let pointer = ObjectKind::Atomic(AtomicType::Ptr);
@@ -131,6 +142,7 @@ impl<'a> Names<'a> {
             machine,
             threads,
             objects,
+            memory,
             tasks,
             unnotified: timeouts::unnotified(trace, machine),
             pointers,
@@ -150,6 +162,12 @@ impl<'a> Names<'a> {
     /// The name of an object, if it is among those of the execution.
     pub(super) fn known(&self, object: ObjectId) -> Option<&str> {
         self.objects.get(&object).map(String::as_str)
+    }
+
+    /// The name of the plain memory that the failure is about, if it has one: the same at each of its accesses, although
+    /// the program may call it something else at each.
+    pub(super) fn memory(&self) -> Option<&str> {
+        self.memory.as_deref()
     }
 
     /// The objects whose places are like this.
@@ -440,6 +458,36 @@ impl<'a> Names<'a> {
             _ => self.announced(&event.operation),
         }
     }
+}
+
+/// What the memory of a data race is called: what the table calls it, if a shim is there; otherwise by the program, or where
+/// it was accessed first.
+fn raced(
+    race: &DataRace,
+    trace: &Trace,
+    machine: &Machine,
+    objects: &BTreeMap<ObjectId, String>,
+    sources: &mut Sources,
+) -> Option<String> {
+    let accesses = [&race.first, &race.second].into_iter();
+    let mut its = accesses.clone().filter(|access| access.effect.is_atomic());
+    let event = its.find_map(|access| {
+        let at = trace.nth_of(access.thread, access.after)?;
+        Some(&trace.events()[at as usize])
+    });
+    let shim = event.map(|event| event.operation.object);
+    let shim = shim
+        .or(race.memory.shim)
+        .and_then(|shim| objects.get(&shim));
+    if let Some(name) = shim {
+        return Some(name.clone());
+    }
+    let given = race
+        .memory
+        .region
+        .and_then(|region| machine.names.label_of(region));
+    let mut told = accesses.filter(|it| matches!(it.effect, Effect::Read | Effect::Write));
+    (given.map(on_one_line)).or_else(|| told.find_map(|access| sources.receiver(access.site)))
 }
 
 /// The name that the program gave to a thread, otherwise its path.

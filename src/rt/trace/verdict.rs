@@ -237,7 +237,17 @@ pub(crate) struct DataRace {
     /// Whether it was found by counting references. The execution may order the two then, by drops that can also come in
     /// another order.
     pub(crate) counted: bool,
-    /// Whether the memory is a thread-local variable of std's, which all threads of a model share.
+    /// Filled in if it was found by a plain access.
+    pub(crate) memory: Accessed,
+}
+
+/// What is known of memory that is accessed plainly.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Accessed {
+    /// The shim whose memory it is.
+    pub(crate) shim: Option<ObjectId>,
+    pub(crate) region: Option<Region>,
+    /// Whether it is in a thread-local variable of std's, which all threads of a model share.
     pub(crate) std_local: bool,
 }
 

@@ -48,8 +48,7 @@ pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
                     "writes"
                 }
             };
-            let cell = data.sources.receiver(site);
-            let cell = cell.unwrap_or_else(|| "a cell".to_owned());
+            let cell = data.names.memory().unwrap_or("a cell");
             (format!("{verb} {cell}"), Some(site))
         }
         Wrong::FreedTwice => ("frees the block again".to_owned(), None),

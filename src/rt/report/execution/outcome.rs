@@ -290,7 +290,7 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
         let position = super::nth_of(trace, thread, index)?;
         Some(position as usize + 1)
     };
-    let name = data.sources.receiver(race.second.site);
+    let name = data.names.memory().map(str::to_owned);
     let mut touch = |access: &Access| Touch {
         thread: data.thread(access.thread),
         effect: kinds::effect(access.effect),
