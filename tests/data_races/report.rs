@@ -167,6 +167,39 @@ fn pairs_that_have_to_be_stronger_together_are_all_named() {
 }
 
 #[test]
+fn a_fence_makes_up_for_one_side_of_what_is_needed_together() {
+    let text = race(|| {
+        let shared = Told::default();
+        let (one, two) = (shared.clone(), shared.clone());
+        let writer = thread::spawn(move || {
+            one.0.set(1);
+            one.1.store(1, Relaxed);
+        });
+        let middle = thread::spawn(move || {
+            if two.1.load(Relaxed) == 1 {
+                fence(Release);
+                fence(Acquire);
+                two.2.store(1, Relaxed);
+            }
+        });
+        if shared.2.load(Relaxed) == 1 {
+            shared.0.get();
+        }
+        writer.join().unwrap();
+        middle.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let said: Vec<String> = text.lines().skip(3).take(3).map(without_places).collect();
+    // With the load as it is, what it has seen is only known behind the fence that would release it.
+    let expected = [
+        "  the two are ordered here with all of these together:",
+        "    main.1's store to one.1 is Relaxed, and main.2's load one.1 is Relaxed before a fence that acquires: least Release",
+        "    main.2's store to two.2 is Relaxed, and main's load two.2 is Relaxed: least Release and Acquire",
+    ];
+    assert_eq!(said, expected, "{text}");
+}
+
+#[test]
 fn each_pair_that_would_do_is_named() {
     let reads = |shared: &Told| {
         if shared.1.load(Relaxed) == 1 && shared.2.load(Relaxed) == 1 {

@@ -83,21 +83,21 @@ fn all_together(race: &DataRace, events: &[Event]) -> Vec<Weak> {
             at += 1;
         }
     }
-    let weak = |at: usize| {
-        let (writer, reader) = pairs[at];
-        let without = |it: usize| {
-            let mut strong = both(&pairs);
-            strong.remove(it);
-            suffices(&strong)
-        };
-        Weak {
-            writer: events[writer],
-            reader: events[reader],
-            released: without(2 * at),
-            acquired: without(2 * at + 1),
+    // A fence may make up for one side or for another one, and not for both: whoever leaves out one of them needs the other.
+    let mut strong = both(&pairs);
+    for side in both(&pairs) {
+        let fewer: Vec<usize> = strong.iter().copied().filter(|&at| at != side).collect();
+        if suffices(&fewer) {
+            strong = fewer;
         }
+    }
+    let weak = |&(writer, reader): &(usize, usize)| Weak {
+        writer: events[writer],
+        reader: events[reader],
+        released: !strong.contains(&writer),
+        acquired: !strong.contains(&reader),
     };
-    (0..pairs.len()).map(weak).collect()
+    pairs.iter().map(weak).collect()
 }
 
 /// The positions of such writes, each with that of the read, in the order of the reads. It may count as knowing what a thread
