@@ -167,6 +167,7 @@ impl Program {
             _ => draw.passed_on(family),
         }
         draw.nest();
+        let twin = family != Family::Primitives && draw.below(6) == 0;
         let room = draw.one_of(&[None, Some(0), Some(1)]);
         let inside = draw.below(2) == 0;
         let mut program = Program {
@@ -182,7 +183,25 @@ impl Program {
         for thread in &mut program.threads {
             thread.extend(&at_last);
         }
+        if twin {
+            program.has_twins();
+        }
         program
+    }
+
+    /// Has the last thread do what another one does, if both can: they are the same code then.
+    fn has_twins(&mut self) {
+        use Op::*;
+        let once = |op| {
+            matches!(
+                op,
+                Spawn(_) | Join(_) | Free | Publish(_) | Take(_) | Show(_)
+            )
+        };
+        let last = self.threads.len() - 1;
+        if last > 1 && !self.has(once) {
+            self.threads[last] = self.threads[last - 1].clone();
+        }
     }
 }
 

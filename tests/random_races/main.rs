@@ -3,6 +3,7 @@
 //! Whether a program has one is said by an oracle that shares nothing with the detector: it makes every interleaving,
 //! and reads the order of two accesses off the sentences of the standard. That also asks whether one execution per
 //! trace is enough to see every race.
+//! What the reports say of orderings that are too weak is compared with what comes of stronger ones (`orderings.rs`).
 //! `DPOR_RACES` says how many programs of each family there are to be, and `DPOR_RACES_FROM` the first one's seed.
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
@@ -14,6 +15,8 @@ mod draw;
 mod drawn;
 mod happens_before;
 mod oracle;
+mod orderings;
+mod places;
 mod program;
 mod run;
 
@@ -21,13 +24,14 @@ use dpor::{Builder, FailureKind};
 
 use draw::Family;
 use drawn::{setting, smallest, without_one};
+use orderings::Claims;
 use program::Program;
 
 /// More interleavings than this are too many for a test that has thousands of programs.
 const INTERLEAVINGS_MAX: usize = 3_000;
 
-/// Whether `dpor` finds a data race, or a use after a free.
-fn is_found(program: &Program) -> Result<bool, String> {
+/// Whether `dpor` finds a data race, or a use after a free; what it says of their orderings is checked.
+fn is_found(program: &Program, claims: &mut Claims) -> Result<bool, String> {
     let mut builder = Builder::new();
     builder.max_failures = usize::MAX;
     builder.progress = Some(false);
@@ -46,14 +50,15 @@ fn is_found(program: &Program) -> Result<bool, String> {
             FailureKind::Deadlock => {}
             _ => return Err(failure.to_string()),
         }
+        orderings::check(program, failure, claims)?;
     }
     Ok(found)
 }
 
 /// Whether the program has a race, and what is wrong with what was found; `None` if it has too many interleavings.
-fn verdict(program: &Program) -> Option<(bool, Result<(), String>)> {
+fn verdict(program: &Program, claims: &mut Claims) -> Option<(bool, Result<(), String>)> {
     let is_racy = oracle::is_racy(program, INTERLEAVINGS_MAX)?;
-    let found = is_found(program).and_then(|found| match (is_racy, found) {
+    let found = is_found(program, claims).and_then(|found| match (is_racy, found) {
         (true, false) => Err("a race is missed".to_owned()),
         (false, true) => Err("a race is reported that is none".to_owned()),
         _ => Ok(()),
@@ -80,28 +85,30 @@ fn simpler(program: &Program) -> Vec<Program> {
     all
 }
 
-/// Compares the programs of these seeds; gives how many of them are small enough, and how many of those have a race.
-fn compare(family: Family, seeds: impl Iterator<Item = u64>) -> [u64; 2] {
+/// Compares the programs of these seeds; gives how many of them are small enough, how many of those have a race, and what the
+/// reports name.
+fn compare(family: Family, seeds: impl Iterator<Item = u64>) -> ([u64; 2], Claims) {
     let (mut compared, mut racy) = (0, 0);
+    let mut claims = Claims::default();
     for seed in seeds {
         let program = Program::random(family, seed);
-        let Some((is_racy, found)) = verdict(&program) else {
+        let Some((is_racy, found)) = verdict(&program, &mut claims) else {
             continue;
         };
         compared += 1;
         racy += u64::from(is_racy);
         if found.is_err() {
             let program = smallest(program, simpler, |program| {
-                matches!(verdict(program), Some((_, Err(_))))
+                matches!(verdict(program, &mut Claims::default()), Some((_, Err(_))))
             });
-            let why = verdict(&program).and_then(|(_, found)| found.err());
+            let why = verdict(&program, &mut Claims::default()).and_then(|(_, found)| found.err());
             panic!(
                 "{family:?}, seed {seed}: {}\n{program:#?}",
                 why.unwrap_or_default()
             );
         }
     }
-    [compared, racy]
+    ([compared, racy], claims)
 }
 
 /// Compares as many programs as there are to be, and sees to it that they say something.
@@ -118,14 +125,20 @@ fn check(family: Family, default: u64) {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     });
-    let [compared, racy] = [0, 1].map(|at| even[at] + odd[at]);
+    let [compared, racy] = [0, 1].map(|at| even.0[at] + odd.0[at]);
     eprintln!("{family:?}: {compared} programs compared, {racy} have a race");
+    let all = |count: fn(&Claims) -> u64| count(&even.1) + count(&odd.1);
+    let [one, any, together] = [all(|it| it.one), all(|it| it.any), all(|it| it.together)];
+    eprintln!("{family:?}: {one} reports name a pair, {any} several, {together} several together");
     assert!(
         compared > count / 2,
         "{compared} of {count} are small enough"
     );
     let share = racy * 100 / compared;
     assert!((10..90).contains(&share), "{share}% have a race");
+    // Primitives are not too weak; there it is only the sign that orders nothing.
+    let several = family == Family::Primitives || any > 0 && together > 0;
+    assert!(one > 0 && several, "too few reports name orderings");
 }
 
 #[test]

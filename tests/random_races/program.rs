@@ -160,6 +160,12 @@ impl Program {
         self.threads.iter().position(spawns)
     }
 
+    /// The first thread that takes the same steps, which are in the same places of the source.
+    pub fn same_as(&self, thread: usize) -> usize {
+        let same = |steps: &Vec<Step>| *steps == self.threads[thread];
+        self.threads.iter().position(same).unwrap_or(thread)
+    }
+
     /// Which thread has the handle of this one.
     pub fn keeper(&self, thread: usize) -> usize {
         let keeper = self.keepers[thread];

@@ -16,6 +16,7 @@ use dpor::sync::{
 use dpor::thread::{self, Scope, ScopedJoinHandle, Thread};
 
 use super::channels::{Sender, channel_for};
+use super::places::{self, Here};
 use super::program::{OWNED, Op, Program};
 
 /// Plain memory that threads share.
@@ -258,14 +259,15 @@ impl<'s, 'w> Own<'s, 'w> {
 
     fn run(mut self) {
         let mut held = Held::default();
-        for step in &self.program.threads[self.me] {
+        let source = self.program.same_as(self.me);
+        for (at, step) in self.program.threads[self.me].iter().enumerate() {
             if step.only_after.is_none_or(|value| value == self.seen) {
-                self.perform(step.op, &mut held);
+                self.perform(step.op, places::of(source, at), &mut held);
             }
         }
     }
 
-    fn perform(&mut self, op: Op, held: &mut Held<'w>) {
+    fn perform(&mut self, op: Op, here: &Here<Plain>, held: &mut Held<'w>) {
         let world = self.world;
         match op {
             Op::Read(0) | Op::Write(0) if self.has_freed => {}
@@ -278,17 +280,15 @@ impl<'s, 'w> Own<'s, 'w> {
             | Op::PlainRead(1)
             | Op::PlainWrite(1)
                 if self.has_freed && self.program.inside => {}
-            Op::Load(at, order) => self.seen = world.atomics[at].load(order),
-            Op::Store(at, value, order) => world.atomics[at].store(value, order),
-            Op::Add(at, order) => self.seen = world.atomics[at].fetch_add(1, order),
-            Op::Swap(at, value, order) => self.seen = world.atomics[at].swap(value, order),
-            Op::Exchange(at, [expected, new], [success, failure]) => {
-                let result = world.atomics[at].compare_exchange(expected, new, success, failure);
-                self.seen = result.unwrap_or_else(|found| found);
-            }
-            Op::Update(at, [set, fetch]) => {
-                let result = world.atomics[at].fetch_update(set, fetch, |value| Some(value + 1));
-                self.seen = result.expect("it always adds");
+            Op::Load(at, _)
+            | Op::Store(at, ..)
+            | Op::Add(at, _)
+            | Op::Swap(at, ..)
+            | Op::Exchange(at, ..)
+            | Op::Update(at, _) => {
+                if let Some(found) = (here.number)(&world.atomics[at], op) {
+                    self.seen = found;
+                }
             }
             Op::Fence(order) => fence(order),
             Op::PlainRead(at) => {
@@ -302,10 +302,10 @@ impl<'s, 'w> Own<'s, 'w> {
             }
             Op::Publish(order) => {
                 let made = Box::into_raw(Box::new(Plain::default()));
-                world.pointer.store(made, order);
+                (here.store)(&world.pointer, made, order);
             }
             Op::Follow(order, writes) => {
-                let made: *const Plain = world.pointer.load(order);
+                let made: *const Plain = (here.load)(&world.pointer, order);
                 if !made.is_null() {
                     match writes {
                         true => To(made).write(),
@@ -314,18 +314,18 @@ impl<'s, 'w> Own<'s, 'w> {
                 }
             }
             Op::Take(order) => {
-                let made = world.pointer.swap(null_mut(), order);
+                let made = (here.take)(&world.pointer, order);
                 if !made.is_null() {
                     // SAFETY: whether others still use it is the question.
                     drop(unsafe { Box::from_raw(made) });
                 }
             }
             Op::Show(order) if self.me > 0 => {
-                world.stack.store(self.local.0.cast_mut(), order);
+                (here.store)(&world.stack, self.local.0.cast_mut(), order);
             }
             Op::Show(_) => {}
             Op::Look(order, writes) => {
-                let shown: *const Plain = world.stack.load(order);
+                let shown: *const Plain = (here.load)(&world.stack, order);
                 if !shown.is_null() && shown != self.local.0 {
                     match writes {
                         true => To(shown).write(),

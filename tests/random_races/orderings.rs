@@ -1,0 +1,225 @@
+//! Are the orderings that the report of a race asks for enough, and none of them asked for in vain?
+//!
+//! The program is run again on the schedule of the report, with stronger orderings of the operations that are named. A
+//! schedule names the steps of threads and says nothing of their orderings, so it fits.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use dpor::{Builder, Failure, FailureKind};
+use serde_json::Value;
+
+use super::places;
+use super::program::{Op, Program};
+use super::run;
+
+/// One of the orderings that a program gives: the thread, the step, and which of the two if there are two.
+type Given = (usize, usize, usize);
+
+/// How many reports named what.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Claims {
+    /// One pair that would do.
+    pub one: u64,
+    /// Several of which each would do.
+    pub any: u64,
+    /// Several that would do only together.
+    pub together: u64,
+}
+
+/// Checks what the report of a failure of this program says of orderings, if it is a race.
+pub fn check(program: &Program, failure: &Failure, claims: &mut Claims) -> Result<(), String> {
+    if failure.kind() != FailureKind::DataRace {
+        return Ok(());
+    }
+    let execution = read(failure);
+    let race = &execution["outcome"]["data_race"];
+    let named = race["weak"].as_object().map(|_| &race["weak"]);
+    let more = race["weaker"].as_array().expect("a list");
+    let pairs: Vec<[Given; 2]> = (named.into_iter().chain(more))
+        .map(|pair| ["first", "second"].map(|side| given(program, &execution, &pair[side])))
+        .collect();
+    let together = race["weak_together"] == true;
+    let races_with = |program: &Program| races_again(program, failure, &accesses(&execution));
+    let strong = |pairs: &[[Given; 2]]| {
+        let given: BTreeSet<Given> = pairs.iter().flatten().copied().collect();
+        with(program, |it, order| match given.contains(&it) {
+            true => SeqCst,
+            false => order,
+        })
+    };
+    if pairs.is_empty() {
+        return match races_with(&with(program, |_, _| SeqCst))? {
+            true => Ok(()),
+            false => Err(format!(
+                "no ordering is named, and it hangs on them\n{failure}"
+            )),
+        };
+    }
+    for pair in named.into_iter().chain(more) {
+        if !is_seen(&execution, pair) {
+            return Err(format!(
+                "a read is named that did not see the write\n{failure}"
+            ));
+        }
+    }
+    let counted = match (together, pairs.len()) {
+        (true, _) => &mut claims.together,
+        (false, 1) => &mut claims.one,
+        (false, _) => &mut claims.any,
+    };
+    *counted += 1;
+    let told = told(failure);
+    let ways: Vec<Program> = match (together, told.len() == pairs.len()) {
+        // By the text, what is said is the least.
+        (false, _) => (pairs.iter().enumerate())
+            .map(|(at, pair)| match told.get(at) {
+                Some(least) => at_least(program, &[*pair], &[*least]),
+                None => strong(&[*pair]),
+            })
+            .collect(),
+        (true, true) => vec![at_least(program, &pairs, &told)],
+        (true, false) => vec![strong(&pairs)],
+    };
+    for (at, way) in ways.iter().enumerate() {
+        if races_with(way)? {
+            return Err(format!("what is asked for is not enough ({at})\n{failure}"));
+        }
+    }
+    for left_out in (0..pairs.len()).filter(|_| together) {
+        let mut others = pairs.clone();
+        others.remove(left_out);
+        if !races_with(&strong(&others))? {
+            return Err(format!("not all is needed ({left_out})\n{failure}"));
+        }
+    }
+    Ok(())
+}
+
+fn read(failure: &Failure) -> Value {
+    serde_json::from_str(&failure.json()).expect("JSON")
+}
+
+/// Whether the second event of a pair has read what the first one wrote, or what others made of that.
+fn is_seen(execution: &Value, pair: &Value) -> bool {
+    let from = |number: &Value| {
+        let number = number.as_u64().expect("a number") as usize;
+        &execution["events"][number - 1]["reads_from"]
+    };
+    let mut sources = std::iter::successors(Some(from(&pair["second"])), |it| {
+        (!it.is_null()).then(|| from(it))
+    });
+    sources.any(|it| *it == pair["first"])
+}
+
+/// The ordering that the event with this number has from the program.
+fn given(program: &Program, execution: &Value, number: &Value) -> Given {
+    let number = number.as_u64().expect("a number") as usize;
+    let event = &execution["events"][number - 1];
+    let place = &event["place"];
+    let [line, column] = ["line", "column"].map(|it| place[it].as_u64().expect("a number"));
+    let (thread, step) = places::step_at(line, column).expect("the place of a step");
+    // A look of `fetch_update` has the second one, too.
+    let second = match event["operation"].as_str() {
+        Some("compare_exchange") => event["succeeded"] == false,
+        Some("load") => matches!(program.threads[thread][step].op, Op::Update(..)),
+        _ => false,
+    };
+    (thread, step, usize::from(second))
+}
+
+/// The two accesses of the race: by whom, after how many of its events, and what.
+fn accesses(execution: &Value) -> [(Value, Value, Value); 2] {
+    ["first", "second"].map(|side| {
+        let access = &execution["outcome"]["data_race"][side];
+        let thread = access["thread"].as_u64().expect("a number") as usize;
+        let thread = execution["threads"][thread]["path"].clone();
+        (thread, access["after"].clone(), access["effect"].clone())
+    })
+}
+
+/// Whether these two accesses race when the program is run on the schedule of this failure.
+fn races_again(
+    program: &Program,
+    failure: &Failure,
+    expected: &[(Value, Value, Value); 2],
+) -> Result<bool, String> {
+    let mut builder = Builder::new();
+    builder.progress = Some(false);
+    builder.simplify = 0;
+    builder.timeout_bound = 100;
+    builder.replay = Some(failure.schedule().to_owned());
+    let body = program.clone();
+    let Err(again) = builder.explore(move || run::run(&body)) else {
+        return Ok(false);
+    };
+    match again.kind() {
+        FailureKind::DataRace => Ok(accesses(&read(&again)) == *expected),
+        FailureKind::UseAfterFree | FailureKind::Deadlock => Ok(false),
+        _ => Err(again.to_string()),
+    }
+}
+
+/// The least orderings that the text of the report asks for, of each pair that it names.
+fn told(failure: &Failure) -> Vec<[Ordering; 2]> {
+    let text = failure.to_string();
+    let text = text.split("\n\nfailure ").next().unwrap_or_default();
+    let least = text.lines().filter_map(|line| {
+        let (_, least) = line.split_once("at least ")?;
+        let mut words = least.split_whitespace();
+        Some(match (words.next()?, words.next()) {
+            ("AcqRel", _) => [AcqRel; 2],
+            ("Release", Some("and")) => [Release, Acquire],
+            ("Release", _) => [Release, Relaxed],
+            ("Acquire", _) => [Relaxed, Acquire],
+            other => unreachable!("{other:?}"),
+        })
+    });
+    least.collect()
+}
+
+/// The program with these pairs at least so strong.
+fn at_least(program: &Program, pairs: &[[Given; 2]], least: &[[Ordering; 2]]) -> Program {
+    let all = pairs.iter().flatten().zip(least.iter().flatten());
+    let all: Vec<(Given, Ordering)> = all.map(|(&given, &least)| (given, least)).collect();
+    with(program, |it, order| {
+        let asked = all.iter().filter(|(given, _)| *given == it);
+        asked.fold(order, |order, &(_, least)| match (order, least) {
+            (_, Relaxed) => order,
+            (Relaxed, least) => least,
+            (order, least) if order == least => order,
+            (SeqCst, _) => SeqCst,
+            _ => AcqRel,
+        })
+    })
+}
+
+/// The program with other orderings of its operations on atomics.
+fn with(program: &Program, change: impl Fn(Given, Ordering) -> Ordering) -> Program {
+    let mut program = program.clone();
+    let sources: Vec<usize> = (0..program.threads.len())
+        .map(|thread| program.same_as(thread))
+        .collect();
+    for (steps, thread) in program.threads.iter_mut().zip(sources) {
+        for (at, step) in steps.iter_mut().enumerate() {
+            let change = |which, order: &mut Ordering| *order = change((thread, at, which), *order);
+            match &mut step.op {
+                Op::Load(_, order)
+                | Op::Store(_, _, order)
+                | Op::Add(_, order)
+                | Op::Swap(_, _, order)
+                | Op::Publish(order)
+                | Op::Follow(order, _)
+                | Op::Take(order)
+                | Op::Show(order)
+                | Op::Look(order, _) => change(0, order),
+                Op::Exchange(_, _, [set, look]) | Op::Update(_, [set, look]) => {
+                    change(0, set);
+                    change(1, look);
+                }
+                _ => {}
+            }
+        }
+    }
+    program
+}
