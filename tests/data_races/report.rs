@@ -200,6 +200,26 @@ fn a_fence_makes_up_for_one_side_of_what_is_needed_together() {
 }
 
 #[test]
+fn what_another_load_makes_up_for_is_no_fence() {
+    // The second load says nothing that the first one does not.
+    let said = of_two(
+        |shared| {
+            shared.0.set(1);
+            shared.1.store(1, Relaxed);
+        },
+        |shared| {
+            if shared.1.load(Acquire) == 1 && shared.1.load(Relaxed) == 1 {
+                shared.0.get();
+            }
+        },
+    );
+    let expected = [
+        "  main.1's store to shared.1 is Relaxed, and main's load shared.1 is Acquire: with least Release and Acquire the two are ordered here",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn each_pair_that_would_do_is_named() {
     let reads = |shared: &Told| {
         if shared.1.load(Relaxed) == 1 && shared.2.load(Relaxed) == 1 {

@@ -69,7 +69,13 @@ pub fn check(program: &Program, failure: &Failure, claims: &mut Claims) -> Resul
         (false, _) => &mut claims.any,
     };
     *counted += 1;
-    let told = told(failure);
+    let lines = lines(failure);
+    for (line, pair) in lines.iter().zip(named.into_iter().chain(more)) {
+        if !has_fences(&execution, pair, line) {
+            return Err(format!("a fence is named that is not there\n{failure}"));
+        }
+    }
+    let told: Vec<[Ordering; 2]> = lines.iter().map(|line| least(line)).collect();
     let ways: Vec<Program> = match (together, told.len() == pairs.len()) {
         // By the text, what is said is the least.
         (false, _) => (pairs.iter().enumerate())
@@ -160,22 +166,48 @@ fn races_again(
     }
 }
 
-/// The least orderings that the text of the report asks for, of each pair that it names.
-fn told(failure: &Failure) -> Vec<[Ordering; 2]> {
+/// Whether the fences are there that by this line of the report make up for the orderings of this pair.
+fn has_fences(execution: &Value, pair: &Value, line: &str) -> bool {
+    let events = execution["events"].as_array().expect("a list");
+    let [writer, reader] = ["first", "second"].map(|side| {
+        let number = pair[side].as_u64().expect("a number") as usize;
+        number - 1
+    });
+    let is_there = |events: &[Value], thread: &Value, ordering: &str| {
+        let such = [ordering, "AcqRel", "SeqCst"];
+        events.iter().any(|event| {
+            event["thread"] == *thread
+                && event["operation"] == "fence"
+                && such.iter().any(|such| event["ordering"] == **such)
+        })
+    };
+    let before = &events[..writer];
+    let behind = &events[reader..];
+    (!line.contains(" behind a fence that releases")
+        || is_there(before, &events[writer]["thread"], "Release"))
+        && (!line.contains(" before a fence that acquires")
+            || is_there(behind, &events[reader]["thread"], "Acquire"))
+}
+
+/// The lines of the report that ask for orderings, one for each pair that it names.
+fn lines(failure: &Failure) -> Vec<String> {
     let text = failure.to_string();
     let text = text.split("\n\nfailure ").next().unwrap_or_default();
-    let least = text.lines().filter_map(|line| {
-        let (_, least) = line.split_once("at least ")?;
-        let mut words = least.split_whitespace();
-        Some(match (words.next()?, words.next()) {
-            ("AcqRel", _) => [AcqRel; 2],
-            ("Release", Some("and")) => [Release, Acquire],
-            ("Release", _) => [Release, Relaxed],
-            ("Acquire", _) => [Relaxed, Acquire],
-            other => unreachable!("{other:?}"),
-        })
-    });
-    least.collect()
+    let lines = text.lines().filter(|line| line.contains("at least "));
+    lines.map(str::to_owned).collect()
+}
+
+/// The least orderings of the two sides that this line asks for.
+fn least(line: &str) -> [Ordering; 2] {
+    let (_, least) = line.split_once("at least ").expect("it asks for some");
+    let mut words = least.split_whitespace();
+    match (words.next(), words.next()) {
+        (Some("AcqRel"), _) => [AcqRel; 2],
+        (Some("Release"), Some("and")) => [Release, Acquire],
+        (Some("Release"), _) => [Release, Relaxed],
+        (Some("Acquire"), _) => [Relaxed, Acquire],
+        other => unreachable!("{other:?}"),
+    }
 }
 
 /// The program with these pairs at least so strong.

@@ -4,7 +4,7 @@
 //! an ordering that is too weak. [`too_weak`] names the pairs of operations where that is so, of which it has tried what
 //! stronger orderings would do: one of several, if each of them would do, or several that would do only together.
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{self, SeqCst};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -46,8 +46,8 @@ fn each_alone(race: &DataRace, events: &[Event]) -> Vec<Weak> {
             links.push(Weak {
                 writer: *one,
                 reader: *other,
-                released: suffices(&[reader]),
-                acquired: suffices(&[writer]),
+                released: may_release(events, writer) && suffices(&[reader]),
+                acquired: may_acquire(events, reader) && suffices(&[writer]),
             });
         }
     }
@@ -94,10 +94,29 @@ fn all_together(race: &DataRace, events: &[Event]) -> Vec<Weak> {
     let weak = |&(writer, reader): &(usize, usize)| Weak {
         writer: events[writer],
         reader: events[reader],
-        released: !strong.contains(&writer),
-        acquired: !strong.contains(&reader),
+        released: may_release(events, writer) && !strong.contains(&writer),
+        acquired: may_acquire(events, reader) && !strong.contains(&reader),
     };
     pairs.iter().map(weak).collect()
+}
+
+/// Whether this write releases by itself, or stands behind a fence that does. Otherwise, if its ordering does not matter, it is
+/// another operation that makes up for it, and nothing can be said of this one.
+fn may_release(events: &[Event], writer: usize) -> bool {
+    let by_itself = sync::writes(&events[writer]).is_some_and(sync::releases);
+    by_itself || has_fence(&events[..writer], events[writer].thread, sync::releases)
+}
+
+/// The same of a read that acquires, or stands before a fence that does.
+fn may_acquire(events: &[Event], reader: usize) -> bool {
+    let by_itself = sync::reads(&events[reader]).is_some_and(sync::acquires);
+    by_itself || has_fence(&events[reader..], events[reader].thread, sync::acquires)
+}
+
+/// Whether the thread has a fence of such an ordering among these events.
+fn has_fence(events: &[Event], thread: ThreadId, is_such: fn(Ordering) -> bool) -> bool {
+    let mut its = events.iter().filter(|event| event.thread == thread);
+    its.any(|event| matches!(event.operation.kind, OpKind::Fence { order } if is_such(order)))
 }
 
 /// The positions of such writes, each with that of the read, in the order of the reads. It may count as knowing what a thread
