@@ -95,8 +95,10 @@ pub(crate) fn explored(
     let driver = exploration.search(driver);
     exploration.watch.end();
     // A loop may have gone round too seldom since, or a limit was met before.
-    let earlier = std::mem::take(&mut exploration.earlier);
-    add_new(&mut exploration.failures, earlier, settings.max_failures);
+    if !exploration.earlier.is_empty() {
+        let earlier = std::mem::take(&mut exploration.earlier);
+        add_new(&mut exploration.failures, earlier, settings.max_failures);
+    }
     if !exploration.failures.is_empty() {
         return Err(exploration.failed());
     }

@@ -83,7 +83,7 @@ impl<'a> Watch<'a> {
             uses_cells: false,
             follows,
             failed: false,
-            waits: FirstWaits::taken_up(waits.unwrap_or_default()),
+            waits: waits.map(FirstWaits::taken_up).unwrap_or_default(),
             asks: false,
             hintless: 0,
         }
