@@ -96,7 +96,7 @@ impl Body<'_> {
     /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
     /// and no other one.
     pub(crate) fn shown(&mut self, found: &mut Found, repeat: bool) -> Shown {
-        tell_orderings(found);
+        tell_orderings(&mut found.end, &found.driver.trace);
         let told = !matches!(
             found.end,
             End::TooManyEvents { .. }
@@ -132,8 +132,10 @@ impl Body<'_> {
             if let Some(better) = better.or_else(|| self.smoothed(best)) {
                 simpler = Some(better);
             }
+            if let Some(simpler) = &mut simpler {
+                tell_orderings(&mut simpler.end, &simpler.driver.trace);
+            }
             let best = simpler.as_deref_mut().unwrap_or(found);
-            tell_orderings(best);
             if let Some(better) = self.without_needless(best) {
                 simpler = Some(better);
             }

@@ -9,9 +9,9 @@ use crate::rt::exec::run::Found;
 use crate::rt::explore::critical::candidates;
 use crate::rt::explore::replay::Replay;
 use crate::rt::race::too_weak;
-use crate::rt::trace::Event;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::{End, Weak};
+use crate::rt::trace::{Event, Trace};
 use crate::shown::{Body, Looks, same};
 
 /// The most executions that are tried for a race.
@@ -21,10 +21,9 @@ const TRIES_MAX: usize = 16;
 const PAIRS_MAX: usize = 64;
 
 /// Fills in which orderings are too weak, if it is a data race.
-pub(crate) fn tell_orderings(found: &mut Found) {
-    let Found { end, driver, .. } = found;
+pub(crate) fn tell_orderings(end: &mut End, trace: &Trace) {
     if let End::DataRace(race) = end {
-        race.weak = too_weak(race, driver.trace.events());
+        race.weak = too_weak(race, trace.events());
     }
 }
 
@@ -55,7 +54,7 @@ impl Body<'_> {
             reversals(found, weak).into_iter().find_map(|schedule| {
                 *left = left.checked_sub(1)?;
                 let mut other = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default())?;
-                tell_orderings(&mut other);
+                tell_orderings(&mut other.end, &other.driver.trace);
                 let is_there = match &other.end {
                     End::DataRace(race) => {
                         let mut pairs = race.weak.pairs.iter();

@@ -5,11 +5,11 @@
 
 use crate::rerun;
 use crate::rt::exec::unshown::Unshown;
-use crate::rt::race::too_weak;
 use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::{self, View};
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::verdict::{Again, End};
+use crate::rt::trace::verdict::Again;
+use crate::telling::tell_orderings;
 
 pub(crate) fn report(of: &Unshown<'_>) -> String {
     let Unshown {
@@ -19,9 +19,7 @@ pub(crate) fn report(of: &Unshown<'_>) -> String {
         ..
     } = *of;
     let mut end = of.end.clone();
-    if let End::DataRace(race) = &mut end {
-        race.weak = too_weak(race, trace.events());
-    }
+    tell_orderings(&mut end, trace);
     let schedule = Schedule::leading_to(end.thread(), trace, trace.len(), &machine.names);
     let schedule = schedule.to_string();
     let message = of.message.map(|message| {

@@ -43,8 +43,9 @@ pub(crate) struct Watch<'a> {
     follows: bool,
     /// Whether an execution has failed.
     failed: bool,
+    /// Where loops have waited first.
     pub(crate) waits: FirstWaits,
-    /// Whether the exploration has stopped between two executions to ask that.
+    /// Whether the exploration has stopped between two executions to ask whether loops without a hint give up.
     asks: bool,
     /// How many loops without a hint were told of.
     hintless: usize,
