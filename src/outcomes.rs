@@ -36,23 +36,41 @@ where
     T: Ord + Send + 'static,
     F: Fn() -> T + Send + Sync + 'static,
 {
-    // With what the exploration knew of the program when these were found.
-    type Found<T> = (Option<Learnt>, BTreeMap<T, u64>);
-    let found: Arc<Mutex<Found<T>>> = Arc::default();
-    let collect = found.clone();
-    let report = Builder::new().checked(move || {
-        let value = f();
-        if rt::is_unexplored() {
-            return;
-        }
-        let mut found = collect.lock().unwrap_or_else(PoisonError::into_inner);
-        let learnt = rt::learnt();
-        if found.0 != learnt {
-            *found = (learnt, BTreeMap::new());
-        }
-        *found.1.entry(value).or_default() += 1;
-    });
-    let report = report.report();
-    assert!(report.complete, "the outcomes are not all: {report}");
-    std::mem::take(&mut found.lock().unwrap_or_else(PoisonError::into_inner).1)
+    Builder::new().outcomes(f)
+}
+
+impl Builder {
+    /// Explores `f` with these settings and counts, for each value that it returns, the executions that return it.
+    ///
+    /// As [`outcomes`](outcomes()), which says more.
+    ///
+    /// # Panics
+    ///
+    /// As for [`Builder::check`], and if the exploration is not [complete](crate::Report::complete).
+    #[track_caller]
+    pub fn outcomes<T, F>(&self, f: F) -> BTreeMap<T, u64>
+    where
+        T: Ord + Send + 'static,
+        F: Fn() -> T + Send + Sync + 'static,
+    {
+        // With what the exploration knew of the program when these were found.
+        type Found<T> = (Option<Learnt>, BTreeMap<T, u64>);
+        let found: Arc<Mutex<Found<T>>> = Arc::default();
+        let collect = found.clone();
+        let report = self.checked(move || {
+            let value = f();
+            if rt::is_unexplored() {
+                return;
+            }
+            let mut found = collect.lock().unwrap_or_else(PoisonError::into_inner);
+            let learnt = rt::learnt();
+            if found.0 != learnt {
+                *found = (learnt, BTreeMap::new());
+            }
+            *found.1.entry(value).or_default() += 1;
+        });
+        let report = report.report();
+        assert!(report.complete, "the outcomes are not all: {report}");
+        std::mem::take(&mut found.lock().unwrap_or_else(PoisonError::into_inner).1)
+    }
 }
