@@ -61,20 +61,21 @@ fn lock_and_value(looks: usize) {
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     println!(
-        "{:<24} {:>10} {:>6} {:>11} {:>9} {:>9} {:>11}",
+        "{:<26} {:>10} {:>6} {:>11} {:>9} {:>9} {:>11}",
         "program", "executions", "pruned", "events", "seconds", "ns/event", "exec/s"
     );
-    let bench = |name: &str, f: Box<dyn Fn() + Send + Sync>| {
+    let explore = |name: &str, await_loops: bool, f: Box<dyn Fn() + Send + Sync>| {
         if filter.as_ref().is_some_and(|filter| !name.contains(filter)) {
             return 0.0;
         }
         let mut builder = Builder::new();
         builder.max_branches = 1_000_000;
+        builder.await_loops = await_loops;
         let start = Instant::now();
         let report = builder.explore(f).expect("no program fails");
         let seconds = start.elapsed().as_secs_f64();
         println!(
-            "{name:<24} {:>10} {:>6} {:>11} {seconds:>9.4} {:>9.1} {:>11.0}",
+            "{name:<26} {:>10} {:>6} {:>11} {seconds:>9.4} {:>9.1} {:>11.0}",
             report.executions,
             report.pruned,
             report.events,
@@ -83,6 +84,7 @@ fn main() {
         );
         seconds
     };
+    let bench = |name: &str, f| explore(name, false, f);
     bench("warm-up", Box::new(|| lost_update(3)));
     bench("empty(4)", Box::new(|| empty(4)));
     bench("readers(8)", Box::new(|| readers(8)));
@@ -96,6 +98,10 @@ fn main() {
     bench("lost_update(4)", Box::new(|| lost_update(4)));
     bench("counter(5)", Box::new(|| counter(5)));
     bench("spsc(4)", Box::new(|| spsc(4)));
+    for items in [4, 8] {
+        let name = format!("spsc({items}), loops as steps");
+        explore(&name, true, Box::new(move || spsc(items)));
+    }
     for n in [100, 1_000, 10_000] {
         bench(&format!("length(2, {n})"), Box::new(move || length(2, n)));
     }

@@ -68,10 +68,11 @@ impl Checkpoint {
             (
                 SETTINGS,
                 format!(
-                    "order {}, spin_bound {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
+                    "order {}, spin_bound {}, await_loops {}, spurious_failures {}, spurious_wakeups {}, timeout_bound {}, \
                      max_rounds {}, catch_panics {}, detached_may_block {}, expect_explicit_explore {}, check_leaks {}",
                     settings.order.name(),
                     settings.spin_bound,
+                    settings.await_loops,
                     settings.spurious_failures,
                     settings.spurious_wakeups,
                     settings.timeout_bound,

@@ -296,6 +296,17 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_SPIN_BOUND`. Default: 1.
     pub spin_bound: u32,
+    /// Whether a loop that waits at a hint is taken for one step, which waits until what it looks at lets it go on.
+    ///
+    /// An execution in which such a loop looks in vain, and goes round once more when something has changed, is then given up,
+    /// because there is another one in which it looks only after that. This takes for granted that what a thread does
+    /// behind the loop does not hang on how often it has looked. It concerns loops that only look: once one has waited at
+    /// its hint, and has not given up by itself within 128 more rounds, the test is explored anew. Where nothing
+    /// changes any more, the loop is let go as always, so that livelocks are found. It has no effect with a bound, and
+    /// when you sample or replay.
+    ///
+    /// Environment: `DPOR_AWAIT_LOOPS`. Default: `false`.
+    pub await_loops: bool,
     /// Whether weak compare-exchanges may fail spuriously.
     ///
     /// After such a failure a thread's compare-exchanges on the same atomic do not fail spuriously again until one of
@@ -468,6 +479,7 @@ impl Builder {
             spin_bound: env
                 .parse("DPOR_SPIN_BOUND", "a number of rounds below 2^32")?
                 .unwrap_or(1),
+            await_loops: env.switch("DPOR_AWAIT_LOOPS")?.unwrap_or(false),
             spurious_failures: false,
             spurious_wakeups: 0,
             timeout_bound: env

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use crate::again::may_come_again;
 use crate::config::Builder;
 use crate::failure::{Failure, FailureKind, failure, kind_of, place};
 use crate::first_waits::FirstWait;
@@ -21,13 +22,15 @@ use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::seat::Seated;
 use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::explore::driver::Driver;
+use crate::rt::explore::in_full::InFull;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
-use crate::rt::object::machine::{Hintless, Learnt};
+use crate::rt::object::machine::{Awaits, Hintless, Learnt};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::verdict::End;
 use crate::said;
-use crate::shown::Body;
+use crate::shown::{Body, Looks, leads_to};
 use crate::summary::{Passed, Verdict};
 use crate::unshown;
 use crate::watch::Watch;
@@ -54,6 +57,14 @@ struct Exploration<'a> {
     statics: Rooted,
 }
 
+/// What has become of an execution that failed where loops were taken for one step.
+enum Full {
+    /// It is made in full. This is how it was, if that is something else.
+    Taken(Option<Box<Found>>),
+    /// It does not fail if it is made in full.
+    Passes,
+}
+
 /// Explores the closure with these settings, or follows the schedule that is `given`.
 #[track_caller]
 pub(crate) fn explored(
@@ -70,6 +81,7 @@ pub(crate) fn explored(
                 true => Hintless::Soon,
                 false => Hintless::Unknown,
             },
+            awaits: Awaits::default(),
         },
         None => Learnt::default(),
     };
@@ -128,10 +140,10 @@ impl Exploration<'_> {
                     Some(_) if passed.machine.shows_hintless() => {
                         self.begin_anew(&passed, |learnt| learnt.hintless = Hintless::Soon)
                     }
-                    Some(looks) if self.gives_up(&passed, &looks) => {
-                        self.begin_anew(&passed, |learnt| learnt.hintless = Hintless::GivesUp)
-                    }
-                    Some(_) => passed,
+                    Some(asked) => match self.learns(&passed, &asked) {
+                        Some(learnt) => self.begin_anew(&passed, |before| *before = learnt.clone()),
+                        None => passed,
+                    },
                 },
                 Explored::Failed(found) => match self.look_at(*found) {
                     Ok(driver) => driver,
@@ -141,17 +153,26 @@ impl Exploration<'_> {
         }
     }
 
-    /// Whether a loop without a hint gives up by itself, as far as that can be known.
-    fn gives_up(&mut self, driver: &Driver, looks: &[FirstWait]) -> bool {
-        driver.machine.waits_unknown() || self.body(driver).any_gives_up(looks)
+    /// What is learnt of these loops, if that makes another exploration of it: that one without a hint gives up by itself, as far
+    /// as that can be known, or that one with a hint does not, and may be taken for one step.
+    fn learns(&mut self, driver: &Driver, asked: &[FirstWait]) -> Option<Learnt> {
+        let machine = &driver.machine;
+        let mut learnt = machine.limits.learnt.clone();
+        let mut body = self.body(driver);
+        if machine.waits_unknown() || body.any_gives_up(asked) {
+            learnt.hintless = Hintless::GivesUp;
+            return Some(learnt);
+        }
+        learnt.awaits = learnt.awaits.with(body.awaits(asked))?;
+        Some(learnt)
     }
 
     /// What was learnt makes another exploration of it.
     fn begin_anew(&mut self, driver: &Driver, learns: impl Fn(&mut Learnt)) -> Seated {
-        let before = driver.machine.limits.learnt;
-        let mut learnt = before;
+        let before = &driver.machine.limits.learnt;
+        let mut learnt = before.clone();
         learns(&mut learnt);
-        self.watch.begin_anew(learnt, before);
+        self.watch.begin_anew(&learnt, before);
         self.log.clear();
         self.unseen.clear();
         let failures = std::mem::take(&mut self.failures);
@@ -168,21 +189,32 @@ impl Exploration<'_> {
             driver.make_again();
             return Ok(driver);
         }
+        let taken = match self.in_full(&mut found) {
+            Full::Taken(taken) => taken,
+            Full::Passes => {
+                self.watch.take_no_loop_for_a_step();
+                return Ok(
+                    self.begin_anew(&found.driver, |learnt| learnt.awaits = Awaits::default())
+                );
+            }
+        };
         self.body(&found.driver).ask(&mut found);
         let (kind, at) = (
             kind_of(&found.end),
             place(&found.end, found.message.as_ref()),
         );
         if is_known(&self.failures, kind, &at) {
-            let mut driver = found.driver;
-            driver.finish(&found.end);
+            let Found {
+                end, mut driver, ..
+            } = taken.map_or(found, |taken| *taken);
+            driver.finish(&end);
             return Ok(driver);
         }
         let follows = self.given.is_some();
         let mut body = self.body(&found.driver);
         if let Some(free) = body.is_in_order(&mut found) {
             self.unseen.push(free);
-            let mut driver = found.driver;
+            let mut driver = taken.map_or(found, |taken| *taken).driver;
             driver.make_again();
             return Ok(driver);
         }
@@ -190,7 +222,10 @@ impl Exploration<'_> {
         if shown.simpler.is_none() {
             body.hear(&mut found);
         }
-        let (mut failure, end, mut driver) = failure(found, shown, self.given.as_ref());
+        let (mut failure, mut end, mut driver) = failure(found, shown, self.given.as_ref());
+        if let Some(taken) = taken {
+            (end, driver) = (taken.end, taken.driver);
+        }
         if driver.coverage() == Coverage::Sampled {
             failure.text.push_str(&format!(
                 "\nfound by   DPOR_ALGORITHM={} DPOR_SEED={}",
@@ -211,6 +246,24 @@ impl Exploration<'_> {
         }
     }
 
+    /// If loops are taken for one step, makes the execution that has failed as it is where none is.
+    fn in_full(&mut self, found: &mut Found) -> Full {
+        if found.driver.machine.limits.learnt.awaits.is_empty() || !may_come_again(&found.end) {
+            return Full::Taken(None);
+        }
+        let again = Box::new(InFull::explorer(leads_to(found)));
+        match self.body(&found.driver).fails(again, 1, Looks::default()) {
+            Some(mut full) => {
+                full.driver.stats = found.driver.stats;
+                let taken = std::mem::replace(found, *full);
+                Full::Taken(Some(Box::new(taken)))
+            }
+            // Those that looked in vain give up by themselves, and would have gone on.
+            None if matches!(found.end, End::Livelock { .. }) => Full::Passes,
+            None => Full::Taken(None),
+        }
+    }
+
     /// The closure, to be run again as this driver has run it.
     fn body(&mut self, driver: &Driver) -> Body<'_> {
         Body {
@@ -220,7 +273,11 @@ impl Exploration<'_> {
             log: &self.log,
             site: self.site,
             unseen: &self.unseen,
-            learnt: driver.machine.limits.learnt,
+            // What fails is shown as it is made if no loop is taken for one step.
+            learnt: Learnt {
+                awaits: Awaits::default(),
+                ..driver.machine.limits.learnt.clone()
+            },
         }
     }
 
@@ -250,10 +307,15 @@ impl Exploration<'_> {
             }
         };
         let verdict = Verdict::of(coverage, self.watch.stopped, &gives_up, self.seed);
+        let could_await = match (coverage, &gives_up) {
+            (Coverage::All, None) => self.watch.could_await(),
+            _ => None,
+        };
         let passed = Passed {
             driver,
             verdict,
             gives_up,
+            could_await,
             elapsed: self.watch.start.elapsed(),
         };
         if !matches!(verdict, Verdict::Stopped(_)) {

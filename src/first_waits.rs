@@ -1,7 +1,7 @@
 //! Where did loops wait for a change for the first time?
 //!
 //! What leads to each such place is kept, because it is asked there whether the loop gives up by itself (`gives_up.rs`): of loops
-//! without a hint at once, and of the others in the end.
+//! without a hint at once, of the others in the end, or at once, too, if they are to be taken for one step.
 
 use crate::rt::exec::run::Between;
 use crate::rt::object::machine::{Waited, WaitsAt};
@@ -74,19 +74,41 @@ pub(crate) struct FirstWaits {
     earlier: Vec<FirstWait>,
     /// Those of this part, as many as the machine knows.
     known: Vec<Option<FirstWait>>,
-    /// Those in loops without a hint of which it is not known yet whether these give up.
-    looks: Vec<FirstWait>,
+    /// Those of which it is not known yet whether their loops give up, and has to be.
+    asked: Vec<FirstWait>,
+    /// Whether that has to be known of loops with a hint.
+    hints_are_asked: bool,
 }
 
 impl FirstWaits {
-    /// Those of an exploration that is taken up, of which these are known.
-    pub(crate) fn taken_up(earlier: Vec<FirstWait>) -> FirstWaits {
-        let looks = earlier.iter().filter(|wait| wait.is_look());
+    /// None; `hints_are_asked` says whether it has to be known at once of loops with a hint whether they give up.
+    pub(crate) fn new(hints_are_asked: bool) -> FirstWaits {
         FirstWaits {
-            looks: looks.cloned().collect(),
-            known: Vec::new(),
-            earlier,
+            hints_are_asked,
+            ..FirstWaits::default()
         }
+    }
+
+    /// Those of an exploration that is taken up, of which these are known.
+    pub(crate) fn taken_up(earlier: Vec<FirstWait>, hints_are_asked: bool) -> FirstWaits {
+        let mut waits = FirstWaits::new(hints_are_asked);
+        // Mostly nothing is taken up.
+        if !earlier.is_empty() {
+            waits.ask(&earlier);
+            waits.earlier = earlier;
+        }
+        waits
+    }
+
+    /// Has it asked of these whether their loops give up, if that has to be known.
+    fn ask(&mut self, waits: &[FirstWait]) {
+        let hints = self.hints_are_asked;
+        let is_asked = |wait: &&FirstWait| match wait.at {
+            WaitsAt::Look => true,
+            WaitsAt::Hint => hints,
+            WaitsAt::Timed => false,
+        };
+        self.asked.extend(waits.iter().filter(is_asked).cloned());
     }
 
     /// Whether there are none.
@@ -105,15 +127,22 @@ impl FirstWaits {
         all
     }
 
-    /// Whether there are some in loops without a hint of which it has to be asked whether these give up.
+    /// The place of the first one at a hint.
+    pub(crate) fn first_hint(&self) -> Option<&str> {
+        let mut all = self.earlier.iter().chain(self.known.iter().flatten());
+        let first = all.find(|wait| wait.at == WaitsAt::Hint);
+        first.map(|wait| wait.site.as_str())
+    }
+
+    /// Whether there are some of which it has to be asked whether their loops give up.
     #[inline]
-    pub(crate) fn has_looks(&self) -> bool {
-        !self.looks.is_empty()
+    pub(crate) fn are_to_be_asked(&self) -> bool {
+        !self.asked.is_empty()
     }
 
     /// Those of which that has to be asked, for who asks.
-    pub(crate) fn take_looks(&mut self) -> Vec<FirstWait> {
-        std::mem::take(&mut self.looks)
+    pub(crate) fn take_asked(&mut self) -> Vec<FirstWait> {
+        std::mem::take(&mut self.asked)
     }
 
     /// Notes those of the execution that has ended.
@@ -141,7 +170,7 @@ impl FirstWaits {
         };
         for waited in driver.machine.waited().iter().skip(self.known.len()) {
             let wait = wait(waited);
-            self.looks.extend(wait.clone().filter(FirstWait::is_look));
+            self.ask(wait.as_slice());
             self.known.push(wait);
         }
     }

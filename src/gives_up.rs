@@ -2,13 +2,20 @@
 //!
 //! What they do then was explored only where nothing else could run, and a report that calls itself complete would not tell.
 //! Of loops with a hint and of timed waits that is said at the end. A loop without a hint may be any loop that reads, and it is
-//! looked at when it has waited for the first time: if it gives up, the exploration begins anew.
+//! looked at when it has waited for the first time: if it gives up, the exploration begins anew. So is a loop with a hint that
+//! is to be taken for one step: that is done if it does not give up, and the exploration begins anew, too.
 
 use crate::first_waits::FirstWait;
 use crate::rt::exec::run::{Explored, explore};
+use crate::rt::exec::seat::Seated;
+use crate::rt::explore::driver::Driver;
 use crate::rt::explore::further::Further;
-use crate::rt::object::machine::WaitsAt;
+use crate::rt::object::machine::{AwaitLoop, ROUNDS_FURTHER, Spot, WaitsAt, look};
+use crate::rt::trace::Event;
 use crate::shown::Body;
+
+/// The most looks in a round of a loop that is taken for one step.
+const LOOKS_MAX: usize = 64;
 
 /// A loop that was taken to wait, and gives up by itself.
 #[derive(Clone, Debug)]
@@ -22,9 +29,10 @@ pub(crate) struct GivesUp {
 }
 
 impl Body<'_> {
-    /// Whether one of these loops without a hint gives up by itself.
+    /// Whether one of these loops that has no hint gives up by itself.
     pub(crate) fn any_gives_up(&mut self, waits: &[FirstWait]) -> bool {
-        waits.iter().any(|wait| self.rounds_of(wait).is_some())
+        let mut looks = waits.iter().filter(|wait| wait.is_look());
+        looks.any(|wait| self.rounds_of(wait).is_some())
     }
 
     /// The loop with a hint, or with a timed wait, that gives up after most rounds.
@@ -41,8 +49,23 @@ impl Body<'_> {
         all.max_by_key(|it| it.rounds)
     }
 
+    /// Those of these loops with a hint that do not give up, and of which each round only looks.
+    pub(crate) fn awaits(&mut self, waits: &[FirstWait]) -> Vec<AwaitLoop> {
+        let waits = waits.iter().filter(|wait| wait.at == WaitsAt::Hint);
+        let stays = |wait: &FirstWait| match self.goes_further(wait) {
+            (None, driver) => await_loop(wait, &driver),
+            (Some(_), _) => None,
+        };
+        waits.filter_map(stays).collect()
+    }
+
     /// After how many rounds this loop gives up, if it does.
     fn rounds_of(&mut self, wait: &FirstWait) -> Option<usize> {
+        self.goes_further(wait).0
+    }
+
+    /// Lets the thread go round alone. Gives after how many rounds the loop gives up, if it does, and what is known then.
+    fn goes_further(&mut self, wait: &FirstWait) -> (Option<usize>, Seated) {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
         let mut driver = self.driver(Box::new(explorer));
@@ -50,19 +73,40 @@ impl Body<'_> {
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
         let explored = log.listen(|| explore(self.main, driver, self.stacks, settings, |_| true));
-        let more = match explored {
-            Explored::Passed(_) => rounds.get()?,
+        let (more, driver) = match explored {
+            Explored::Passed(driver) => (rounds.get(), driver),
             // What has failed is not the loop.
-            Explored::Failed(found) => found.driver.machine.rounds_further().0,
+            Explored::Failed(found) => {
+                let (more, _) = found.driver.machine.rounds_further();
+                (Some(more), found.driver)
+            }
         };
-        if more == 0 {
-            return None;
-        }
         // What it has made before it would have waited for the first time.
         let before = match wait.at {
             WaitsAt::Timed => self.settings.timeout_bound,
             WaitsAt::Hint | WaitsAt::Look => self.settings.spin_bound + 1,
         };
-        Some((before + more) as usize)
+        let more = more.filter(|&more| more > 0);
+        (more.map(|more| (before + more) as usize), driver)
     }
+}
+
+/// The loop in which a thread has gone round until it was stopped, if all that it does there is to look.
+fn await_loop(wait: &FirstWait, driver: &Driver) -> Option<AwaitLoop> {
+    let machine = &driver.machine;
+    let (rounds, has_left) = machine.rounds_further();
+    let (thread, round) = machine.round_further()?;
+    if rounds <= ROUNDS_FURTHER || has_left {
+        return None;
+    }
+    let theirs = driver.trace.events().iter();
+    let theirs = theirs.filter(|event| event.thread == thread && round.contains(&event.index));
+    let place = |event: &Event| look(event, machine).map(|_| Spot::of(event.site));
+    let places: Vec<Spot> = theirs.map(place).collect::<Option<_>>()?;
+    (1..=LOOKS_MAX)
+        .contains(&places.len())
+        .then_some(AwaitLoop {
+            hint: Spot::parse(&wait.site)?,
+            round: places,
+        })
 }

@@ -32,7 +32,8 @@ pub const unsafe fn unreachable_unchecked() -> ! {
 /// Drop-in replacement for `std::hint::spin_loop`.
 ///
 /// Inside a model, a thread that returns here having changed nothing and read the same values again waits until one
-/// of them changes. [`Builder::spin_bound`](crate::Builder::spin_bound) says how many such rounds are free.
+/// of them changes. [`Builder::spin_bound`](crate::Builder::spin_bound) says how many such rounds are free,
+/// and with [`Builder::await_loops`](crate::Builder::await_loops) looks in vain are left out.
 ///
 /// ```
 /// use dpor::sync::atomic::{AtomicBool, Ordering::{Acquire, Release}};

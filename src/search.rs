@@ -121,6 +121,15 @@ impl Builder {
         )
     }
 
+    /// Whether loops that wait are taken for one step: only where all executions are explored. With a bound, the execution that
+    /// stands for another one may have more preemptions.
+    pub(crate) fn takes_loops_for_steps(&self) -> bool {
+        self.await_loops
+            && !self.is_sampling()
+            && self.algorithm != Algorithm::Bounded
+            && self.bound().is_none()
+    }
+
     /// The seed that executions are drawn with. Where none are it means nothing, and nobody looks for one.
     pub(crate) fn seed_to_draw_with(&self) -> u64 {
         match self.is_sampling() {

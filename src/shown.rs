@@ -215,7 +215,7 @@ impl Body<'_> {
 
     /// A driver for this explorer.
     pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Seated {
-        self.settings.driver(explorer, self.learnt)
+        self.settings.driver(explorer, self.learnt.clone())
     }
 
     /// Runs what this explorer asks for, at most so many executions; gives the first failure.

@@ -21,7 +21,8 @@ pub struct Report {
     pub executions: u64,
     /// Number of executions that were begun and given up.
     ///
-    /// Either [`assume`](crate::assume) or [`Builder::max_rounds`](crate::Builder::max_rounds) ended them, or their
+    /// Either [`assume`](crate::assume), [`Builder::max_rounds`](crate::Builder::max_rounds) or
+    /// [`Builder::await_loops`](crate::Builder::await_loops) ended them, or their
     /// rest was covered elsewhere, which never happens under [`Algorithm::Optimal`](crate::Algorithm::Optimal).
     pub pruned: u64,
     /// Number of events in all executions.
@@ -60,6 +61,8 @@ pub struct Report {
     rounds: Option<(Site, usize)>,
     /// A loop that was taken to wait, and gives up by itself.
     gives_up: Option<GivesUp>,
+    /// The hint of a loop that waits, and could be taken for one step.
+    could_await: Option<String>,
 }
 
 /// An exploration without a failure.
@@ -70,6 +73,8 @@ pub(crate) struct Passed {
     pub(crate) elapsed: Duration,
     /// A loop that was taken to wait, and gives up by itself.
     pub(crate) gives_up: Option<GivesUp>,
+    /// The hint of a loop that waits, and could be taken for one step.
+    pub(crate) could_await: Option<String>,
 }
 
 impl Passed {
@@ -135,6 +140,7 @@ impl Passed {
             elapsed: *elapsed,
             rounds: driver.machine.many_rounds(),
             gives_up: self.gives_up.clone(),
+            could_await: self.could_await.clone(),
         }
     }
 }
@@ -167,6 +173,12 @@ impl Report {
             text.push_str(&format!(
                 "\ndpor: most executions are due to races: {places}; fewer of them, or an \
                  exploration without them (`dpor::stop_exploring`), would shrink the test"
+            ));
+        }
+        if let (Verdict::Stopped(_), Some(hint)) = (self.verdict, &self.could_await) {
+            text.push_str(&format!(
+                "\ndpor: threads wait at the hint at {hint}: with `Builder::await_loops` (DPOR_AWAIT_LOOPS=1) there are fewer \
+                 executions, if what they do behind the loop does not hang on how often they have looked"
             ));
         }
         if let (Verdict::Stopped(_), Some((hint, times))) = (self.verdict, self.rounds) {

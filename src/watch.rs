@@ -45,7 +45,9 @@ pub(crate) struct Watch<'a> {
     failed: bool,
     /// Where loops have waited first.
     pub(crate) waits: FirstWaits,
-    /// Whether the exploration has stopped between two executions to ask whether loops without a hint give up.
+    /// Whether loops with a hint that wait are taken for one step.
+    takes_loops_for_steps: bool,
+    /// Whether the exploration has stopped between two executions to ask whether loops give up.
     asks: bool,
     /// How many loops without a hint were told of.
     hintless: usize,
@@ -84,19 +86,23 @@ impl<'a> Watch<'a> {
             uses_cells: false,
             follows,
             failed: false,
-            waits: waits.map(FirstWaits::taken_up).unwrap_or_default(),
+            waits: FirstWaits::taken_up(
+                waits.unwrap_or_default(),
+                settings.takes_loops_for_steps(),
+            ),
+            takes_loops_for_steps: settings.takes_loops_for_steps(),
             asks: false,
             hintless: 0,
         }
     }
 
     /// The exploration begins anew with what was learnt, and nothing else of what was seen counts.
-    pub(crate) fn begin_anew(&mut self, learnt: Learnt, before: Learnt) {
+    pub(crate) fn begin_anew(&mut self, learnt: &Learnt, before: &Learnt) {
         self.before = 0;
         self.failed = false;
         self.asks = false;
         self.hintless = 0;
-        self.waits = FirstWaits::default();
+        self.waits = FirstWaits::new(self.takes_loops_for_steps);
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.begin_anew();
         }
@@ -104,6 +110,14 @@ impl<'a> Watch<'a> {
         if self.settings.log || self.settings.trace.is_some() {
             let site = self.site;
             let (why, how) = match learnt.hintless {
+                _ if learnt.awaits.is_empty() && !before.awaits.is_empty() => (
+                    "has a loop that gives up by itself in some executions",
+                    "no loop that is taken for one step",
+                ),
+                _ if learnt.awaits != before.awaits => (
+                    "has a loop that waits at its hint",
+                    "that loop taken for one step",
+                ),
                 same if same == before.hintless => (
                     "asks whether a thread has finished",
                     "the ends of threads as events",
@@ -140,7 +154,7 @@ impl<'a> Watch<'a> {
         }
         if !self.follows {
             self.waits.note(between);
-            self.asks = self.waits.has_looks() || self.is_to_ask(driver);
+            self.asks = self.waits.are_to_be_asked() || self.is_to_ask(driver);
         }
         log.clear();
         self.uses_cells = between.uses_cells;
@@ -166,9 +180,22 @@ impl<'a> Watch<'a> {
         machine.has_learnt() && !self.settings.is_sampling()
     }
 
-    /// The loops without a hint of which it has to be known now whether they give up, if the exploration has stopped for that.
+    /// The loops of which it has to be known now whether they give up, if the exploration has stopped for that.
     pub(crate) fn asks(&mut self) -> Option<Vec<FirstWait>> {
-        (self.asks && self.stopped.is_none()).then(|| self.waits.take_looks())
+        (self.asks && self.stopped.is_none()).then(|| self.waits.take_asked())
+    }
+
+    /// A loop was wrongly taken for one step: from here on none is.
+    pub(crate) fn take_no_loop_for_a_step(&mut self) {
+        self.takes_loops_for_steps = false;
+    }
+
+    /// The hint of a loop that waits, if loops could be taken for one step and are not.
+    pub(crate) fn could_await(&self) -> Option<String> {
+        if self.settings.await_loops {
+            return None;
+        }
+        self.waits.first_hint().map(str::to_owned)
     }
 
     /// An execution has failed: the file stays as it was before that.
@@ -214,7 +241,7 @@ impl<'a> Watch<'a> {
             let object = named_at(site);
             object.map_or_else(|| site.to_string(), |object| format!("{object} at {site}"))
         };
-        let limits = machine.limits;
+        let limits = &machine.limits;
         let why = match limits.learnt.hintless {
             Hintless::GivesUp => " (so often because another one gives up by itself)",
             _ => "",

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Condvar, Mutex, RwLock};
-use dpor::{Algorithm, Builder, FailureKind, thread};
+use dpor::{Algorithm, Builder, FailureKind, hint, thread};
 
 /// The most executions that sleep sets begin, most of them in vain.
 const TRIED: usize = 5_000;
@@ -341,27 +341,42 @@ fn philosophers_have_the_published_number_of_executions() {
 #[test]
 fn a_ticket_lock_has_an_execution_for_each_order_of_its_tickets() {
     for (n, traces) in [(2, 2), (3, 6), (4, 24)] {
-        let body = move || {
-            let (next, grant) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            let lock = Arc::new((next, grant));
-            run(n, move |_| {
-                let ticket = lock.0.fetch_add(1, SeqCst);
-                // A wait that is one event: who looks too early looks again in another execution.
-                dpor::assume(lock.1.load(SeqCst) == ticket);
-                lock.1.store(ticket + 1, SeqCst);
-            });
-        };
-        let report = Builder::new().check(body);
-        assert!(report.complete, "{report}");
-        assert_eq!(report.executions, traces, "{n} threads");
+        for spins in [false, true] {
+            let body = move || {
+                let (next, grant) = (AtomicUsize::new(0), AtomicUsize::new(0));
+                let lock = Arc::new((next, grant));
+                run(n, move |_| {
+                    let ticket = lock.0.fetch_add(1, SeqCst);
+                    while spins && lock.1.load(SeqCst) != ticket {
+                        hint::spin_loop();
+                    }
+                    // A wait that is one event: who looks too early looks again in another execution.
+                    dpor::assume(spins || lock.1.load(SeqCst) == ticket);
+                    lock.1.store(ticket + 1, SeqCst);
+                });
+            };
+            let mut builder = Builder::new();
+            builder.await_loops = true;
+            let report = builder.check(body);
+            assert!(report.complete, "{report}");
+            assert_eq!(report.executions, traces, "{n} threads");
+        }
     }
 }
 
 #[test]
 fn a_ring_whose_threads_wait_has_an_execution_for_each_sequence_of_looks() {
-    // Nobody publishes these: how many there are hangs on how many idle rounds are free. One is, or none.
-    for (free, all) in [(1, [4, 37, 620]), (0, [3, 22, 279])] {
-        for (items, traces) in (1..).zip(all) {
+    // Nobody publishes these: how many there are hangs on how many idle rounds are free. One is, or none; or no look in vain
+    // counts, and each item but the first has three executions for each of those before.
+    let looks = |free| move |builder: &mut Builder| builder.spin_bound = free;
+    let step = |builder: &mut Builder| builder.await_loops = true;
+    let sets: [(&dyn Fn(&mut Builder), &[u64]); 3] = [
+        (&looks(1), &[4, 37, 620]),
+        (&looks(0), &[3, 22, 279]),
+        (&step, &[1, 3, 9, 27, 81, 243]),
+    ];
+    for (set, all) in sets {
+        for (items, &traces) in (1..).zip(all) {
             let body = move || {
                 let (ring, indices) = (atomics(2), atomics(2));
                 run(2, move |i| {
@@ -386,7 +401,8 @@ fn a_ring_whose_threads_wait_has_an_execution_for_each_sequence_of_looks() {
             let body = std::sync::Arc::new(body);
             for algorithm in [Algorithm::Optimal, Algorithm::SleepSets] {
                 let mut builder = Builder::new();
-                (builder.algorithm, builder.spin_bound) = (algorithm, free);
+                builder.algorithm = algorithm;
+                set(&mut builder);
                 let body = body.clone();
                 let report = builder.check(move || body());
                 assert!(report.complete, "{report}");

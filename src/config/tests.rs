@@ -66,6 +66,7 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
             "often",
             "expected a whole number of executions",
         ),
+        ("DPOR_AWAIT_LOOPS", "some", "expected 0 or 1"),
         ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
         (
             "DPOR_MAX_FAILURES",

@@ -36,7 +36,7 @@ pub(crate) use trace::id::ThreadId;
 pub(crate) use trace::operation::{
     AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
 };
-use trace::operation::{Choice, Operation};
+use trace::operation::{Choice, Operation, Reason};
 
 /// Announces an operation and returns when it has happened. The caller's location is what reports
 /// show, so every shim on the way here is `#[track_caller]`.
@@ -181,9 +181,7 @@ pub(crate) fn hint() -> Answer {
 
 /// [`hint`] for a place in the program that is known otherwise.
 pub(crate) fn hint_at(site: trace::Site) -> Answer {
-    waited(announce::announce(site, |machine, me| {
-        machine.hint(me, site)
-    }))
+    waited(announce::announce(site, |driver, me| driver.hint(me, site)))
 }
 
 /// Announces a memory fence.
@@ -204,7 +202,9 @@ pub(crate) fn choose(options: u32) -> Answer {
 /// Gives this execution up; returns only where there is none.
 #[track_caller]
 pub(crate) fn give_up() -> Answer {
-    nowhere(OpKind::GiveUp { rounds: false })
+    nowhere(OpKind::GiveUp {
+        why: Reason::Assumed,
+    })
 }
 
 #[track_caller]
@@ -267,8 +267,8 @@ pub(crate) fn unpark(thread: ThreadId) {
 /// Announces an operation on a thread's park token.
 #[track_caller]
 pub(crate) fn on_token(thread: ThreadId, kind: OpKind) -> Answer {
-    announce::announce(context::here(), |machine, _| {
-        let object = machine.token_object(thread);
+    announce::announce(context::here(), |driver, _| {
+        let object = driver.machine.token_object(thread);
         Some(Operation { object, kind })
     })
 }
@@ -314,7 +314,8 @@ fn choose_wakeup(what: Choice, site: trace::Site) -> bool {
 pub(crate) fn park_here() -> bool {
     let site = context::here();
     let mut may_wake_up = false;
-    let answer = waited(announce::announce(site, |machine, me| {
+    let answer = waited(announce::announce(site, |driver, me| {
+        let machine = &mut driver.machine;
         // Mostly no wait ends for no reason, and this is all that there is to ask.
         may_wake_up = machine.may_wake_up(me);
         let object = machine.token_object(me);

@@ -52,6 +52,32 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
     assert!(rest.contains("dpor: execution "), "{text}");
 }
 
+/// Not a test of its own: what [`an_exploration_that_is_stopped_says_if_loops_could_be_one_step`] runs.
+#[test]
+fn child_that_waits_at_a_hint_of_its_own() {
+    Builder::new().check(|| waits(|| thread::yield_now()));
+}
+
+#[test]
+fn an_exploration_that_is_stopped_says_if_loops_could_be_one_step() {
+    let child = "hints::child_that_waits_at_a_hint_of_its_own";
+    let stopped = ("DPOR_MAX_PERMUTATIONS", "3");
+    let told = |more: &[(&str, &str)]| {
+        let text = printed(child, &[&[stopped], more].concat());
+        assert!(
+            text.contains("DPOR_MAX_PERMUTATIONS") || !more.is_empty(),
+            "{text}"
+        );
+        let at = "threads wait at the hint at tests/limits/hints.rs:";
+        text.contains(at) && text.contains("(DPOR_AWAIT_LOOPS=1)")
+    };
+    assert!(told(&[]));
+    // Not if they are, and not where that would mean nothing.
+    assert!(!told(&[("DPOR_AWAIT_LOOPS", "1")]));
+    assert!(!told(&[("DPOR_MAX_PREEMPTIONS", "1")]));
+    assert!(!told(&[("DPOR_ALGORITHM", "random")]));
+}
+
 /// Not a test of its own: what [`a_loop_that_goes_round_often_because_another_one_gives_up_is_told_with_that`] runs.
 #[test]
 fn child_that_waits_and_looks_a_few_times() {

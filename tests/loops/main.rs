@@ -2,6 +2,7 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+mod awaits;
 mod critical_sections;
 mod giving_up;
 mod hintless;

@@ -3,7 +3,7 @@
 //! Each is announced, and what comes back is its outcome, once it has happened. Most operations do not come here, because the
 //! short way ([`short`](super::short)) is enough for them.
 
-use crate::rt::object::machine::Machine;
+use crate::rt::explore::driver::Driver;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
@@ -49,17 +49,17 @@ pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {
     }
 }
 
-/// Announces an operation that is made by `make` from the machine and the current thread.
+/// Announces an operation that is made by `make` from the driver and the current thread.
 #[inline(always)]
 pub(crate) fn announce(
     site: Site,
-    make: impl FnOnce(&mut Machine, ThreadId) -> Option<Operation>,
+    make: impl FnOnce(&mut Driver, ThreadId) -> Option<Operation>,
 ) -> Answer {
     let done = with_step(|runtime| {
         runtime.hear_of_frees()?;
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
-        match make(&mut inner.driver.machine, me) {
+        match make(&mut inner.driver, me) {
             Some(operation) => runtime.patiently(inner, &operation, site),
             None => Some(Outcome::Done),
         }

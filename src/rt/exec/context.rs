@@ -323,7 +323,7 @@ pub(crate) fn is_unexplored() -> bool {
 
 /// What is known of the program.
 pub(crate) fn learnt() -> Option<Learnt> {
-    with_any(|runtime| runtime.inner.borrow().driver.machine.limits.learnt)
+    with_any(|runtime| runtime.inner.borrow().driver.machine.limits.learnt.clone())
 }
 
 /// The name a thread was given when it was built.

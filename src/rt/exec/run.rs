@@ -202,7 +202,7 @@ fn fails(
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(ended.end) {
             // What left it had finished it.
-            end @ End::Pruned(Pruned::Asleep | Pruned::Rounds) => last = Some(end),
+            end @ End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain) => last = Some(end),
             End::Pruned(Pruned::EndsAreSeen) => return None,
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
                 inner.driver.finish(&end);

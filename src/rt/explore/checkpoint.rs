@@ -11,7 +11,7 @@
 //! file adds what it belongs to and a checksum. Every number is checked all the same when it is read,
 //! so that nothing worse than a refusal can come of it.
 
-use crate::rt::object::machine::{Hintless, Learnt, Machine};
+use crate::rt::object::machine::{AwaitLoop, Awaits, Hintless, Learnt, Machine, Spot};
 use crate::rt::trace::dependency::{ALL, Class, Label};
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::Step;
@@ -100,9 +100,14 @@ pub(crate) fn encode(
     let Learnt {
         ends_are_events,
         hintless,
-    } = machine.limits.learnt;
-    out.number(ends_are_events as u64);
-    out.number(hintless as u64);
+        awaits,
+    } = &machine.limits.learnt;
+    out.number(*ends_are_events as u64);
+    out.number(*hintless as u64);
+    out.list(awaits.all(), |out, AwaitLoop { hint, round }| {
+        out.spot(hint);
+        out.list(round, Writer::spot);
+    });
     out.number(machine.has_learnt() as u64);
     out.number(progress.regions as u64);
     out.number(progress.rounds as u64);
@@ -163,6 +168,7 @@ pub(crate) fn decode(
             2 => Hintless::GivesUp,
             _ => return None,
         },
+        awaits: from.awaits()?,
     });
     // What was learnt of loops without a hint last is looked at now.
     machine.take_up(from.number()? != 0);
@@ -251,6 +257,12 @@ impl Writer {
         for item in items {
             each(self, item);
         }
+    }
+
+    fn spot(&mut self, Spot { file, line, column }: &Spot) {
+        self.list(file.as_bytes(), |out, &byte| out.bytes.push(byte));
+        self.number((*line).into());
+        self.number((*column).into());
     }
 
     fn step(&mut self, step: Step, label: Label) {
@@ -344,6 +356,30 @@ impl Reader<'_> {
 
     fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         (0..self.length()?).map(|_| each(self)).collect()
+    }
+
+    fn spot(&mut self) -> Option<Spot> {
+        let length = self.length()?;
+        let (file, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(Spot {
+            file: std::str::from_utf8(file).ok()?.to_owned().into(),
+            line: self.index()?,
+            column: self.index()?,
+        })
+    }
+
+    fn awaits(&mut self) -> Option<Awaits> {
+        let loops = self.list(|from| {
+            Some(AwaitLoop {
+                hint: from.spot()?,
+                round: from.list(Reader::spot)?,
+            })
+        })?;
+        match loops.is_empty() {
+            true => Some(Awaits::default()),
+            false => Awaits::default().with(loops),
+        }
     }
 
     fn step(&mut self) -> Option<(Step, Label)> {

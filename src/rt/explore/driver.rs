@@ -24,7 +24,7 @@
 //! The prefix that an execution shares with the one before it is replayed from the trace itself:
 //! one array read, one comparison and the operation per step.
 
-use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::object::machine::{Awaits, Limits, Machine};
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -136,6 +136,9 @@ pub(crate) struct Left {
     explorer: Box<dyn Explorer>,
     bounds: Bounds,
     max_rounds: Option<usize>,
+    awaits: Awaits,
+    /// How many first waits were known.
+    waited: usize,
     length: usize,
     begun: usize,
 }
@@ -400,7 +403,9 @@ impl Driver {
         self.stats.longest = self.stats.longest.max(self.position);
         match end {
             End::Pruned(Pruned::Asleep) => self.stats.asleep += 1,
-            End::Pruned(Pruned::Assumed | Pruned::Rounds) => self.stats.assumed += 1,
+            End::Pruned(Pruned::Assumed | Pruned::Rounds | Pruned::InVain) => {
+                self.stats.assumed += 1
+            }
             _ => self.stats.complete += 1,
         }
         if self.asks_for_clocks {
@@ -426,6 +431,8 @@ impl Driver {
             explorer: std::mem::replace(&mut self.explorer, explorer),
             bounds: self.bounds,
             max_rounds: self.machine.limits.max_rounds.take(),
+            awaits: std::mem::take(&mut self.machine.limits.learnt.awaits),
+            waited: self.machine.waited().len(),
             length: self.position,
             begun: self.begun,
         };
@@ -441,10 +448,14 @@ impl Driver {
             explorer,
             bounds,
             max_rounds,
+            awaits,
+            waited,
             length,
             begun,
         } = left;
         self.machine.limits.max_rounds = max_rounds;
+        self.machine.limits.learnt.awaits = awaits;
+        self.machine.forget_waits_after(waited);
         self.last_goes_on = explorer.lets_the_last_go_on();
         self.has_all_begin = explorer.has_all_begin();
         (self.explorer, self.bounds) = (explorer, bounds);
@@ -565,7 +576,7 @@ impl Driver {
             End::Complete
             | End::Deadlock(_)
             | End::Livelock { .. }
-            | End::Pruned(Pruned::Assumed | Pruned::Rounds) => self.blocked(),
+            | End::Pruned(Pruned::Assumed | Pruned::Rounds | Pruned::InVain) => self.blocked(),
             // An execution that ended in the middle also has enabled operations pending.
             _ => self
                 .machine

@@ -13,7 +13,8 @@ use crate::rt::trace::operation::Step;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Pruned;
 
-use super::replay::{Replay, Steps, Way};
+use super::in_full::InFull;
+use super::replay::{Replay, Way};
 use super::{Choice, Point};
 
 /// A thread that has not come back to its hint after so many events has left the loop. One without a hint comes back after
@@ -25,7 +26,7 @@ const AT_ONCE: usize = 32;
 
 /// A thread that goes further alone.
 pub(crate) struct Further {
-    steps: Steps,
+    steps: InFull,
     path: String,
     /// The thread, once it has a name.
     thread: Option<ThreadId>,
@@ -43,7 +44,7 @@ impl Further {
     ) -> (Replay<Further>, Rc<Cell<Option<u32>>>) {
         let rounds = Rc::new(Cell::new(None));
         let further = Further {
-            steps: Steps::of(schedule),
+            steps: InFull::of(schedule),
             path,
             thread: None,
             last: (0, 0),

@@ -29,6 +29,7 @@ pub(crate) mod floor;
 pub(crate) mod frontier;
 pub(crate) mod further;
 pub(crate) mod hotspots;
+pub(crate) mod in_full;
 pub(crate) mod leisure;
 pub(crate) mod linearise;
 mod open_tree;

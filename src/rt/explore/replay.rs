@@ -43,6 +43,11 @@ impl Steps {
         }
     }
 
+    /// The path of the thread that makes the next one.
+    pub(crate) fn next_path(&self) -> Option<&str> {
+        self.schedule.step(self.at).map(|(path, _)| path)
+    }
+
     /// Whether all of them have been made.
     pub(crate) fn is_over(&self) -> bool {
         self.schedule.step(self.at).is_none()

@@ -21,7 +21,7 @@ use crate::rt::object::machine::Machine;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{
-    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Rmw,
+    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason, Rmw,
 };
 
 /// A value an instruction uses.
@@ -373,7 +373,8 @@ impl Code {
                     return;
                 }
                 Ins::GiveUp => {
-                    let kind = OpKind::GiveUp { rounds: false };
+                    let why = Reason::Assumed;
+                    let kind = OpKind::GiveUp { why };
                     let object = ObjectId::NONE;
                     machine.announce(id, &Operation { object, kind }, site());
                     return;

@@ -5,17 +5,23 @@
 //! next operation of each thread, the machine says who can go on, executes one step and hands the
 //! outcome back. It knows nothing of schedules.
 
+use std::ops::Range;
+
 use crate::rt::pooled::{Empty, empty_rows};
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome, Step};
+use crate::rt::trace::operation::{
+    AtomicType, ObjectKind, OpKind, Operation, Outcome, Reason, Step,
+};
 use crate::rt::trace::{Event, Site};
 
+mod awaits;
 mod execute;
 mod foresee;
 mod lives;
 mod waits;
 
+pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
 pub(crate) use waits::{ROUNDS_FURTHER, Waited, WaitsAt};
 
 pub(crate) use execute::{Executed, Noted, outcome_of_life};
@@ -25,7 +31,7 @@ use super::State;
 use super::spin::SpinLog;
 
 /// The bounds that belong to the meaning of a program rather than to the search.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// How many idle iterations of a spin loop are free before its hint waits.
     pub(crate) spin_bound: u32,
@@ -59,12 +65,14 @@ pub(crate) struct Limits {
 }
 
 /// What is learnt of a program while it is explored, so that the exploration begins anew.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Learnt {
     /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
     /// the end of a thread from its last event, and a thread that is joined has ended.
     pub(crate) ends_are_events: bool,
     pub(crate) hintless: Hintless,
+    /// The loops with a hint that are taken for one step.
+    pub(crate) awaits: Awaits,
 }
 
 /// What is known of loops without a hint.
@@ -82,11 +90,11 @@ pub(crate) enum Hintless {
 impl Limits {
     /// Sets what goes by what was learnt. A livelock is one after as many rounds.
     pub(crate) fn learn(&mut self, learnt: Learnt) {
-        self.learnt = learnt;
         (self.unhinted_spin_bound, self.unhinted_livelock_bound) = match learnt.hintless {
             Hintless::Soon => (10, 3000),
             Hintless::Unknown | Hintless::GivesUp => (1000, 30),
         };
+        self.learnt = learnt;
     }
 }
 
@@ -200,6 +208,8 @@ struct GoesFurther {
     events: u32,
     /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at.
     rounds: u32,
+    /// The last of these rounds, as numbers of its events.
+    round: Range<u32>,
     /// Whether it has come to one otherwise.
     has_left: bool,
 }
@@ -223,6 +233,8 @@ struct Thread {
     /// Where it was spawned; of the main thread where the model begins.
     born: Site,
     events: u32,
+    /// How many of them it had performed when it came to a hint last.
+    at_hint: u32,
     children: u32,
     spin: SpinLog,
     /// The token that it has made available last, unless it has parked since then.
@@ -264,6 +276,7 @@ impl Thread {
             announced: true,
             born: site,
             events: 0,
+            at_hint: 0,
             children: 0,
             spin: SpinLog::default(),
             unparked: None,
@@ -579,7 +592,11 @@ impl Machine {
                         self.state(object).has_changed(seen)
                     })
             }
-            OpKind::GiveUp { rounds } => rounds && self.limits.max_rounds.is_none(),
+            OpKind::GiveUp { why } => match why {
+                Reason::Assumed => false,
+                Reason::Rounds => self.limits.max_rounds.is_none(),
+                Reason::InVain { .. } => self.limits.learnt.awaits.is_empty(),
+            },
             _ if operation.object == ObjectId::NONE => true,
             ref kind => self.state(operation.object).enabled(thread, kind),
         }

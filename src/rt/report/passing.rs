@@ -14,6 +14,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let end = match view.end {
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`",
         End::Pruned(Pruned::Rounds) => "given up by `max_rounds`",
+        End::Pruned(Pruned::InVain) => "given up by `await_loops`",
         _ => "passed",
     };
     let (number, schedule) = (view.executions, view.schedule);

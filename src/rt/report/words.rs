@@ -18,7 +18,9 @@ use crate::plural::counted;
 use crate::rt::object::machine::Machine;
 use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome};
+use crate::rt::trace::operation::{
+    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason,
+};
 use crate::rt::trace::verdict::{DataRace, Effect, End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
@@ -285,8 +287,11 @@ impl<'a> Names<'a> {
                 Choice::MayWakeUp => "choose how to wake up".to_owned(),
                 Choice::HasWokenUp => "choose why it woke up".to_owned(),
             },
-            OpKind::GiveUp { rounds: false } => "assume(false)".to_owned(),
-            OpKind::GiveUp { rounds: true } => "another round".to_owned(),
+            OpKind::GiveUp { why } => match why {
+                Reason::Assumed => "assume(false)".to_owned(),
+                Reason::Rounds => "another round".to_owned(),
+                Reason::InVain { .. } => "another look".to_owned(),
+            },
             OpKind::Start => "start".to_owned(),
             OpKind::Wait {
                 set, timed: false, ..

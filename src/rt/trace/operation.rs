@@ -51,6 +51,18 @@ pub(crate) enum Choice {
     HasWokenUp,
 }
 
+/// Why a thread goes no further in an execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// `assume(false)`.
+    Assumed,
+    /// It has made more rounds than the bound says.
+    Rounds,
+    /// It has looked in vain, and what it does then is to look again. What it has looked at is written as in
+    /// [`OpKind::Wait`]; `changed` says whether some of it has changed while it looked.
+    InVain { set: u32, seen: u32, changed: bool },
+}
+
 /// The verb of an operation, with its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OpKind {
@@ -215,10 +227,9 @@ pub(crate) enum OpKind {
     },
     /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
     /// others run on, because a wakeup sequence must span a whole execution (EXPLORATION, trap 2).
-    /// Or the thread has made more `rounds` than the bound says: then it goes on once nobody explores the execution
-    /// any further.
+    /// Or for another reason: then it goes on once nobody explores the execution any further.
     GiveUp {
-        rounds: bool,
+        why: Reason,
     },
     /// What a thread announces that was spawned and not begun. It is no event: to pick the thread lets its code run up
     /// to its first visible operation.

@@ -22,6 +22,8 @@ pub(crate) enum Pruned {
     Assumed,
     /// A thread has made as many rounds as it may.
     Rounds,
+    /// A thread has looked in vain, and something has changed since: in another execution it looks only then.
+    InVain,
     /// A thread looks whether another one has finished, and ends are no events: the exploration has to begin anew.
     EndsAreSeen,
 }

@@ -43,10 +43,11 @@ pub(super) fn after(
         end = outside;
     }
     let mut ended_with = None;
-    if let End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::EndsAreSeen) = end {
+    if let End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain | Pruned::EndsAreSeen) = end
+    {
         let mut inner = runtime.inner.borrow_mut();
         inner.driver.finish(&end);
-        if let End::Pruned(Pruned::Rounds) = end {
+        if let End::Pruned(Pruned::Rounds | Pruned::InVain) = end {
             // It may be shown.
             ended_with = Some(inner.driver.machine.clone());
         }

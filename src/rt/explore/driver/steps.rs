@@ -10,7 +10,7 @@ use crate::rt::explore::{Choice, Point, default_thread};
 use crate::rt::object::machine::{Executed, Noted, Pending, outcome_of_life};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Step};
+use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
 use crate::rt::trace::verdict::{End, Pruned};
 
 use super::repeat::{Made, alike, same};
@@ -296,11 +296,18 @@ impl Driver {
         let stuck = self.blocked();
         // Whatever a waiting thread would do from here on comes after everything else, so nothing is lost by not
         // looking at it.
-        for (rounds, pruned) in [(false, Pruned::Assumed), (true, Pruned::Rounds)] {
-            let gives_up = OpKind::GiveUp { rounds };
+        for (why, pruned) in [
+            (Reason::Assumed, Pruned::Assumed),
+            (Reason::Rounds, Pruned::Rounds),
+        ] {
+            let gives_up = OpKind::GiveUp { why };
             if stuck.iter().any(|b| b.operation.kind == gives_up) {
                 return Some(End::Pruned(pruned));
             }
+        }
+        let in_vain = self.machine.in_vain_has_changed();
+        if in_vain == Some(true) {
+            return Some(End::Pruned(Pruned::InVain));
         }
         let livelock = self.machine.livelock();
         if livelock.is_none() && self.machine.let_go(self.position as u32) {
@@ -311,8 +318,24 @@ impl Driver {
         Some(match livelock {
             _ if may_block => End::Complete,
             Some(rounds) => End::Livelock { stuck, rounds },
+            // They would look again for ever, as is seen where they do.
+            None if in_vain.is_some() => End::Livelock { stuck, rounds: 1 },
             None => End::Deadlock(stuck),
         })
+    }
+
+    /// The thread has come to a spin hint. Gives what it announces there, if that is something.
+    pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
+        if !self.machine.limits.learnt.awaits.is_empty() {
+            // As [`Driver::executed`], beside which the machine cannot be used.
+            let events = self.trace.events();
+            let executed = &events[..self.position.min(events.len())];
+            let in_vain = self.machine.looked_in_vain(thread, site, executed);
+            if in_vain.is_some() {
+                return in_vain;
+            }
+        }
+        self.machine.hint(thread, site)
     }
 
     /// Lets the code of a thread begin.

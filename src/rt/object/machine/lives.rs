@@ -23,6 +23,7 @@ impl Machine {
         entry.announced = true;
         entry.born = site;
         entry.events = 0;
+        entry.at_hint = 0;
         entry.children = 0;
         entry.released = None;
         entry.let_go_in_a_row = 0;

@@ -4,11 +4,13 @@
 //! change of what it has seen, at a hint or, later, where it comes back to the same place without one. Where nothing
 //! else can run those that wait are let go; if that is so again and again, they are in a livelock.
 
+use std::ops::Range;
+
 use crate::rt::object::spin::SpinLog;
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::ReadSets;
 use crate::rt::trace::id::{Names, ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Operation};
+use crate::rt::trace::operation::{OpKind, Operation, Reason};
 
 use super::{GoesFurther, Hintless, Loop, Machine, Thread};
 
@@ -96,6 +98,8 @@ impl Machine {
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         let bound = self.limits.spin_bound;
         let entry = &mut self.threads[thread.index()];
+        let length = entry.events - entry.at_hint;
+        entry.at_hint = entry.events;
         let rounds = entry.spin.count_round(site);
         if rounds > self.most_rounds.map_or(0, |(_, most)| most) {
             self.most_rounds = Some((site, rounds));
@@ -106,7 +110,9 @@ impl Machine {
             self.leaves_rounds_out = true;
             return Some(Operation {
                 object: ObjectId::NONE,
-                kind: OpKind::GiveUp { rounds: true },
+                kind: OpKind::GiveUp {
+                    why: Reason::Rounds,
+                },
             });
         }
         let seen = entry.spin.hint(site, bound);
@@ -118,7 +124,10 @@ impl Machine {
         {
             match entry.spin.is_alike() {
                 // What it does behind the loop, until it is looked at again, is not counted.
-                Some(true) => further.rounds += u32::from(!further.has_left),
+                Some(true) => {
+                    further.rounds += u32::from(!further.has_left);
+                    further.round = entry.events - length..entry.events;
+                }
                 Some(false) => further.has_left = true,
                 None => {}
             }
@@ -200,6 +209,11 @@ impl Machine {
         &self.waited
     }
 
+    /// Only so many of the first waits count: the others were in what nobody explores, to which no schedule leads.
+    pub(crate) fn forget_waits_after(&mut self, most: usize) {
+        self.waited.truncate(most);
+    }
+
     /// Whether there were more loops without a hint than are looked after, and have waited soon.
     pub(crate) fn waits_unknown(&self) -> bool {
         self.waits_unknown
@@ -235,8 +249,21 @@ impl Machine {
             thread: None,
             events,
             rounds: 0,
+            round: 0..0,
             has_left: false,
         });
+    }
+
+    /// Which of that thread's events were its last round up to a hint.
+    pub(crate) fn round_further(&self) -> Option<(ThreadId, Range<u32>)> {
+        let further = self.goes_further.as_ref()?;
+        Some((further.thread?, further.round.clone()))
+    }
+
+    /// How many events the thread has performed since it came to a hint.
+    pub(super) fn since_hint(&self, thread: ThreadId) -> u32 {
+        let entry = &self.threads[thread.index()];
+        entry.events - entry.at_hint
     }
 
     /// How often that thread has come to a hint in the same way as the time before, and whether it has come to one otherwise.
@@ -417,25 +444,34 @@ pub(super) fn is_timed(kind: &OpKind) -> bool {
 }
 
 fn wait(
-    (sets, values): (&mut ReadSets, &mut Vec<u64>),
+    seen_by: (&mut ReadSets, &mut Vec<u64>),
     seen: &[(ObjectId, u64)],
     (timed, soon): (bool, bool),
 ) -> Operation {
+    let (set, seen) = locations(seen_by, seen);
+    Operation {
+        object: ObjectId::NONE,
+        kind: OpKind::Wait {
+            set,
+            seen,
+            timed,
+            soon,
+        },
+    }
+}
+
+/// Writes down what was seen of these locations, at most 64: gives their set, and where the values begin.
+pub(super) fn locations(
+    (sets, values): (&mut ReadSets, &mut Vec<u64>),
+    seen: &[(ObjectId, u64)],
+) -> (u32, u32) {
     let start = values.len() as u32;
     let mut objects = [ObjectId::NONE; 64];
     for (slot, &(object, value)) in objects.iter_mut().zip(seen) {
         *slot = object;
         values.push(value);
     }
-    Operation {
-        object: ObjectId::NONE,
-        kind: OpKind::Wait {
-            set: sets.intern(&objects[..seen.len()]),
-            seen: start,
-            timed,
-            soon,
-        },
-    }
+    (sets.intern(&objects[..seen.len()]), start)
 }
 
 /// Notes that a thread waits there.

@@ -115,6 +115,7 @@ pub(super) const fn end(end: &End) -> &'static str {
         End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen) => "asleep",
         End::Pruned(Pruned::Assumed) => "assumed",
         End::Pruned(Pruned::Rounds) => "rounds",
+        End::Pruned(Pruned::InVain) => "in_vain",
     }
 }
 

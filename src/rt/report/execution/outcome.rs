@@ -164,6 +164,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         }
         End::Pruned(Pruned::Assumed) => "given up by `assume(false)`".to_owned(),
         End::Pruned(Pruned::Rounds) => "given up by `max_rounds`".to_owned(),
+        End::Pruned(Pruned::InVain) => "given up by `await_loops`".to_owned(),
         End::Deadlock(_) | End::Livelock { .. } => {
             let threads = outcome.waiting.iter();
             let threads =

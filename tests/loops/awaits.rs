@@ -1,0 +1,410 @@
+//! What is explored where a loop that waits is taken for one step?
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use dpor::sync::Arc;
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
+use dpor::{Algorithm, Builder, FailureKind, hint, thread};
+
+use super::look_around;
+
+/// Settings with which loops are taken for one step.
+fn awaits() -> Builder {
+    let mut builder = Builder::new();
+    builder.await_loops = true;
+    builder
+}
+
+/// So many threads, each of which does this.
+fn run(threads: usize, each: impl Fn(usize) + Send + Sync + 'static) {
+    let each = Arc::new(each);
+    let spawn = |number: usize| {
+        let each = each.clone();
+        thread::spawn(move || each(number))
+    };
+    let threads: Vec<_> = (0..threads).map(spawn).collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Waits until this holds, as a loop, or gives the execution up if it does not.
+fn wait(as_a_loop: bool, holds: impl Fn() -> bool) {
+    match as_a_loop {
+        true => {
+            while !holds() {
+                hint::spin_loop();
+            }
+        }
+        false => dpor::assume(holds()),
+    }
+}
+
+type Body = Box<dyn Fn() + Send + Sync>;
+
+/// A program of so many threads, which wait in a loop or not.
+type Program = fn(usize, bool) -> Body;
+
+/// Programs whose threads wait for each other.
+const WAITING: [(&str, Program); 6] = [
+    ("ticket lock", |threads, in_loops| {
+        Box::new(move || {
+            let lock = (AtomicUsize::new(0), AtomicUsize::new(0));
+            run(threads, move |_| {
+                let (next, grant) = &lock;
+                let ticket = next.fetch_add(1, Relaxed);
+                wait(in_loops, || grant.load(Acquire) == ticket);
+                grant.store(ticket + 1, Release);
+            });
+        })
+    }),
+    ("test and set", |threads, in_loops| {
+        Box::new(move || {
+            let taken = AtomicBool::new(false);
+            run(threads, move |_| {
+                wait(in_loops, || !taken.swap(true, Acquire));
+                taken.store(false, Release);
+            });
+        })
+    }),
+    ("test, and test and set", |threads, in_loops| {
+        Box::new(move || {
+            let taken = AtomicBool::new(false);
+            let take = move |taken: &AtomicBool| {
+                let taken = taken.compare_exchange(false, true, Acquire, Relaxed);
+                taken.is_ok()
+            };
+            run(threads, move |_| {
+                while !take(&taken) {
+                    wait(in_loops, || !taken.load(Relaxed));
+                }
+                taken.store(false, Release);
+            });
+        })
+    }),
+    ("barrier", |threads, in_loops| {
+        Box::new(move || {
+            let barrier = (AtomicUsize::new(0), AtomicUsize::new(0));
+            run(threads, move |_| {
+                let (arrived, round) = &barrier;
+                for next in 1..=2 {
+                    if arrived.fetch_add(1, SeqCst) + 1 == threads {
+                        arrived.store(0, SeqCst);
+                        round.store(next, SeqCst);
+                    } else {
+                        wait(in_loops, || round.load(SeqCst) >= next);
+                    }
+                }
+            });
+        })
+    }),
+    ("MCS lock", |threads, in_loops| {
+        Box::new(move || {
+            // Who came last, and of each who comes next and whether it has to wait. Numbers count from 1.
+            let last = AtomicUsize::new(0);
+            let nodes: Vec<_> = (0..threads)
+                .map(|_| (AtomicUsize::new(0), AtomicBool::new(true)))
+                .collect();
+            run(threads, move |number| {
+                let (mine, (next, waits)) = (number + 1, &nodes[number]);
+                let before = last.swap(mine, AcqRel);
+                if before > 0 {
+                    nodes[before - 1].0.store(mine, Release);
+                    wait(in_loops, || !waits.load(Acquire));
+                }
+                if next.load(Acquire) == 0 {
+                    if last.compare_exchange(mine, 0, Release, Relaxed).is_ok() {
+                        return;
+                    }
+                    wait(in_loops, || next.load(Acquire) > 0);
+                }
+                nodes[next.load(Acquire) - 1].1.store(false, Release);
+            });
+        })
+    }),
+    ("turns", |threads, in_loops| {
+        Box::new(move || {
+            let turn = AtomicUsize::new(0);
+            run(threads, move |number| {
+                for round in 0..3 {
+                    let mine = round * threads + number;
+                    wait(in_loops, || turn.load(SeqCst) == mine);
+                    turn.store(mine + 1, SeqCst);
+                }
+            });
+        })
+    }),
+];
+
+/// `assume` behind a single look knows nothing of loops, and says how many executions there are if nobody looks twice.
+#[test]
+fn there_are_as_many_executions_as_if_nobody_looked_in_vain() {
+    for (name, program) in WAITING {
+        for threads in [2, 3] {
+            let looks_once = Builder::new().check(program(threads, false));
+            for algorithm in [Algorithm::Optimal, Algorithm::Source, Algorithm::Classic] {
+                let mut builder = awaits();
+                builder.algorithm = algorithm;
+                let report = builder.check(program(threads, true));
+                assert!(report.complete, "{name}: {report}");
+                assert_eq!(
+                    report.executions, looks_once.executions,
+                    "{name}, {threads} threads, {algorithm:?}"
+                );
+                if algorithm == Algorithm::Optimal {
+                    assert_eq!(report.pruned, looks_once.pruned, "{name}: {report}");
+                }
+            }
+        }
+    }
+}
+
+/// What the first thread does that looks at the flag while the second one sets it.
+fn watched(looks: impl Fn(&AtomicUsize) + Send + Sync + 'static) -> impl Fn() + Send + Sync {
+    let looks = std::sync::Arc::new(looks);
+    move || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let (looks, theirs) = (looks.clone(), flag.clone());
+        let looker = thread::spawn(move || looks(&theirs));
+        flag.store(1, SeqCst);
+        looker.join().unwrap();
+    }
+}
+
+/// How many executions there are with loops for steps and without.
+fn with_and_without(body: impl Fn() + Send + Sync + Clone + 'static) -> [u64; 2] {
+    [true, false].map(|await_loops| {
+        let mut builder = Builder::new();
+        builder.await_loops = await_loops;
+        builder.check(body.clone()).executions
+    })
+}
+
+#[test]
+fn a_loop_that_gives_up_by_itself_is_explored_as_ever() {
+    let tries = |most: usize| {
+        let looks = move |flag: &AtomicUsize| {
+            for _ in 0..most {
+                if flag.load(SeqCst) == 1 {
+                    break;
+                }
+                hint::spin_loop();
+            }
+        };
+        let body = std::sync::Arc::new(watched(looks));
+        with_and_without(move || body())
+    };
+    // One that looks three times waits before the last of its hints, and one that looks two times never.
+    for most in [2, 3, 4, 50] {
+        let [with, without] = tries(most);
+        assert_eq!(with, without, "{most} looks");
+        assert!(with > 2, "{with}");
+    }
+    // And if it never gives up within the time that it is looked at, it waits: the flag is set before its look.
+    let [with, without] = tries(1000);
+    assert_eq!((with, without), (1, 4));
+}
+
+/// How a worker takes one piece of work from what there is, if there is some.
+type Takes = fn(&AtomicUsize) -> bool;
+
+#[test]
+fn a_round_in_which_something_is_done_is_not_in_vain() {
+    // What is taken there is taken by the same operation that finds nothing in a round that is in vain.
+    let takes: [Takes; 3] = [
+        |left| match left.load(SeqCst) {
+            0 => false,
+            seen => left
+                .compare_exchange(seen, seen - 1, SeqCst, SeqCst)
+                .is_ok(),
+        },
+        |left| left.compare_exchange(1, 0, SeqCst, SeqCst).is_ok(),
+        |left| left.swap(0, SeqCst) > 0,
+    ];
+    for take in takes {
+        let work = move || {
+            let shared: Arc<[AtomicUsize; 2]> = Arc::default();
+            let theirs = shared.clone();
+            let worker = thread::spawn(move || {
+                let [left, stop] = &*theirs;
+                let mut done = 0;
+                loop {
+                    done += usize::from(take(left));
+                    if stop.load(SeqCst) == 1 {
+                        break done;
+                    }
+                    thread::yield_now();
+                }
+            });
+            let [left, stop] = &*shared;
+            for _ in 0..2 {
+                left.store(1, SeqCst);
+            }
+            stop.store(1, SeqCst);
+            worker.join().unwrap()
+        };
+        let with: Vec<_> = awaits().outcomes(work).into_keys().collect();
+        let without: Vec<_> = Builder::new().outcomes(work).into_keys().collect();
+        assert_eq!(with, without);
+        assert_eq!(with, [0, 1, 2]);
+    }
+}
+
+#[test]
+fn where_nothing_changes_any_more_the_same_livelock_is_found() {
+    let missed = || {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let theirs = flag.clone();
+        let other = thread::spawn(move || {
+            theirs.store(1, SeqCst);
+            theirs.store(0, SeqCst);
+        });
+        while flag.load(SeqCst) == 0 {
+            hint::spin_loop();
+        }
+        other.join().unwrap();
+    };
+    let [with, without] = [true, false].map(|await_loops| {
+        let mut builder = Builder::new();
+        builder.await_loops = await_loops;
+        builder.explore(missed).expect_err("the flag may be missed")
+    });
+    assert_eq!(with.kind(), FailureKind::Livelock, "{with}");
+    let rows = |failure: &dpor::Failure| {
+        let text = failure.to_string();
+        let rows = text.lines().filter(|line| line.contains("awaits.rs:"));
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(rows(&with).len() > 4, "{with}");
+    // It is shown with all that the thread does before it waits, and comes again without the setting.
+    let again = again(&with, missed);
+    assert_eq!(again.kind(), FailureKind::Livelock);
+    assert_eq!(rows(&again), rows(&with));
+    assert_eq!(without.kind(), with.kind());
+}
+
+/// Runs the schedule of a failure once more.
+fn again(failure: &dpor::Failure, f: fn()) -> Box<dpor::Failure> {
+    let mut builder = Builder::new();
+    builder.replay = Some(failure.schedule().to_string());
+    builder.explore(f).expect_err("it comes again")
+}
+
+/// A thread that looks for what comes only if it has seen that nothing else is on: in other executions it gives up.
+#[test]
+fn a_loop_that_gives_up_in_other_executions_is_no_step_in_any() {
+    let body = || {
+        // Whether the looker has to be quick, what it has seen of that, and what it looks for.
+        let shared: Arc<[AtomicUsize; 3]> = Arc::default();
+        let theirs = shared.clone();
+        let looker = thread::spawn(move || {
+            let [quick, seen, flag] = &*theirs;
+            let is_quick = quick.load(SeqCst) == 1;
+            seen.store(1 + usize::from(is_quick), SeqCst);
+            for round in 0.. {
+                if flag.load(SeqCst) == 1 || is_quick && round == 5 {
+                    break;
+                }
+                hint::spin_loop();
+            }
+        });
+        let theirs = shared.clone();
+        let hurries = thread::spawn(move || theirs[0].store(1, SeqCst));
+        let [_, seen, flag] = &*shared;
+        while seen.load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        if seen.load(SeqCst) == 1 {
+            flag.store(1, SeqCst);
+        }
+        looker.join().unwrap();
+        hurries.join().unwrap();
+    };
+    let [with, without] = with_and_without(body);
+    assert_eq!(with, without);
+}
+
+#[test]
+fn a_panic_behind_a_loop_is_shown_as_without_the_setting() {
+    let body = || {
+        let shared: Arc<[AtomicUsize; 2]> = Arc::default();
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            look_around(&theirs[..1]);
+            theirs[1].fetch_add(1, SeqCst);
+        });
+        shared[0].store(1, SeqCst);
+        let seen = shared[1].load(SeqCst);
+        assert_eq!(seen, 0, "it was too quick");
+        other.join().unwrap();
+    };
+    let [with, without] = [true, false].map(|await_loops| {
+        let mut builder = Builder::new();
+        builder.await_loops = await_loops;
+        let failure = builder.explore(body).expect_err("it may be as quick");
+        (failure.kind(), failure.schedule().to_string())
+    });
+    assert_eq!(with, without);
+    assert_eq!(with.0, FailureKind::Panic);
+}
+
+#[test]
+fn it_means_nothing_to_a_bound_and_to_a_sampler() {
+    let (_, program) = WAITING[0];
+    let explored = |await_loops, set: fn(&mut Builder)| {
+        let mut builder = Builder::new();
+        builder.await_loops = await_loops;
+        builder.seed = Some(1);
+        set(&mut builder);
+        let report = builder.check(program(2, true));
+        (report.executions, report.pruned, report.events)
+    };
+    let sets: [fn(&mut Builder); 4] = [
+        |builder| builder.preemption_bound = Some(1),
+        |builder| builder.switch_bound = Some(4),
+        |builder| builder.algorithm = Algorithm::Bounded,
+        |builder| builder.algorithm = Algorithm::Random,
+    ];
+    for set in sets {
+        assert_eq!(explored(true, set), explored(false, set));
+    }
+}
+
+#[test]
+fn a_thread_that_may_be_left_behind_may_look_for_ever() {
+    let mut builder = awaits();
+    builder.detached_may_block = true;
+    let report = builder.check(|| {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let theirs = flag.clone();
+        thread::spawn(move || look_around(std::slice::from_ref(&*theirs)));
+        flag.store(0, SeqCst);
+    });
+    assert!(report.complete && report.pruned == 0, "{report}");
+    // Before and after the store, which changes nothing. Nobody has to find out whether it would go on.
+    assert_eq!(report.executions, 2);
+}
+
+#[test]
+fn an_exploration_that_is_taken_up_goes_on_with_its_loops_as_steps() {
+    let file = std::env::temp_dir().join(format!("dpor-{}-awaits", std::process::id()));
+    let (_, program) = WAITING[3];
+    let whole = awaits().check(program(3, true));
+    let mut parts = 0;
+    loop {
+        let mut builder = awaits();
+        builder.checkpoint_file = Some(file.clone());
+        builder.max_permutations = Some(40);
+        let report = builder.check(program(3, true));
+        parts += 1;
+        if report.complete {
+            // It counts those of the parts before.
+            assert_eq!(
+                (report.executions, report.pruned, report.events),
+                (whole.executions, whole.pruned, whole.events)
+            );
+            break;
+        }
+    }
+    assert!(parts > 3, "{parts}");
+}
