@@ -189,6 +189,58 @@ fn the_stack_of_a_panic_is_told_where_the_environment_asks_for_backtraces() {
     );
 }
 
+/// Panics in its destructor, and catches that.
+struct Catches(Arc<AtomicUsize>);
+
+impl Drop for Catches {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+        let caught = std::panic::catch_unwind(|| panic!("caught in a destructor"));
+        assert!(caught.is_err());
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_panic_that_a_destructor_catches_meanwhile_is_not_told_for_the_one_that_fails() {
+    for by_child in [false, true] {
+        let body = move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            let fails = move || {
+                let _catches = Catches(x.clone());
+                x.load(SeqCst);
+                panic!("the failure");
+            };
+            match by_child {
+                true => drop(thread::spawn(fails).join()),
+                false => fails(),
+            }
+        };
+        let failed = failure(body);
+        let text = failed.to_string();
+        assert_eq!(text.lines().nth(1), Some("the failure"), "{text}");
+        assert!(!text.contains("caught in a destructor"), "{text}");
+        // It ends where that panic began.
+        let last = failed.events().last().expect("it has events");
+        assert!(last.what.ends_with("= 0"), "{text}");
+    }
+}
+
+#[test]
+fn the_panic_that_fails_is_told_and_not_the_one_that_was_caught_before_it() {
+    let failed = failure(|| {
+        let x = AtomicUsize::new(0);
+        let caught = std::panic::catch_unwind(|| panic!("caught"));
+        drop(caught);
+        // No operation in between, by which the catch would be noticed.
+        let _catches = Catches(Arc::new(AtomicUsize::new(0)));
+        panic!("the failure, with {}", x.load(SeqCst));
+    });
+    let text = failed.to_string();
+    assert_eq!(text.lines().nth(1), Some("the failure, with 0"), "{text}");
+    assert!(text.contains(", after event 0: caught\n"), "{text}");
+}
+
 #[test]
 fn a_name_with_a_line_break_stays_on_its_line() {
     let failure = failure(|| {

@@ -25,6 +25,7 @@ use super::coroutine::{Stretch, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
+use super::raised::Raised;
 use super::unseen::InOrder;
 use super::unshown::{AtEnd, Unshown};
 use super::unwinding::Unwinding;
@@ -73,8 +74,8 @@ pub(crate) struct Runtime {
     pub(crate) next_tracked: Cell<u64>,
     /// Who has called the operations that stand nowhere in the program, if somebody wants to know.
     pub(crate) callers: Callers,
-    /// What the panic hook kept of the last panic. In a box, because each execution hands on that there was none.
-    pub(crate) message: Cell<Option<Box<Panic>>>,
+    /// What the panic hook kept of the last panic, and of those that were there then. In a box, because each execution hands on that there was none.
+    pub(super) raised: Cell<Option<Box<Raised>>>,
     /// Whose panic fails the test, and after how many events of the execution it began. What comes after that
     /// are destructors, and what they wait for.
     pub(crate) failing: Cell<Option<(ThreadId, usize)>>,
@@ -98,8 +99,6 @@ pub(crate) struct Runtime {
     pub(crate) within_panic: bool,
     /// The OS thread that explores. At the end of the process it cannot be asked for any more.
     pub(crate) os_thread: std::thread::Thread,
-    /// Where the last panic began, if the environment asks for backtraces. In a box for the same reason as the message.
-    pub(crate) raised: Cell<Option<Box<Backtrace>>>,
     /// Who was where when the execution failed.
     pub(crate) failed_at: RefCell<Vec<(ThreadId, Site)>>,
     /// Whether an exploration has begun here and not ended.

@@ -25,6 +25,7 @@ mod older;
 pub(crate) mod outsiders;
 mod panics;
 pub(crate) mod put_back;
+mod raised;
 pub(crate) mod rooted;
 pub(crate) mod run;
 pub(crate) mod seat;

@@ -11,6 +11,7 @@ use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{Runtime, with_any};
+use super::raised::{Raised, words};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::schedule::Schedule;
@@ -27,12 +28,7 @@ pub(super) fn begun(info: &PanicHookInfo<'_>) -> bool {
 
 /// What is told of a panic of this thread, or of none that is known, after so many events.
 fn told(info: &PanicHookInfo<'_>, thread: ThreadId, after: usize) -> Panic {
-    let payload = info.payload();
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a payload that is not text".to_owned());
+    let text = words(info.payload());
     let location = info
         .location()
         .map(|l| (l.file().to_owned(), l.line(), l.column()));
@@ -169,18 +165,17 @@ impl Runtime {
     #[cold]
     fn forget_some_panics(&self) {
         self.panics.borrow_mut().clear();
-        self.message.set(None);
         self.raised.set(None);
         self.earlier.borrow_mut().clear();
         self.failing.set(None);
     }
 
-    /// The last panic has been caught, and is not the end of the execution.
+    /// The last panic has been caught, and those that were there when it began are over, too: none of them is the end of the
+    /// execution.
     #[cold]
     pub(super) fn caught(&self) {
-        self.raised.set(None);
-        if let Some(panic) = self.message.take() {
-            self.earlier.borrow_mut().push(*panic);
+        if let Some(raised) = self.raised.take() {
+            self.earlier.borrow_mut().extend(raised.panics());
         }
     }
 
@@ -198,13 +193,15 @@ impl Runtime {
             // It fails because of the first one.
             Some((first, _)) if first != me => {}
             _ => {
-                let before = self.message.replace(Some(Box::new(message)));
-                self.earlier
-                    .borrow_mut()
-                    .extend(before.map(|before| *before));
-                if fails {
-                    self.note_where();
-                }
+                let stack = match fails {
+                    true => self.note_where(),
+                    false => None,
+                };
+                self.raised.set(Some(Box::new(Raised {
+                    panic: message,
+                    stack,
+                    before: self.raised.take(),
+                })));
                 if fails && let Ok(inner) = self.inner.try_borrow() {
                     let events = inner.driver.executed().len();
                     self.failing.set(Some((me, events)));
@@ -213,14 +210,15 @@ impl Runtime {
         }
     }
 
-    /// Notes on which stack a panic begins, where the environment asks for that as it does of std (`RUST_BACKTRACE`).
-    fn note_where(&self) {
+    /// On which stack a panic begins, where the environment asks for that as it does of std (`RUST_BACKTRACE`).
+    fn note_where(&self) -> Option<Box<Backtrace>> {
         // What this allocates is not the program's.
         let recorded = self.heap.record(false);
         let stack = Backtrace::capture();
         let is_asked_for = stack.status() == BacktraceStatus::Captured;
-        self.raised.set(is_asked_for.then(|| Box::new(stack)));
+        let stack = is_asked_for.then(|| Box::new(stack));
         self.heap.record(recorded);
+        stack
     }
 
     /// Tells what there is to tell before the process ends, for this reason. A panic that ends it does so by `abort`, so

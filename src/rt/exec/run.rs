@@ -131,9 +131,10 @@ pub(crate) fn explore(
     let Ended {
         end,
         events,
-        panics: (message, earlier, raised),
+        panics: (raised, earlier),
         payload,
     } = failed;
+    let (message, raised) = raised.map(|raised| (raised.panic, raised.stack)).unzip();
     driver.cut(events);
     let runtime = driver.runtime();
     let names = take(&mut runtime.inner.get_mut().names);
@@ -145,10 +146,10 @@ pub(crate) fn explore(
         driver,
         names,
         log: Vec::new(),
-        message: message.map(|message| *message),
+        message,
         earlier,
         faulted,
-        raised,
+        raised: raised.flatten(),
         watched,
         callers,
         payload,

@@ -118,7 +118,7 @@ impl Default for Runtime {
             unwinding: Unwinding::default(),
             next_tracked: Cell::new(0),
             callers: Callers::default(),
-            message: Cell::new(None),
+            raised: Cell::new(None),
             failing: Cell::new(None),
             pulse: Arc::default(),
             replay: |_, _| String::new(),
@@ -131,7 +131,6 @@ impl Default for Runtime {
             within_panic: false,
             // Neither this nor what has it goes to another one.
             os_thread: std::thread::current(),
-            raised: Cell::new(None),
             failed_at: RefCell::default(),
             explores: false,
             watchdog: None,
@@ -179,7 +178,7 @@ impl Runtime {
             unwinding,
             next_tracked,
             callers,
-            message,
+            raised,
             failing,
             pulse,
             replay: _,
@@ -191,7 +190,6 @@ impl Runtime {
             catches_panics: _,
             within_panic: _,
             os_thread: _,
-            raised,
             failed_at,
             explores,
             watchdog: _,
@@ -221,7 +219,7 @@ impl Runtime {
         *at_end.get_mut() = None;
         (*failed, *outcome, *failing) = Default::default();
         (*roomy, *next_tracked, *faulted) = Default::default();
-        (*message, *raised) = Default::default();
+        *raised = Default::default();
         table.empty();
         races.empty();
         *in_order = InOrder::All;

@@ -4,7 +4,6 @@
 //! changed is put back.
 
 use std::any::Any;
-use std::backtrace::Backtrace;
 
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::verdict::{End, Leaked, Panic, Pruned};
@@ -13,6 +12,7 @@ use super::super::context::Runtime;
 use super::super::coroutine::Resumed;
 use super::super::heap::{self, MustFree};
 use super::super::put_back::put_back_statics;
+use super::super::raised::Raised;
 use super::super::rooted::{self, Rooted};
 use super::super::unshown::AtEnd;
 use super::stacks::Stacks;
@@ -23,12 +23,10 @@ pub(super) struct Ended {
     pub(super) end: End,
     /// How many events it had when it failed.
     pub(super) events: usize,
-    pub(super) panics: Panics,
+    /// The panic that has failed it, and those before that.
+    pub(super) panics: (Option<Box<Raised>>, Vec<Panic>),
     pub(super) payload: Option<Box<dyn Any + Send>>,
 }
-
-/// What is known of the panic that has failed an execution, of those before it, and of where it began.
-pub(super) type Panics = (Option<Box<Panic>>, Vec<Panic>, Option<Box<Backtrace>>);
 
 /// An execution has come to this end, and a thread that panicked has left this payload.
 #[inline]
@@ -57,27 +55,22 @@ pub(super) fn after(
     // A panic is the end of an execution where it begins; what it waited for later is of no interest.
     let unwinds = end.has_panicked() || std::thread::panicking();
     let failing = runtime.failing.get().filter(|_| unwinds);
-    let (failed, events) = failing.unzip();
+    let (failed, mut events) = failing.unzip();
     if let Some(thread) = failed {
         end = End::Panicked { thread };
     }
+    let mut raised = runtime.raised.take();
+    let earlier = runtime.earlier.take();
+    let is_caught = !end.has_panicked() && runtime.failing.get().is_none();
+    settle(&mut raised, &mut events, failed, payload.as_deref());
     note(runtime, &end, events);
-    let message = runtime.message.take();
-    let raised = runtime.raised.take();
-    let mut earlier = runtime.earlier.take();
-    if let Some(message) = &message
-        && !end.has_panicked()
-        && runtime.failing.get().is_none()
-    {
-        earlier.push((**message).clone());
-    }
     // Mostly the others have ended, and there is nothing left to keep from being unwound.
     if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
         *runtime.at_end.borrow_mut() = Some(Box::new(AtEnd {
             end: end.clone(),
             machine: runtime.inner.borrow().driver.machine.clone(),
-            message: message.as_deref().cloned(),
-            earlier: earlier.clone(),
+            message: raised.as_ref().map(|raised| raised.panic.clone()),
+            earlier: before(earlier.clone(), raised.as_deref(), is_caught),
         }));
         // It may have ended while the thread that has failed was unwinding.
         let mut late = None;
@@ -113,13 +106,52 @@ pub(super) fn after(
     }
     .unwrap_or(end);
     runtime.tracked.borrow_mut().clear();
+    // It may have been found while the thread that has failed was unwound.
+    settle(&mut raised, &mut events, failed, payload.as_deref());
+    let earlier = before(earlier, raised.as_deref(), is_caught);
     let events = events.unwrap_or(usize::MAX);
     Ended {
         end,
         events,
-        panics: (message, earlier, raised),
+        panics: (raised, earlier),
         payload,
     }
+}
+
+/// Makes the panic that is told, after so many events, the one with this payload, if that has come out of the thread that
+/// `failed`.
+#[inline]
+fn settle(
+    raised: &mut Option<Box<Raised>>,
+    events: &mut Option<usize>,
+    failed: Option<ThreadId>,
+    payload: Option<&(dyn Any + Send)>,
+) {
+    let (Some(thread), Some(payload)) = (failed, payload) else {
+        return;
+    };
+    let Some(last) = raised.take() else {
+        return;
+    };
+    let after = last.panic.after;
+    let it = last.of(thread, payload);
+    if it.panic.after < after {
+        *events = Some(it.panic.after);
+    }
+    *raised = Some(it);
+}
+
+/// The panics before the one that is told, after those that were caught earlier; with that one, if it `is_caught`, too.
+#[inline]
+fn before(mut earlier: Vec<Panic>, raised: Option<&Raised>, is_caught: bool) -> Vec<Panic> {
+    if let Some(raised) = raised {
+        let mut panics = raised.panics();
+        if !is_caught {
+            panics.pop();
+        }
+        earlier.extend(panics);
+    }
+    earlier
 }
 
 /// Notes a failure, after so many events if that is known: a destructor of what is still to unwind may end the process.

@@ -1,0 +1,56 @@
+//! Which of its panics has ended a thread?
+//!
+//! A destructor may panic while its thread unwinds, and catch that itself. Or a thread has caught a panic, which nobody
+//! says, and panics again. To the panic hook the two look alike: there was one, and now there is another. The payload
+//! tells them apart with which the thread ends: it is that of the panic that nobody has caught.
+
+use std::any::Any;
+use std::backtrace::Backtrace;
+
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::verdict::Panic;
+
+/// A panic that is not known to have been caught.
+pub(crate) struct Raised {
+    pub(super) panic: Panic,
+    /// Where it began, if the environment asks for backtraces.
+    pub(super) stack: Option<Box<Backtrace>>,
+    /// The one that was there when it began.
+    pub(super) before: Option<Box<Raised>>,
+}
+
+/// What a panic with this payload is told to say.
+pub(super) fn words(payload: &dyn Any) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a payload that is not text".to_owned())
+}
+
+impl Raised {
+    /// The panic with which this thread has ended, as its payload says, and what was there before it. It is the last one where
+    /// the payload is of none, as one that was handed to `resume_unwind`.
+    pub(super) fn of(self: Box<Self>, thread: ThreadId, payload: &dyn Any) -> Box<Raised> {
+        let words = words(payload);
+        let is_it = |raised: &Raised| raised.panic.thread == thread && raised.panic.text == words;
+        let later = self.each().position(is_it).unwrap_or(0);
+        (0..later).fold(self, |raised, _| {
+            raised
+                .before
+                .expect("dpor bug: a panic that was just seen is gone")
+        })
+    }
+
+    /// This one, and those before it, the last one first.
+    fn each(&self) -> impl Iterator<Item = &Raised> {
+        std::iter::successors(Some(self), |raised| raised.before.as_deref())
+    }
+
+    /// What is told of each, the first one first.
+    pub(super) fn panics(&self) -> Vec<Panic> {
+        let mut panics: Vec<Panic> = self.each().map(|raised| raised.panic.clone()).collect();
+        panics.reverse();
+        panics
+    }
+}
