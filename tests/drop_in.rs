@@ -61,7 +61,8 @@ tests! {
         a_value_is_set_once
         a_value_whose_making_panicked_is_made_again
         a_lazy_value_is_made_when_it_is_needed
-        a_lazy_value_whose_making_panicked_is_poisoned;
+        a_lazy_value_whose_making_panicked_is_poisoned
+        who_waits_for_a_lazy_value_hears_that_its_making_panicked;
     queues:
         messages_come_in_the_order_of_each_sender
         an_empty_channel_and_one_without_senders_differ
@@ -90,4 +91,14 @@ tests! {
         bounds_are_those_of_std
         lifetimes_may_be_shortened_as_those_of_std
         sizes_of_what_shares_its_memory_are_those_of_std;
+}
+
+/// Whether the other thread comes in time to wait is up to the system, so this tries more than once.
+#[test]
+fn who_waits_outside_of_a_model_for_a_lazy_value_hears_that_its_making_panicked() {
+    let body = with_dpor::once::who_waits_for_a_lazy_value_hears_that_its_making_panicked;
+    let poisoned = "LazyLock instance has previously been poisoned";
+    for _ in 0..100 {
+        assert_eq!(body(), ["in the middle", poisoned]);
+    }
 }

@@ -167,27 +167,22 @@ impl Stage {
             }
             Answer::Outside if self.is_done() => {}
             Answer::Outside => {
-                if !force && self.state.load(Ordering::Acquire) == POISONED {
-                    poisoned(refuses);
-                }
-                let attempt = |poisoned| {
-                    // A model may have come further than std's `Once` knows.
+                // Std's `Once` lets one thread in at a time, and its own word on who may not go on would be in the name of a
+                // `Once`. A model may also have come further than it knows.
+                self.real.call_once_force(|_| {
                     let found = self.state.load(Ordering::Acquire);
                     if found == DONE {
                         return;
                     }
+                    if found == POISONED && !force {
+                        poisoned(refuses);
+                    }
                     if found == RUNNING || !self.claim(found) {
                         both();
                     }
-                    self.run(|| body(poisoned));
+                    self.run(|| body(found == POISONED));
                     self.outside.store(true, Ordering::Relaxed);
-                };
-                if force {
-                    let attempt = |state: &std_sync::OnceState| attempt(state.is_poisoned());
-                    self.real.call_once_force(attempt);
-                } else {
-                    self.real.call_once(|| attempt(false));
-                }
+                });
             }
             Answer::Inert => loop {
                 match self.state.load(Ordering::Acquire) {

@@ -1,7 +1,7 @@
 //! What does an initialisation do that happens once? The same in every schedule.
 
 use super::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use super::sync::{Arc, LazyLock, Once, OnceLock};
+use super::sync::{Arc, Barrier, LazyLock, Once, OnceLock};
 use super::thread;
 
 static ONCE: Once = Once::new();
@@ -119,4 +119,20 @@ pub fn a_lazy_value_whose_making_panicked_is_poisoned() -> Vec<String> {
     let seen = vec![force(), force()];
     assert_eq!(format!("{lazy:?}"), "LazyLock(<uninit>)");
     seen
+}
+
+pub fn who_waits_for_a_lazy_value_hears_that_its_making_panicked() -> Vec<String> {
+    let group = Barrier::new(2);
+    let lazy: LazyLock<u8, _> = LazyLock::new(|| -> u8 {
+        group.wait();
+        panic!("in the middle")
+    });
+    thread::scope(|scope| {
+        // Only when the value is being made; in most runs while it still is.
+        let waits = scope.spawn(|| {
+            group.wait();
+            assert_eq!(*lazy, 0);
+        });
+        vec![panics(|| _ = LazyLock::force(&lazy)), message(waits.join())]
+    })
 }
