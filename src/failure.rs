@@ -249,7 +249,7 @@ fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>)
         trace: found.driver.trace.clone(),
         machine: found.driver.machine.clone(),
         given: found.names.clone(),
-        message: message.map(|message| message.text.clone()),
+        message: (found.said().filter(|_| found.end.has_panicked())).map(str::to_owned),
         raised: message.and_then(|message| message.location.clone()),
         earlier: found.earlier.clone(),
         life: shown.life.clone(),

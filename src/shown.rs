@@ -507,15 +507,7 @@ pub(crate) fn same(one: &Found, other: &Found) -> bool {
 /// What a panic says, if it says something, without the values that it says it of: numbers, and what `assert_eq`
 /// puts on lines of their own.
 fn gist(found: &Found) -> Option<String> {
-    let said = found.message.as_ref().map(|message| message.text.as_str());
-    // Of what is raised again nobody is told, but it is kept, if its thread has come to its end.
-    let kept = || {
-        let payload = found.payload.as_ref()?;
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        text.or_else(|| payload.downcast_ref::<&str>().copied())
-    };
-    let text = said.or_else(kept)?;
-    let first = text.lines().next().unwrap_or_default();
+    let first = found.said()?.lines().next().unwrap_or_default();
     Some(first.chars().filter(|c| !c.is_numeric()).collect())
 }
 

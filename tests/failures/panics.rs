@@ -189,6 +189,33 @@ fn the_stack_of_a_panic_is_told_where_the_environment_asks_for_backtraces() {
     );
 }
 
+#[test]
+fn what_is_raised_again_is_told_with_its_text_first() {
+    let raises = || {
+        let x = AtomicUsize::new(0);
+        let caught = std::panic::catch_unwind(|| panic!("for the second time"));
+        x.load(SeqCst);
+        std::panic::resume_unwind(caught.expect_err("it panics"));
+    };
+    let (by_main, by_child) = (
+        failure(raises),
+        failure(move || drop(thread::spawn(raises).join())),
+    );
+    for (failed, caught_after) in [(by_main, 0), (by_child, 1)] {
+        let text = failed.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].ends_with("panicked at an unknown place:"),
+            "{text}"
+        );
+        assert_eq!(lines[1], "for the second time");
+        let by = "  by `resume_unwind`, which has no place";
+        assert!(lines.contains(&by), "{text}");
+        let caught = format!(", after event {caught_after}: for the second time\n");
+        assert!(text.contains(&caught), "{text}");
+    }
+}
+
 /// Panics in its destructor, and catches that.
 struct Catches(Arc<AtomicUsize>);
 

@@ -63,6 +63,18 @@ impl Found {
         said.retain(|line| line.after <= events);
         self.log = said;
     }
+
+    /// What the panic says with which it ended, if that is text. Of what is raised again no hook is told, but it is kept, if
+    /// its thread has come to its end.
+    pub(crate) fn said(&self) -> Option<&str> {
+        let kept = || {
+            let payload = self.payload.as_ref()?;
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            text.or_else(|| payload.downcast_ref::<&str>().copied())
+        };
+        let told = self.message.as_ref().map(|message| message.text.as_str());
+        told.or_else(kept)
+    }
 }
 
 /// How an exploration ended.

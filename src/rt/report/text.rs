@@ -281,12 +281,12 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 let _ = writeln!(out, "{text}\n");
             }
             let _ = writeln!(out, "panic: {} panicked {when}", names.thread(*thread));
-            if view.panic.is_none() {
-                let _ = writeln!(
-                    out,
-                    "  by `resume_unwind`, which says nothing and has no place"
-                );
-            }
+            let raised_again = match view.panic {
+                None => "  by `resume_unwind`, which says nothing and has no place\n",
+                Some((_, None)) => "  by `resume_unwind`, which has no place\n",
+                Some((_, Some(_))) => "",
+            };
+            out.push_str(raised_again);
         }
         End::Deadlock(stuck) => {
             // Who waits for the end of such a thread is not part of the knot.
