@@ -82,7 +82,8 @@ tests! {
         variables_are_dropped_at_the_end_of_their_thread
         a_variable_that_is_set_first_needs_no_initialiser
         a_variable_without_destructor_is_there_for_those_of_others
-        a_variable_that_its_initialiser_makes_is_replaced;
+        a_variable_that_its_initialiser_makes_is_replaced
+        a_variable_may_belong_to_a_type;
     cells:
         cells_lend_pointers
         cells_of_one_thread_change_their_values

@@ -31,17 +31,21 @@ macro_rules! thread_local {
     () => {};
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = const $init:block $(; $($rest:tt)*)?) => {
         $(#[$attr])*
-        $vis static $name: $crate::thread::LocalKey<$t> = {
+        $vis const $name: $crate::thread::LocalKey<$t> = {
             ::std::thread_local! { static __DPOR_REAL: $t = const $init; }
-            $crate::thread::LocalKey::__new(|| $init, &__DPOR_REAL)
+            static __DPOR_VARIABLE: $crate::thread::__Variable<$t> =
+                $crate::thread::__Variable::__new(|| $init, &__DPOR_REAL);
+            $crate::thread::LocalKey::__new(&__DPOR_VARIABLE)
         };
         $($crate::thread_local! { $($rest)* })?
     };
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = $init:expr $(; $($rest:tt)*)?) => {
         $(#[$attr])*
-        $vis static $name: $crate::thread::LocalKey<$t> = {
+        $vis const $name: $crate::thread::LocalKey<$t> = {
             ::std::thread_local! { static __DPOR_REAL: $t = $crate::thread::LocalKey::__make(|| $init); }
-            $crate::thread::LocalKey::__new(|| $init, &__DPOR_REAL)
+            static __DPOR_VARIABLE: $crate::thread::__Variable<$t> =
+                $crate::thread::__Variable::__new(|| $init, &__DPOR_REAL);
+            $crate::thread::LocalKey::__new(&__DPOR_VARIABLE)
         };
         $($crate::thread_local! { $($rest)* })?
     };
@@ -49,8 +53,22 @@ macro_rules! thread_local {
 
 /// A thread-local variable, declared by [`crate::thread_local!`].
 pub struct LocalKey<T: 'static> {
+    variable: &'static __Variable<T>,
+}
+
+/// The variable of a [`LocalKey`]. The key is a constant, as std's is, which may be declared where a static may not, as in an
+/// `impl`; so this is what has an address that is the variable's own.
+#[doc(hidden)]
+pub struct __Variable<T: 'static> {
     init: fn() -> T,
     real: &'static std::thread::LocalKey<T>,
+}
+
+impl<T: 'static> __Variable<T> {
+    #[doc(hidden)]
+    pub const fn __new(init: fn() -> T, real: &'static std::thread::LocalKey<T>) -> Self {
+        __Variable { init, real }
+    }
 }
 
 /// Error of an access to a thread-local variable that was dropped because its thread is at its end.
@@ -97,8 +115,13 @@ fn gone() -> ! {
 
 impl<T: 'static> LocalKey<T> {
     #[doc(hidden)]
-    pub const fn __new(init: fn() -> T, real: &'static std::thread::LocalKey<T>) -> Self {
-        LocalKey { init, real }
+    pub const fn __new(variable: &'static __Variable<T>) -> Self {
+        LocalKey { variable }
+    }
+
+    /// What tells this variable from others.
+    fn key(&self) -> usize {
+        (self.variable as *const __Variable<T>).addr()
     }
 
     /// The first value of a variable of std's: the one that it is given, or that of its initialiser.
@@ -118,12 +141,12 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// As for [`LocalKey::with`].
     fn give(&'static self, value: T) -> Option<T> {
-        let key = (self as *const LocalKey<T>).addr();
+        let key = self.key();
         match rt::local(key) {
             Local::Outside => {
                 let mut value = Some(value);
                 GIVEN.set(Some((TypeId::of::<T>(), (&raw mut value).cast())));
-                let made = self.real.try_with(|_| ());
+                let made = self.variable.real.try_with(|_| ());
                 // Nobody has looked there if the variable was there, is gone, or is made from a constant.
                 GIVEN.set(None);
                 made.unwrap_or_else(|_| gone());
@@ -177,12 +200,12 @@ impl<T: 'static> LocalKey<T> {
     where
         F: FnOnce(&T) -> R,
     {
-        let key = (self as *const LocalKey<T>).addr();
+        let key = self.key();
         let value = match rt::local(key) {
-            Local::Outside => return self.real.try_with(f).map_err(|_| AccessError),
+            Local::Outside => return self.variable.real.try_with(f).map_err(|_| AccessError),
             Local::Dropped => return Err(AccessError),
             Local::Value(value) => value.cast::<T>(),
-            Local::Missing => self.make(key, (self.init)()),
+            Local::Missing => self.make(key, (self.variable.init)()),
         };
         // SAFETY: the value was boxed in `make`, by this thread, for this key. It is dropped when this
         // thread's body has ended, so not during this call; nobody has a unique reference to it.

@@ -23,6 +23,8 @@ use std::time::Duration;
 use crate::rt::{self, Answer, OpKind};
 
 pub use handle::{JoinHandle, Thread, ThreadId};
+#[doc(hidden)]
+pub use local::__Variable;
 pub use local::{AccessError, LocalKey};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, spawn};

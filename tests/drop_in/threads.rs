@@ -276,3 +276,33 @@ pub fn a_variable_that_its_initialiser_makes_is_replaced() -> Vec<String> {
     let seen = other.join().unwrap();
     vec![format!("{seen:?} {:?}", ENDS.lock().unwrap())]
 }
+
+/// Has a variable of its own.
+struct Counter;
+
+impl Counter {
+    thread_local! {
+        static MADE: Cell<u32> = const { Cell::new(0) };
+        static NAMES: RefCell<Vec<&'static str>> = RefCell::default();
+    }
+
+    fn make(name: &'static str) -> u32 {
+        Self::NAMES.with_borrow_mut(|names| names.push(name));
+        Self::MADE.set(Self::MADE.get() + 1);
+        Self::MADE.get()
+    }
+}
+
+/// The same one wherever it is named.
+pub fn a_variable_may_belong_to_a_type() -> Vec<String> {
+    let key: &'static thread::LocalKey<Cell<u32>> = &Counter::MADE;
+    let made = thread::scope(|scope| {
+        let made = || (Counter::make("a"), Counter::make("b"), key.take());
+        let made = scope.spawn(move || (made(), Counter::NAMES.take()));
+        made.join().unwrap()
+    });
+    vec![
+        format!("{made:?}"),
+        format!("{} {:?}", key.take(), Counter::NAMES.take()),
+    ]
+}
