@@ -30,6 +30,7 @@ pub(crate) use memory::{
     name_object, note_block, note_written, track, undo_at_end, value_is_gone,
 };
 pub(crate) use object::count::WEAK;
+use object::machine::AtHint;
 pub(crate) use shim::{Answer, Memory, Target};
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -181,7 +182,19 @@ pub(crate) fn hint() -> Answer {
 
 /// [`hint`] for a place in the program that is known otherwise.
 pub(crate) fn hint_at(site: trace::Site) -> Answer {
-    waited(announce::announce(site, |driver, me| driver.hint(me, site)))
+    match context::with_any(|runtime| runtime.hint(site)).flatten() {
+        Some(AtHint::GoesOn) => Answer::Done(Outcome::Done),
+        at => stop_at_hint(site, at),
+    }
+}
+
+/// [`hint_at`] for a thread that does not go on, or of which that is still to be asked.
+#[cold]
+fn stop_at_hint(site: trace::Site, at: Option<AtHint>) -> Answer {
+    waited(announce::announce(site, |driver, me| match at {
+        Some(at) => Some(driver.machine.stop_at_hint(me, site, at)),
+        None => driver.hint(me, site),
+    }))
 }
 
 /// Announces a memory fence.

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use crate::rt::Target;
 use crate::rt::explore::driver::Short;
-use crate::rt::object::machine::Noted;
+use crate::rt::object::machine::{AtHint, Noted};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
@@ -187,6 +187,23 @@ impl Runtime {
         let token = |inner: &Inner| inner.driver.machine.known_token(thread);
         let done = self.shortly_on(token, Target::token(), &OpKind::Unpark, site);
         done.is_ok()
+    }
+
+    /// Comes to a spin hint. What the thread does there; `None` if nothing was done, not even that.
+    #[inline(never)]
+    pub(crate) fn hint(&self, site: Site) -> Option<AtHint> {
+        if self.heap.has_news() || !self.roomy.get().is_here() {
+            return None;
+        }
+        let machine = &mut self.inner.borrow_mut().driver.machine;
+        // Whether it has looked in vain there is seen on the long way.
+        if !machine.limits.learnt.awaits.is_empty() {
+            return None;
+        }
+        self.heap.record(false);
+        let at = machine.come_to_hint(self.current.get(), site);
+        self.heap.record(true);
+        Some(at)
     }
 
     /// Opens the short way to the thread that runs where there is so much [`ROOM`](super::context::ROOM), unless each of

@@ -22,7 +22,7 @@ mod lives;
 mod waits;
 
 pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
-pub(crate) use waits::{ROUNDS_FURTHER, Waited, WaitsAt};
+pub(crate) use waits::{AtHint, ROUNDS_FURTHER, Waited, WaitsAt};
 
 pub(crate) use execute::{Executed, Noted, outcome_of_life};
 use waits::{asks, is_timed, looks};

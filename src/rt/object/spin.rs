@@ -30,6 +30,9 @@
 use std::ptr;
 
 mod cycle;
+mod round;
+#[cfg(test)]
+mod tests;
 
 /// The most rounds of a loop with several hints that are taken for a cycle.
 pub(crate) const CYCLE_MAX: usize = cycle::LONGEST;
@@ -40,6 +43,7 @@ use crate::rt::trace::mix::{STEP, mix};
 use crate::rt::trace::operation::{OpKind, Outcome};
 
 use cycle::Cycle;
+use round::Round;
 
 /// What one thread has read since its last hint, and in the iteration before.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +59,10 @@ pub(crate) struct SpinLog {
     alike: Option<bool>,
     /// By hint how often the thread has come there with something changed.
     rounds: Vec<(Site, usize)>,
+    /// The rounds since it has changed something last, but for the last ones that were the same: how many these are. They have
+    /// read what the last iteration has read.
     cycle: Cycle,
+    run: u32,
     round: Round,
     /// Whether that is kept: an iteration has changed something, and has come back to its hint.
     follows: bool,
@@ -69,68 +76,21 @@ pub(crate) struct SpinLog {
     /// Whether that read is the only one since the last hint, and not in `reads`. Most reads are soon followed by a change, and
     /// then nobody asks for them.
     lone: bool,
+    /// What it waits for, if it is to wait at the hint where it has come.
+    awaits: Awaited,
 }
 
-/// What a thread has done to atomics since its last hint, and in the iteration before.
-#[derive(Clone, Debug, Default)]
-struct Round {
-    /// Each location with its value now, and, in the same order, the values before.
-    left: Vec<(ObjectId, u64)>,
-    found: Vec<u64>,
-    /// What the iteration before has left.
-    before: Vec<(ObjectId, u64)>,
-    /// What was in the plain memory that it was about to write to, and in the iteration before.
-    memory: u64,
-    memory_before: u64,
-    /// Whether something was done that is not undone, or too much.
-    lasting: bool,
-}
-
-impl Round {
-    fn reset(&mut self) {
-        self.left.clear();
-        self.found.clear();
-        self.before.clear();
-        self.memory = 0;
-        self.memory_before = 0;
-        self.lasting = false;
-    }
-
-    #[inline]
-    fn touch(&mut self, object: ObjectId, found: u64, left: u64) {
-        if let Some(known) = self.left.iter_mut().find(|(o, _)| *o == object) {
-            known.1 = left;
-        } else if self.left.len() < ENOUGH {
-            self.left.push((object, left));
-            self.found.push(found);
-        } else {
-            self.lasting = true;
-        }
-    }
-
-    fn untouch(&mut self, object: ObjectId) {
-        if let Some(at) = self.left.iter().position(|&(o, _)| o == object) {
-            self.left.remove(at);
-            self.found.remove(at);
-        }
-    }
-
-    /// The iteration is over. Says whether it has left everything as it was, like the one before.
-    fn turn(&mut self) -> bool {
-        let undone = self
-            .left
-            .iter()
-            .map(|&(_, left)| left)
-            .eq(self.found.iter().copied());
-        let alike = self.left == self.before && self.memory == self.memory_before;
-        let again = undone && !self.lasting && !self.left.is_empty() && alike;
-        std::mem::swap(&mut self.left, &mut self.before);
-        self.left.clear();
-        self.memory_before = std::mem::take(&mut self.memory);
-        self.found.clear();
-        self.lasting = false;
-        again
-    }
+/// What of its log a thread waits for at a hint.
+#[derive(Clone, Copy, Debug, Default)]
+enum Awaited {
+    #[default]
+    Nothing,
+    /// What it has only looked at.
+    Before,
+    /// What it has left as it was.
+    Undone,
+    /// What the rounds of a cycle have read.
+    InCycle,
 }
 
 /// A loop that spins reads few locations. A thread that reads more than this since its last hint is
@@ -140,6 +100,12 @@ const ENOUGH: usize = 64;
 /// How many hints in a row may have nothing in between. They take a quarter of a second or more, which is longer than a backoff
 /// and than the time that a test lets pass.
 const BARE_MAX: u32 = 10_000_000;
+
+/// How often something is done whose repetitions are idle.
+#[inline]
+fn times(spin_bound: u32) -> usize {
+    spin_bound as usize + 2
+}
 
 impl SpinLog {
     pub(crate) fn reset(&mut self) {
@@ -164,8 +130,10 @@ impl SpinLog {
         self.site = None;
         self.idle = 0;
         self.alike = None;
+        self.awaits = Awaited::Nothing;
         self.rounds.clear();
         self.cycle.reset();
+        self.run = 0;
         self.round.reset();
         self.follows = false;
         self.open = false;
@@ -277,12 +245,15 @@ impl SpinLog {
         }
     }
 
-    /// The thread has come to a hint at `site`. Gives how often it has come there, each time having changed something
-    /// since its last hint.
+    /// Whether the thread has changed something since its last hint.
+    #[inline]
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The thread, which has changed something since its last hint, has come to a hint at `site`. Gives how often it has come
+    /// there so.
     pub(crate) fn count_round(&mut self, site: Site) -> usize {
-        if !self.changed {
-            return 0;
-        }
         let mut rounds = self.rounds.iter_mut();
         match rounds.find(|(hint, _)| ptr::eq(*hint, site)) {
             Some((_, times)) => {
@@ -301,45 +272,130 @@ impl SpinLog {
         self.site.is_some()
     }
 
-    /// The thread has come to a hint at `site`. Gives what to wait for, if it is to wait; that is nothing if it has made hints
-    /// only, and too many.
-    #[inline]
-    pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> Option<&[(ObjectId, u64)]> {
-        self.alike = None;
+    /// [`SpinLog::hint`] where the thread has come to its last hint again, has only looked, and has seen the same: what most
+    /// rounds of a loop are that waits. `None` if it has not, and nothing was done.
+    #[inline(always)]
+    pub(crate) fn look_again(&mut self, site: Site, spin_bound: u32) -> Option<bool> {
+        let same_place = self.site.is_some_and(|before| ptr::eq(before, site));
+        if self.changed || self.follows || self.cycle.rests() || !same_place {
+            return None;
+        }
+        let again = match (self.lone, self.unhinted, self.before.as_slice()) {
+            (true, Some((_, object, value)), &[only]) => only == (object, value),
+            (true, ..) => false,
+            (false, _, before) => !before.is_empty() && self.reads == before,
+        };
+        if !again {
+            return None;
+        }
+        self.lone = false;
+        self.reads.clear();
+        self.bare = 0;
+        self.alike = Some(true);
+        self.idle += 1;
+        self.run += 1;
+        self.awaits = Awaited::Before;
+        if self.idle > spin_bound {
+            return Some(true);
+        }
+        Some(self.is_in_cycle(spin_bound))
+    }
+
+    /// The thread has come to a hint at `site`. Says whether it is to wait, for what [`SpinLog::awaited`] then gives.
+    #[inline(always)]
+    pub(crate) fn hint(&mut self, site: Site, spin_bound: u32) -> bool {
         self.write_down();
         if self.reads.is_empty() && !self.changed {
-            self.bare += 1;
-            if self.bare <= BARE_MAX {
-                return None;
-            }
-            self.bare = BARE_MAX;
-            return Some(&[]);
+            return self.hint_again();
         }
         self.bare = 0;
         let same_place = self.site.is_some_and(|before| ptr::eq(before, site));
         let looks = !self.changed && self.reads == self.before;
+        let mut alike = looks;
+        if self.follows || same_place && self.changed {
+            alike |= self.follow(same_place);
+        }
+        self.alike = Some(alike);
+        self.idle = match same_place && alike {
+            true => self.idle + 1,
+            false => 0,
+        };
+        if self.changed {
+            self.cycle.reset();
+            self.run = 0;
+        } else if !(same_place && looks) {
+            self.keep_last_run(spin_bound);
+        }
+        self.run += 1;
+        self.cycle.end_round();
+        self.turn(site);
+        if self.idle > spin_bound {
+            self.awaits = match looks {
+                true => Awaited::Before,
+                false => Awaited::Undone,
+            };
+            return true;
+        }
+        self.is_in_cycle(spin_bound)
+    }
+
+    /// The last rounds that were the same are over, and are kept with those before.
+    #[inline]
+    fn keep_last_run(&mut self, spin_bound: u32) {
+        if let Some(hint) = self.site
+            && self.run > 0
+        {
+            let rounds = std::mem::take(&mut self.run);
+            (self.cycle).push(hint, &self.before, rounds as usize, times(spin_bound));
+        }
+    }
+
+    /// Whether the thread is to wait because its last rounds were a cycle, and notes for what.
+    #[inline(always)]
+    fn is_in_cycle(&mut self, spin_bound: u32) -> bool {
+        let times = times(spin_bound);
+        // Mostly something was changed a moment ago.
+        self.cycle.may_repeat(self.run as usize, times) && self.find_cycle(times)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_cycle(&mut self, times: usize) -> bool {
+        self.awaits = Awaited::InCycle;
+        let Some(hint) = self.site else {
+            return false;
+        };
+        (self.cycle).repeats(hint, &self.before, self.run as usize, times)
+    }
+
+    /// The thread has come to another hint with nothing in between. Says whether that were too many.
+    #[cold]
+    fn hint_again(&mut self) -> bool {
+        self.alike = None;
+        self.awaits = Awaited::Nothing;
+        self.bare = BARE_MAX.min(self.bare) + 1;
+        self.bare > BARE_MAX
+    }
+
+    /// The thread, which has changed something before it came to this hint or the one before, comes to a hint, maybe to the
+    /// one where it was last. Says whether it has undone what it has done, as in its last iteration.
+    fn follow(&mut self, same_place: bool) -> bool {
         let undoes = self.follows && self.round.turn();
         let followed = std::mem::replace(&mut self.follows, same_place && self.changed);
         if followed && !self.follows {
             self.round.reset();
         }
-        self.alike = Some(looks || undoes);
-        let idle = same_place && (looks || undoes);
-        self.idle = if idle { self.idle + 1 } else { 0 };
-        // How often something is done whose repetitions are idle.
-        let times = spin_bound as usize + 2;
-        if self.changed {
-            self.cycle.reset();
+        undoes
+    }
+
+    /// What the thread waits for that is to wait at a hint; nothing if it has made hints only, and too many.
+    pub(crate) fn awaited(&self) -> &[(ObjectId, u64)] {
+        match self.awaits {
+            Awaited::Nothing => &[],
+            Awaited::Before => &self.before,
+            Awaited::Undone => &self.round.before,
+            Awaited::InCycle => self.cycle.read(),
         }
-        self.cycle.push(site, &self.reads, looks, times);
-        self.turn(site);
-        if self.idle <= spin_bound {
-            return self.cycle.repeated(times);
-        }
-        Some(match looks {
-            true => &self.before,
-            false => &self.round.before,
-        })
     }
 
     /// Whether the iteration that has come to a hint was like the one before; `None` if there was nothing in it.
@@ -382,6 +438,7 @@ impl SpinLog {
         self.repeats = 0;
         // What was read before this wait is not in the round that comes to the next hint.
         self.cycle.reset();
+        self.run = 0;
         self.turn(site);
         Some(&self.before)
     }
@@ -499,66 +556,5 @@ fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
         OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
         OpKind::Awake { .. } => !outcome.succeeded(),
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::panic::Location;
-
-    use super::*;
-
-    #[test]
-    fn a_log_that_is_reset_is_like_a_new_one() {
-        let site = Location::caller();
-        let (one, other) = (ObjectId(1), ObjectId(2));
-        let used: [&dyn Fn(&mut SpinLog); 5] = [
-            &|log| {
-                log.note_more(one, 1, 1);
-                log.note(other, 1, 2, false);
-            },
-            &|log| {
-                log.come_back(site, one, 1, 1);
-                log.note(one, 1, 1, true);
-                log.come_back(site, one, 1, 1);
-                log.note_more(other, 1, 1);
-                assert!(log.repeats_itself(site, one, 1).is_some());
-            },
-            // It only looks.
-            &|log| {
-                for _ in 0..5 {
-                    log.note_more(one, 1, 1);
-                    log.hint(site, 1);
-                }
-                assert!(log.is_idle(1));
-            },
-            // It changes something, and puts it back or not.
-            &|log| {
-                for left in [1, 1, 1, 2] {
-                    log.count_round(site);
-                    for (found, left) in [(1, 2), (2, left)] {
-                        if !log.note(one, found, left, false) {
-                            log.note_more(one, found, left);
-                        }
-                    }
-                    log.hint(site, 1);
-                }
-                log.touch_memory(1);
-                log.note_more(one, 1, 2);
-                assert!(log.follows());
-            },
-            // What would be its first iteration is left out.
-            &|log| {
-                log.hint(site, 1);
-                log.change();
-                log.count_round(site);
-            },
-        ];
-        for uses in used {
-            let mut log = SpinLog::default();
-            uses(&mut log);
-            log.reset();
-            assert_eq!(format!("{log:?}"), format!("{:?}", SpinLog::default()));
-        }
     }
 }

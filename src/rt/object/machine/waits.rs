@@ -49,6 +49,16 @@ pub(crate) enum WaitsAt {
     Look,
 }
 
+/// What a thread does at a hint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AtHint {
+    GoesOn,
+    /// It waits for a change.
+    Waits,
+    /// It has come there too often, and goes no further.
+    GivesUp,
+}
+
 impl Thread {
     /// The thread is to wait for a change.
     fn wait_in(&mut self, loops: Loop) {
@@ -64,6 +74,31 @@ impl Thread {
 }
 
 impl GoesFurther {
+    /// The thread has come to a hint with these of its events, where it would do this. Gives what it does, and counts the round
+    /// if it goes on because of that.
+    fn come_to_hint(
+        &mut self,
+        (thread, entry): (ThreadId, &Thread),
+        names: &Names,
+        (at, round): (AtHint, Range<u32>),
+    ) -> AtHint {
+        // A loop that looks at nothing has no rounds that could be counted, and does not end by going further.
+        let is_bare = at == AtHint::Waits && entry.spin.awaited().is_empty();
+        if is_bare || !self.concerns_hint(thread, entry.events, names) {
+            return at;
+        }
+        match entry.spin.is_alike() {
+            // What it does behind the loop, until it is looked at again, is not counted.
+            Some(true) => {
+                self.rounds += u32::from(!self.has_left);
+                self.round = round;
+            }
+            Some(false) => self.has_left = true,
+            None => {}
+        }
+        AtHint::GoesOn
+    }
+
     /// Whether the thread is not to wait yet at a hint or a timed wait.
     fn concerns_hint(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
         !self.looks && self.concerns(thread, events, names)
@@ -94,48 +129,72 @@ impl GoesFurther {
 }
 
 impl Machine {
-    /// The thread has come to a spin hint. Gives the wait to announce, if it is to wait, or that it goes no further.
+    /// The thread has come to a spin hint. Gives the operation to announce, if it does not go on.
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
-        let bound = self.limits.spin_bound;
-        let entry = &mut self.threads[thread.index()];
-        let length = entry.events - entry.at_hint;
-        entry.at_hint = entry.events;
-        let rounds = entry.spin.count_round(site);
-        if rounds > self.most_rounds.map_or(0, |(_, most)| most) {
-            self.most_rounds = Some((site, rounds));
+        match self.come_to_hint(thread, site) {
+            AtHint::GoesOn => None,
+            at => Some(self.stop_at_hint(thread, site, at)),
         }
-        if let Some(most) = self.limits.max_rounds
-            && rounds > most
-        {
+    }
+
+    /// The thread has come to a spin hint. Unless it goes on, [`Machine::stop_at_hint`] follows.
+    #[inline(always)]
+    pub(crate) fn come_to_hint(&mut self, thread: ThreadId, site: Site) -> AtHint {
+        let entry = &mut self.threads[thread.index()];
+        let round = std::mem::replace(&mut entry.at_hint, entry.events)..entry.events;
+        let at = match entry.spin.look_again(site, self.limits.spin_bound) {
+            Some(true) => AtHint::Waits,
+            Some(false) => AtHint::GoesOn,
+            None => self.come_otherwise(thread, site),
+        };
+        match &mut self.goes_further {
+            Some(further) if at != AtHint::GivesUp => {
+                let entry = &self.threads[thread.index()];
+                further.come_to_hint((thread, entry), &self.names, (at, round))
+            }
+            _ => at,
+        }
+    }
+
+    /// [`Machine::come_to_hint`] if it is another one, or another round than before.
+    #[inline(never)]
+    fn come_otherwise(&mut self, thread: ThreadId, site: Site) -> AtHint {
+        let entry = &mut self.threads[thread.index()];
+        if entry.spin.has_changed() {
+            let rounds = entry.spin.count_round(site);
+            if rounds > self.most_rounds.map_or(0, |(_, most)| most) {
+                self.most_rounds = Some((site, rounds));
+            }
+            if self.limits.max_rounds.is_some_and(|most| rounds > most) {
+                return AtHint::GivesUp;
+            }
+        }
+        if entry.spin.hint(site, self.limits.spin_bound) {
+            return AtHint::Waits;
+        }
+        if entry.spin.has_left_a_change() {
+            entry.let_go_in_a_row = 0;
+        }
+        AtHint::GoesOn
+    }
+
+    /// The operation that the thread announces that has come to a hint and does not go on.
+    pub(crate) fn stop_at_hint(&mut self, thread: ThreadId, site: Site, at: AtHint) -> Operation {
+        if let AtHint::GivesUp = at {
             self.leaves_rounds_out = true;
-            return Some(Operation {
+            return Operation {
                 object: ObjectId::NONE,
                 kind: OpKind::GiveUp {
                     why: Reason::Rounds,
                 },
-            });
+            };
         }
-        let seen = entry.spin.hint(site, bound);
-        // A loop that looks at nothing has no rounds that could be counted, and does not end by going further.
-        let bare = seen.is_some_and(<[_]>::is_empty);
-        if let Some(further) = &mut self.goes_further
-            && further.concerns_hint(thread, entry.events, &self.names)
-            && !bare
-        {
-            match entry.spin.is_alike() {
-                // What it does behind the loop, until it is looked at again, is not counted.
-                Some(true) => {
-                    further.rounds += u32::from(!further.has_left);
-                    further.round = entry.events - length..entry.events;
-                }
-                Some(false) => further.has_left = true,
-                None => {}
-            }
-            return None;
-        }
-        let wait = seen.map(|seen| wait((&mut self.sets, &mut self.seen), seen, (false, false)));
+        let entry = &mut self.threads[thread.index()];
+        let seen = entry.spin.awaited();
         // Of a cycle of several hints nothing is known of one.
-        if wait.is_some() && !bare && entry.spin.is_idle(bound) {
+        let is_known = !seen.is_empty() && entry.spin.is_idle(self.limits.spin_bound);
+        let wait = wait((&mut self.sets, &mut self.seen), seen, (false, false));
+        if is_known {
             note_hinted(
                 &mut self.waited,
                 Waited {
@@ -148,12 +207,11 @@ impl Machine {
             );
         }
         // Who is to wait here has undone what it has done.
-        match (entry.spin.has_left_a_change(), &wait) {
-            (true, Some(_)) => entry.wait_in(Loop::Undoing),
-            (false, Some(_)) => entry.wait_in(Loop::Looking),
-            (true, None) => entry.let_go_in_a_row = 0,
-            (false, None) => {}
-        }
+        let loops = match entry.spin.has_left_a_change() {
+            true => Loop::Undoing,
+            false => Loop::Looking,
+        };
+        entry.wait_in(loops);
         wait
     }
 

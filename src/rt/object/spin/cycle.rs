@@ -39,29 +39,39 @@ impl Cycle {
         self.spare = 0;
     }
 
-    /// A round that has changed nothing since what it has read has come to its hint. `again` says that the round before,
-    /// whatever that was, has read the same.
+    /// A round has come to its hint.
     #[inline]
+    pub(super) fn end_round(&mut self) {
+        self.spare = self.spare.saturating_sub(1);
+    }
+
+    /// Whether there is not to be a wait yet, whatever the rounds are.
+    #[inline]
+    pub(super) fn rests(&self) -> bool {
+        self.spare > 0
+    }
+
+    /// So many `rounds` that have changed nothing have come to this hint, and have all read the same.
     pub(super) fn push(
         &mut self,
         hint: Site,
         reads: &[(ObjectId, u64)],
-        again: bool,
+        rounds: usize,
         times: usize,
     ) {
-        if self.rounds.len() > 2 * LONGEST * times {
+        // No more are looked at.
+        let most = LONGEST * times;
+        if self.rounds.len() > 2 * most {
             self.drop_half();
         }
-        let reads = match self.rounds.last() {
-            Some(before) if again => before.reads,
-            _ => {
-                let start = self.reads.len();
-                self.reads.extend_from_slice(reads);
-                (start, self.reads.len())
-            }
+        let start = self.reads.len();
+        self.reads.extend_from_slice(reads);
+        let past = Past {
+            hint,
+            reads: (start, self.reads.len()),
         };
-        self.rounds.push(Past { hint, reads });
-        self.spare = self.spare.saturating_sub(1);
+        let rounds = rounds.min(most);
+        self.rounds.extend(std::iter::repeat_n(past, rounds));
     }
 
     #[cold]
@@ -77,21 +87,37 @@ impl Cycle {
         }
     }
 
-    /// If the last rounds were the same cycle of at least two so many `times` in a row, and the thread has not waited since
-    /// the last but one of these cycles: what they have read, each location with the value that was seen last.
-    #[inline]
-    pub(super) fn repeated(&mut self, times: usize) -> Option<&[(ObjectId, u64)]> {
-        // Mostly something was changed a moment ago.
-        if self.rounds.len() < 2 * times || self.spare > 0 {
-            return None;
-        }
-        self.find_repeated(times)
+    /// Whether [`Cycle::repeats`] may say so of these and so many more rounds.
+    #[inline(always)]
+    pub(super) fn may_repeat(&self, more: usize, times: usize) -> bool {
+        self.rounds.len() + more >= 2 * times && self.spare == 0
     }
 
-    #[inline(never)]
-    fn find_repeated(&mut self, times: usize) -> Option<&[(ObjectId, u64)]> {
+    /// Whether the last rounds were the same cycle of at least two so many `times` in a row, if so many rounds are the last ones
+    /// that have read the same, and the thread has not waited since the last but one of these cycles. Then [`Cycle::read`] gives
+    /// what they have read.
+    pub(super) fn repeats(
+        &mut self,
+        hint: Site,
+        reads: &[(ObjectId, u64)],
+        rounds: usize,
+        times: usize,
+    ) -> bool {
+        self.push(hint, reads, rounds, times);
+        let found = self.find_repeated(times);
+        // They may not be all.
+        let before = self.rounds.len() - rounds.min(LONGEST * times);
+        let (start, _) = self.rounds[before].reads;
+        self.rounds.truncate(before);
+        self.reads.truncate(start);
+        found
+    }
+
+    fn find_repeated(&mut self, times: usize) -> bool {
         let longest = LONGEST.min(self.rounds.len() / times);
-        let length = (2..=longest).find(|&length| self.repeats(length, times))?;
+        let Some(length) = (2..=longest).find(|&length| self.is_cycle(length, times)) else {
+            return false;
+        };
         self.spare = length;
         self.all.clear();
         let (first, _) = self.rounds[self.rounds.len() - length].reads;
@@ -101,11 +127,16 @@ impl Cycle {
                 None => self.all.push((object, value)),
             }
         }
-        Some(&self.all)
+        true
+    }
+
+    /// What the rounds of the last cycle have read that was found, each location with the value that was seen last.
+    pub(super) fn read(&self) -> &[(ObjectId, u64)] {
+        &self.all
     }
 
     /// Whether the last rounds were a cycle of this length so many times.
-    fn repeats(&self, length: usize, times: usize) -> bool {
+    fn is_cycle(&self, length: usize, times: usize) -> bool {
         let count = self.rounds.len();
         let mut firsts = (count - length * times..count - length).rev();
         firsts.all(|at| self.are_alike(at, at + length))
@@ -136,19 +167,20 @@ mod tests {
         let mut cycle = Cycle::default();
         let mut all: Vec<Vec<(ObjectId, u64)>> = Vec::new();
         let mut again = 0;
-        for step in 0..2000 {
+        for step in 0..1000 {
             let drawn = mix(step);
             let reads = vec![(ObjectId(0), drawn & 1), (ObjectId(1), drawn >> 1 & 1)];
-            let is_alike = all.last() == Some(&reads);
-            again += usize::from(is_alike);
-            cycle.push(hint, &reads, is_alike, TIMES);
-            all.push(reads);
+            let rounds = 1 + (drawn >> 2) as usize % 3;
+            again += rounds - 1;
+            cycle.repeats(hint, &reads, rounds, TIMES);
+            cycle.push(hint, &reads, rounds, TIMES);
+            all.extend(std::iter::repeat_n(reads, rounds));
             let kept = &all[all.len() - cycle.rounds.len()..];
             for (round, reads) in cycle.rounds.iter().zip(kept) {
                 assert_eq!(cycle.read_in(round), reads);
             }
         }
-        assert!(again > 200 && cycle.rounds.len() <= 2 * LONGEST * TIMES + 1);
+        assert!(again > 200 && cycle.rounds.len() <= 2 * LONGEST * TIMES + 3);
         assert!(cycle.reads.len() < 2 * cycle.rounds.len());
     }
 }
