@@ -370,7 +370,8 @@ fn a_ring_whose_threads_wait_has_an_execution_for_each_sequence_of_looks() {
     // counts, and each item but the first has three executions for each of those before.
     let looks = |free| move |builder: &mut Builder| builder.spin_bound = free;
     let step = |builder: &mut Builder| builder.await_loops = true;
-    let sets: [(&dyn Fn(&mut Builder), &[u64]); 3] = [
+    type Sets<'a> = &'a dyn Fn(&mut Builder);
+    let sets: [(Sets<'_>, &[u64]); 3] = [
         (&looks(1), &[4, 37, 620]),
         (&looks(0), &[3, 22, 279]),
         (&step, &[1, 3, 9, 27, 81, 243]),

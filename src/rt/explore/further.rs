@@ -22,7 +22,7 @@ use super::{Choice, Point};
 const ROUND_MAX: u32 = 1024;
 
 /// How many steps the thread makes before it is looked at again. It only has to be stopped some time.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 128;
 
 /// A thread that goes further alone.
 pub(crate) struct Further {
@@ -56,7 +56,7 @@ impl Further {
 
 impl Way for Further {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        if !self.steps.is_over() {
+        if !self.steps.is_over(at) {
             return self.steps.choose(at);
         }
         let over = Choice::Prune(Pruned::Asleep);

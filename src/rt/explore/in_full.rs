@@ -24,13 +24,13 @@ impl InFull {
     }
 
     /// Whether all steps of the schedule have been made.
-    pub(super) fn is_over(&self) -> bool {
-        self.0.is_over()
+    pub(super) fn is_over(&mut self, at: &Point<'_>) -> bool {
+        self.0.is_over(at)
     }
 
     /// Whether the next step is one of a thread that waits until something changes or nothing else can run.
-    fn is_to_wait(&self, at: &Point<'_>) -> bool {
-        let next = self.0.next_path();
+    fn is_to_wait(&mut self, at: &Point<'_>) -> bool {
+        let next = self.0.next_path(at);
         let next = next.and_then(|path| at.machine.names.find(path));
         next.is_some_and(|next| waits(at, next) && !at.machine.enabled(next))
     }
@@ -42,7 +42,12 @@ impl Way for InFull {
         let mut live = at.machine.live().iter();
         let is_to_wait = live.any(|&thread| waits(at, thread)) && self.is_to_wait(at);
         match at.enabled().next().filter(|_| is_to_wait) {
-            Some(other) => Choice::Run(Step::of(other)),
+            Some(other) => {
+                if !at.machine.is_to_begin(other) {
+                    self.0.make_way();
+                }
+                Choice::Run(Step::of(other))
+            }
             None => self.0.choose(at),
         }
     }

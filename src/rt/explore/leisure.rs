@@ -16,23 +16,25 @@ const TURN: usize = 100;
 /// Threads that take turns.
 #[derive(Default)]
 pub(crate) struct Leisure {
-    /// How many steps of the turn were made.
-    made: usize,
+    /// After how many events the turn began, if one has.
+    since: Option<usize>,
 }
 
 impl Way for Leisure {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        let stays = |&thread: &ThreadId| thread == at.last && self.made < TURN;
+        let events = at.trace.len();
+        let made = self.since.map_or(0, |since| events - since);
+        let stays = |&thread: &ThreadId| thread == at.last && made <= TURN;
         let Some(thread) = (at.enabled().find(stays))
             .or_else(|| at.enabled().find(|&thread| thread > at.last))
             .or_else(|| at.enabled().next())
         else {
             return Choice::NothingEnabled;
         };
-        self.made = match thread == at.last {
-            true => self.made + 1,
-            false => 0,
-        };
-        Choice::Run(Step::of(thread))
+        if thread != at.last || self.since.is_none() {
+            self.since = Some(events);
+            return Choice::RunOn(Step::of(thread), TURN);
+        }
+        Choice::RunOn(Step::of(thread), TURN.saturating_sub(made))
     }
 }

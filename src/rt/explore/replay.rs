@@ -25,7 +25,9 @@ pub(crate) trait Way {
 /// One schedule, step by step; beyond its end threads go on as they like.
 pub(crate) struct Steps {
     schedule: Schedule,
+    /// How far it has been followed, and how many events there were then.
     at: Cursor,
+    events: usize,
 }
 
 impl Replay<Steps> {
@@ -40,17 +42,36 @@ impl Steps {
         Steps {
             schedule,
             at: Cursor::default(),
+            events: 0,
         }
     }
 
     /// The path of the thread that makes the next one.
-    pub(crate) fn next_path(&self) -> Option<&str> {
+    pub(crate) fn next_path(&mut self, at: &Point<'_>) -> Option<&str> {
+        self.catch_up(at);
         self.schedule.step(self.at).map(|(path, _)| path)
     }
 
+    /// The next event is none of the schedule's.
+    pub(crate) fn make_way(&mut self) {
+        self.events += 1;
+    }
+
     /// Whether all of them have been made.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&mut self, at: &Point<'_>) -> bool {
+        self.catch_up(at);
         self.schedule.step(self.at).is_none()
+    }
+
+    /// Follows the schedule to where the execution is.
+    fn catch_up(&mut self, at: &Point<'_>) {
+        for _ in self.events..at.trace.len() {
+            if self.schedule.step(self.at).is_none() {
+                break;
+            }
+            self.at = self.schedule.behind(self.at);
+        }
+        self.events = at.trace.len();
     }
 }
 
@@ -65,6 +86,7 @@ impl<W: Way> Replay<W> {
 
 impl Way for Steps {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.catch_up(at);
         if at.enabled().next().is_none() {
             return Choice::NothingEnabled;
         }
@@ -92,11 +114,14 @@ impl Way for Steps {
         }
         match thread.filter(|&thread| at.machine.enabled(thread)) {
             Some(thread) if alternative < at.machine.alternatives(thread) => {
-                self.at = self.schedule.behind(self.at);
-                Choice::Run(Step {
+                let step = Step {
                     thread,
                     alternative,
-                })
+                };
+                match alternative {
+                    0 => Choice::RunOn(step, self.schedule.further(self.at)),
+                    _ => Choice::Run(step),
+                }
             }
             Some(thread) => self.asks_for(&format!(
                 "outcome {alternative} of {path}, whose operation has {} here",

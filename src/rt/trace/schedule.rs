@@ -141,6 +141,12 @@ impl Schedule {
         Some((&run.path, run.alternative))
     }
 
+    /// How many steps like the one at the cursor follow it.
+    pub(crate) fn further(&self, at: Cursor) -> usize {
+        let times = self.runs.get(at.run).map_or(0, |run| run.times);
+        usize::try_from(times.saturating_sub(at.made + 1)).unwrap_or(usize::MAX)
+    }
+
     /// The cursor behind what is at this one, which there must be.
     pub(crate) fn behind(&self, at: Cursor) -> Cursor {
         let times = self.runs[at.run].times;
