@@ -120,6 +120,7 @@ mod shown;
 mod summary;
 pub mod sync;
 mod telling;
+mod the_rest;
 pub mod thread;
 mod unknown;
 mod unshown;

@@ -1,6 +1,6 @@
 //! Who may use what is in a new block, and what does the report say if its maker has told nobody?
 
-use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use dpor::cell::UnsafeCell;
 use dpor::hint::spin_loop;
@@ -408,4 +408,108 @@ fn what_was_published_before_something_newer_was_seen_is_not_called_too_early() 
     assert!(text.contains("store to ready"), "{text}");
     assert!(text.contains("is Relaxed, and main's load"), "{text}");
     assert!(!text.contains("published before"), "{text}");
+}
+
+/// Makes a value once: whoever changes the flag first writes, and everybody else reads.
+fn made_once(
+    is_first: impl Fn(&AtomicUsize) -> bool + Copy + Send + Sync + 'static,
+    then: impl Fn(&AtomicUsize) + Copy + Send + Sync + 'static,
+) -> Option<String> {
+    race(move || {
+        let shared: Arc<(AtomicUsize, Plain)> = Arc::default();
+        let theirs = shared.clone();
+        let look = move |(flag, data): &(AtomicUsize, Plain)| {
+            if is_first(flag) {
+                data.set(7);
+                then(flag);
+            } else {
+                data.get();
+            }
+        };
+        let other = thread::spawn(move || look(&theirs));
+        look(&shared);
+        other.join().unwrap();
+    })
+}
+
+fn takes(flag: &AtomicUsize) -> bool {
+    flag.compare_exchange(0, 1, SeqCst, Acquire).is_ok()
+}
+
+#[test]
+fn who_claims_before_it_writes_and_tells_no_more_has_published_too_early() {
+    type First = fn(&AtomicUsize) -> bool;
+    let ways: [(&str, First); 4] = [
+        ("swap", |flag| flag.swap(1, AcqRel) == 0),
+        ("fetch_or", |flag| flag.fetch_or(1, SeqCst) == 0),
+        ("compare_exchange", takes),
+        ("look and take", |flag| {
+            flag.load(Acquire) == 0 && takes(flag)
+        }),
+    ];
+    for (name, is_first) in ways {
+        let text = made_once(is_first, |_| ()).expect("a race");
+        let said = "published before it was written: main told by \"";
+        assert!(text.contains(said), "{name}: {text}");
+    }
+}
+
+/// Whoever finds it taken does not wait, as it should.
+#[test]
+fn who_takes_a_lock_or_a_turn_before_it_writes_is_not_said_to_have_published() {
+    let texts = [
+        // It gives the lock back.
+        made_once(takes, |flag| flag.store(0, Release)),
+        // It says by the same that it has written.
+        made_once(takes, |flag| flag.store(2, Release)),
+        // It takes an order from the value, and so does the reader.
+        made_once(|flag| flag.fetch_add(1, AcqRel) == 0, |_| ()),
+        // It says so by something else.
+        race(|| {
+            let shared: Arc<(AtomicUsize, AtomicUsize, Plain)> = Arc::default();
+            let theirs = shared.clone();
+            let look = |(begun, done, data): &(AtomicUsize, AtomicUsize, Plain)| {
+                if begun.swap(1, AcqRel) == 0 {
+                    data.set(7);
+                    done.store(1, Release);
+                }
+                data.get();
+            };
+            let other = thread::spawn(move || look(&theirs));
+            look(&shared);
+            other.join().unwrap();
+        }),
+        // Another thread gives the lock back for it, once it has been joined.
+        race(|| {
+            let shared: Arc<(AtomicUsize, Plain)> = Arc::default();
+            let [theirs, last] = [shared.clone(), shared.clone()];
+            let writes = thread::spawn(move || {
+                if takes(&theirs.0) {
+                    theirs.1.set(7);
+                }
+            });
+            let gives_back = thread::spawn(move || {
+                writes.join().unwrap();
+                last.0.store(0, Release);
+            });
+            if !takes(&shared.0) {
+                shared.1.get();
+            }
+            gives_back.join().unwrap();
+        }),
+        // Both write.
+        race(|| {
+            let shared: Arc<(AtomicUsize, Plain)> = Arc::default();
+            let theirs = shared.clone();
+            let write = |(lock, data): &(AtomicUsize, Plain)| {
+                let _ = takes(lock);
+                data.set(7);
+            };
+            let other = thread::spawn(move || write(&theirs));
+            write(&shared);
+            other.join().unwrap();
+        }),
+    ];
+    let said = texts.map(|text| text.expect("a race").contains("published before"));
+    assert_eq!(said, [false; 6]);
 }

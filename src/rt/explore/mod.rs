@@ -50,6 +50,7 @@ pub(crate) mod sleep;
 mod slots;
 pub(crate) mod turns;
 pub(crate) mod wakeup_tree;
+pub(crate) mod without;
 
 #[cfg(any(test, feature = "bench"))]
 #[cfg_attr(

@@ -160,6 +160,7 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
             weak: TooWeak::default(),
             block: Block::around(&region),
             written: None,
+            tells_no_more: false,
             counted: false,
             memory: Accessed::default(),
         })),
@@ -317,6 +318,7 @@ impl Detector {
             weak: TooWeak::default(),
             block: Some(*block),
             written: None,
+            tells_no_more: false,
             counted: false,
             memory: Accessed::default(),
         }))
@@ -332,6 +334,7 @@ impl Detector {
             weak: TooWeak::default(),
             block: None,
             written: None,
+            tells_no_more: false,
             counted: true,
             memory: Accessed::default(),
         })

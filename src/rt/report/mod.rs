@@ -1,5 +1,6 @@
 //! What do people read when a test has failed?
 
+mod changes;
 pub(crate) mod cycle;
 pub(crate) mod dot;
 pub(crate) mod execution;
@@ -11,6 +12,7 @@ mod memory;
 pub(crate) mod passing;
 mod pattern;
 pub(crate) mod places;
+pub(crate) mod publication;
 pub(crate) mod record;
 pub(crate) mod source;
 mod stops;

@@ -3,16 +3,15 @@
 //! Most failures are one of a few well-known ones, and whoever hears the name knows what to do. Each is
 //! recognised by what it consists of, in the execution that is shown; where nothing fits, nothing is said.
 
-use std::sync::atomic::Ordering;
+use std::ops::Range;
 
 use super::text::View;
 use super::words::Names;
-use crate::rt::race::{acquires, releases};
+use super::{changes, publication};
 use crate::rt::trace::Event;
-use crate::rt::trace::dependency::changes_value;
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
-use crate::rt::trace::verdict::{Access, Blocked, DataRace, Effect, End, Lost};
+use crate::rt::trace::operation::{OpKind, Outcome, Rmw};
+use crate::rt::trace::verdict::{Blocked, End, Lost};
 
 /// One sentence with the name of the mistake.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
@@ -22,7 +21,9 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
             .lost_wake_up()
             .or_else(|| told.woke_another(stuck))
             .or_else(|| told.nobody_wakes(stuck)),
-        End::DataRace(race) => told.told_too_early(race).or_else(|| told.back_again()),
+        End::DataRace(race) => {
+            publication::sentence(race, view, names).or_else(|| told.back_again())
+        }
         End::Leaked(_) => told.lost_update(),
         End::Panicked { .. } => told
             .back_again()
@@ -42,7 +43,9 @@ pub(super) fn story(view: &View<'_>, names: &Names<'_>) -> Option<String> {
         .clone()
         .find_map(|e| e.before.or(e.outcome.value()))?;
     let mut story = format!("{}: {}", names.object(object), names.value(object, begin));
-    let written = events.by_ref().filter_map(|e| Some((e, names.left(e)?)));
+    let written = events
+        .by_ref()
+        .filter_map(|e| Some((e, changes::left(e, view.machine)?)));
     let mut changes = 0;
     for (event, value) in written {
         changes += 1;
@@ -75,20 +78,9 @@ impl Told<'_> {
     fn changes(
         &self,
         object: ObjectId,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
     ) -> impl DoubleEndedIterator<Item = usize> {
-        let events = self.events();
-        range.filter(move |&at| {
-            events[at].operation.object == object && self.leaves_another(&events[at])
-        })
-    }
-
-    /// Whether the event leaves another value than it has found. A store or a swap of the value that is there is a write,
-    /// but whoever has seen that value before sees nothing else afterwards.
-    fn leaves_another(&self, event: &Event) -> bool {
-        let found = event.before.or(event.outcome.value());
-        let same = found.is_some() && self.names.left(event) == found;
-        changes_value(event.label.class()) && !same
+        changes::of(object, self.events(), range, self.view.machine)
     }
 
     /// A notification that found nobody, and that wakes a thread which waits for ever if the two come the other
@@ -200,87 +192,6 @@ impl Told<'_> {
         events.rposition(|event| event.operation.object == object && of(&event.operation.kind))
     }
 
-    /// The reader was told that the data is there before it was written, or it was written again while the
-    /// reader could still be at it.
-    fn told_too_early(&self, race: &DataRace) -> Option<String> {
-        let DataRace { first, second, .. } = race;
-        if first.effect != Effect::Write {
-            return None;
-        }
-        let events = self.events();
-        let (told, read) = events.iter().enumerate().rev().find_map(|(at, event)| {
-            let reads = event.thread == second.thread
-                && matches!(
-                    event.operation.kind,
-                    OpKind::Load { .. } | OpKind::CompareExchange { .. } | OpKind::Rmw { .. }
-                );
-            let from = self.changes(event.operation.object, 0..at).next_back();
-            let from = from.filter(|&from| reads && events[from].thread == first.thread)?;
-            Some((from, event))
-        })?;
-        // The last that it has seen of the writer is what it goes by.
-        let publishes = self.publishes(&events[told]) && !gives_up(&events[told]);
-        if !publishes || !goes_by_what_it_reads(read) {
-            return None;
-        }
-        let published = events[told].index;
-        if published >= first.after {
-            return None;
-        }
-        let (writer, reader) = (self.who(told), self.names.thread(second.thread));
-        let (what, number) = (self.names.happened(&events[told]), told + 1);
-        let again = race.written.is_some_and(|written| written <= published);
-        if !again && self.asks_for_leave(race, read.operation.object) {
-            return None;
-        }
-        Some(match again {
-            // It said so before the write, and nothing after it.
-            false => format!(
-                "published before it was written: {writer} told by \"{what}\" (event {number}) what it wrote only after that"
-            ),
-            true => format!(
-                "written again too early: {writer} had published this by \"{what}\" (event {number}), and nothing told it that {reader} was done with it"
-            ),
-        })
-    }
-
-    /// Whether the writer has looked, before it wrote, at something else than what it told by that the reader had changed
-    /// before it used the memory. So do two threads that ask each other for leave, by a lock made of atomics: what they
-    /// say there is that they wish to write, or when it is their turn, and not that anything has been written.
-    fn asks_for_leave(&self, race: &DataRace, told_by: ObjectId) -> bool {
-        let DataRace { first, second, .. } = race;
-        let events = self.events();
-        let before = |access: &Access, event: &Event| {
-            event.thread == access.thread && event.index < access.after
-        };
-        let changed = |object: ObjectId| {
-            let mut changes = self.changes(object, 0..events.len());
-            changes.any(|at| before(second, &events[at]))
-        };
-        events.iter().any(|event| {
-            let object = event.operation.object;
-            before(first, event)
-                && goes_by_what_it_reads(event)
-                && object != told_by
-                && changed(object)
-        })
-    }
-
-    /// Whether the event may be meant to tell others what its thread has done. To take a lock is not, and neither
-    /// is to clear a pointer.
-    fn publishes(&self, event: &Event) -> bool {
-        match event.operation.kind {
-            OpKind::Store { order, value } => {
-                let state = self.view.machine.state(event.operation.object);
-                let is_pointer = state.kind() == ObjectKind::Atomic(AtomicType::Ptr);
-                releases(order) && !(is_pointer && value == 0)
-            }
-            OpKind::Rmw { order, .. } => order == Ordering::Release,
-            OpKind::CompareExchange { success, .. } => success == Ordering::Release,
-            _ => false,
-        }
-    }
-
     /// A compare-exchange that took a value for the one it had read, though it had changed and changed back. Most of
     /// these do no harm, as where a lock was taken and released meanwhile: it has a part in the failure only if that
     /// hangs on the order of two of these events.
@@ -366,7 +277,7 @@ impl Told<'_> {
         let looks = matches!(looked.operation.kind, OpKind::Load { .. })
             || looked.outcome == Outcome::Failure(looked.outcome.value().unwrap_or_default());
         let same = looked.operation.object == changed.operation.object;
-        if !looks || !same || !self.leaves_another(changed) {
+        if !looks || !same || !changes::leaves_another(changed, self.view.machine) {
             return None;
         }
         let mut mine = (change + 1..events.len()).filter(|&at| events[at].thread == looked.thread);
@@ -412,21 +323,6 @@ fn only_looks_on(event: &Event, object: ObjectId) -> bool {
     match event.operation.kind {
         OpKind::Load { .. } => event.operation.object != object,
         OpKind::Fence { .. } | OpKind::Join { .. } => true,
-        _ => false,
-    }
-}
-
-/// Whether the event may be the end of its thread's share in something, which tells nobody to use it.
-fn gives_up(event: &Event) -> bool {
-    matches!(event.operation.kind, OpKind::Rmw { rmw: Rmw::Sub, .. })
-}
-
-/// Whether what the event reads decides what its thread does next. A counter may be changed by who does not care
-/// for its value; one that does would want to know what it stands for, and so acquires.
-fn goes_by_what_it_reads(event: &Event) -> bool {
-    match event.operation.kind {
-        OpKind::Load { .. } | OpKind::CompareExchange { .. } => true,
-        OpKind::Rmw { order, .. } => acquires(order),
         _ => false,
     }
 }

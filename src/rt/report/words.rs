@@ -13,10 +13,11 @@ mod tokens;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use self::timeouts::Unnotified;
+use super::changes;
 use super::source::Sources;
 use crate::plural::counted;
+use crate::rt::object::count;
 use crate::rt::object::machine::Machine;
-use crate::rt::object::{State, count};
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{
     AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason,
@@ -187,22 +188,6 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What an event on an atomic has left there, if it wrote something.
-    pub(super) fn left(&self, event: &Event) -> Option<u64> {
-        let State::Atomic { ty, .. } = *self.machine.state(event.operation.object) else {
-            return None;
-        };
-        match event.operation.kind {
-            OpKind::Store { value, .. } => Some(value),
-            OpKind::Rmw { rmw, operand, .. } => {
-                let found = event.outcome.value()?;
-                Some(rmw.apply(ty, found, operand))
-            }
-            OpKind::CompareExchange { new, .. } if event.outcome.succeeded() => Some(new),
-            _ => None,
-        }
-    }
-
     pub(super) fn value(&self, object: ObjectId, bits: u64) -> String {
         match self.machine.state(object).kind() {
             ObjectKind::Atomic(AtomicType::Bool | AtomicType::Poison) => (bits != 0).to_string(),
@@ -369,7 +354,10 @@ impl<'a> Names<'a> {
                 Some(before) => format!("{} := {} (was {})", name(), value(new), value(before)),
                 None => format!("{} := {}", name(), value(new)),
             },
-            OpKind::Rmw { rmw, .. } => match (self.happened_on_task(event), self.left(event)) {
+            OpKind::Rmw { rmw, .. } => match (
+                self.happened_on_task(event),
+                changes::left(event, self.machine),
+            ) {
                 (Some(happened), _) => happened,
                 (None, Some(new)) => {
                     let (found, new) = (read(), value(new));

@@ -236,6 +236,9 @@ pub(crate) struct DataRace {
     pub(crate) block: Option<Block>,
     /// After how many of its events the first thread wrote plain memory there for the first time.
     pub(crate) written: Option<u32>,
+    /// Whether the last that the first thread had told the second one is the last that it tells anybody until that one goes on,
+    /// as far as that was asked. Filled in once it is shown.
+    pub(crate) tells_no_more: bool,
     /// Whether it was found by counting references. The execution may order the two then, by drops that can also come in
     /// another order.
     pub(crate) counted: bool,

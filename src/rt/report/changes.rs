@@ -1,0 +1,46 @@
+//! Which events give an atomic another value, and which one?
+
+use std::ops::Range;
+
+use crate::rt::object::State;
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::Event;
+use crate::rt::trace::dependency::changes_value;
+use crate::rt::trace::id::ObjectId;
+use crate::rt::trace::operation::OpKind;
+
+/// The positions of the events on an object that change its value, in a range.
+pub(super) fn of(
+    object: ObjectId,
+    events: &[Event],
+    range: Range<usize>,
+    machine: &Machine,
+) -> impl DoubleEndedIterator<Item = usize> {
+    range.filter(move |&at| {
+        events[at].operation.object == object && leaves_another(&events[at], machine)
+    })
+}
+
+/// Whether the event leaves another value than it has found. A store or a swap of the value that is there is a write,
+/// but whoever has seen that value before sees nothing else afterwards.
+pub(super) fn leaves_another(event: &Event, machine: &Machine) -> bool {
+    let found = event.before.or(event.outcome.value());
+    let same = found.is_some() && left(event, machine) == found;
+    changes_value(event.label.class()) && !same
+}
+
+/// What an event on an atomic has left there, if it wrote something.
+pub(super) fn left(event: &Event, machine: &Machine) -> Option<u64> {
+    let State::Atomic { ty, .. } = *machine.state(event.operation.object) else {
+        return None;
+    };
+    match event.operation.kind {
+        OpKind::Store { value, .. } => Some(value),
+        OpKind::Rmw { rmw, operand, .. } => {
+            let found = event.outcome.value()?;
+            Some(rmw.apply(ty, found, operand))
+        }
+        OpKind::CompareExchange { new, .. } if event.outcome.succeeded() => Some(new),
+        _ => None,
+    }
+}
