@@ -12,11 +12,13 @@ use crate::plural::counted;
 use crate::progress::{Progress, above};
 use crate::report_dir::ReportDir;
 use crate::rerun;
+use crate::rt::exec::callers::Round;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::report::execution::Execution;
+use crate::rt::report::loops;
 use crate::rt::report::passing;
 use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::View;
@@ -51,6 +53,8 @@ pub(crate) struct Watch<'a> {
     asks: bool,
     /// How many loops without a hint were told of.
     hintless: usize,
+    /// Rounds of them and of those that are still to be told of.
+    rounds: Vec<Round>,
 }
 
 impl<'a> Watch<'a> {
@@ -93,6 +97,7 @@ impl<'a> Watch<'a> {
             takes_loops_for_steps: settings.takes_loops_for_steps(),
             asks: false,
             hintless: 0,
+            rounds: Vec::new(),
         }
     }
 
@@ -151,6 +156,12 @@ impl<'a> Watch<'a> {
         }
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
             self.show(wanted, end, between, log);
+        }
+        // What is to be told may be told only once it is known whether they give up.
+        if driver.machine.hintless().len() > self.hintless {
+            let known = |round: &&Round| !self.rounds.iter().any(|it| it.read == round.read);
+            let new: Vec<Round> = between.rounds.iter().filter(known).cloned().collect();
+            self.rounds.extend(new);
         }
         if !self.follows {
             self.waits.note(between);
@@ -223,39 +234,51 @@ impl<'a> Watch<'a> {
 
     /// Says of each loop without a hint once where it is.
     fn tell_of_hintless(&mut self, driver: &Driver) {
-        if let Some(line) = self.hintless(driver)
-            && said::is_first(line.clone())
-        {
+        let known = std::mem::replace(&mut self.hintless, driver.machine.hintless().len());
+        let new = &driver.machine.hintless()[known.min(self.hintless)..];
+        // To look at stacks takes longer than to find out that it was said.
+        if !new.is_empty() && said::is_first(self.hintless(driver, new, |_| None)) {
+            let line = self.hintless(driver, new, |read| self.loop_around(read));
             above(|| eprintln!("{line}"));
         }
     }
 
-    /// Where loops make its executions long that have no hint, if there are any that were not told yet.
-    fn hintless(&mut self, driver: &Driver) -> Option<String> {
-        let machine = &driver.machine;
-        let known = std::mem::replace(&mut self.hintless, machine.hintless().len());
-        if known == self.hintless {
-            return None;
-        }
-        let place = |&site: &Site| {
-            let object = named_at(site);
-            object.map_or_else(|| site.to_string(), |object| format!("{object} at {site}"))
+    /// Where the call stands that is in the loop around this read, if it is not the read itself.
+    fn loop_around(&self, read: Site) -> Option<String> {
+        let round = self.rounds.iter().find(|it| it.read == read)?;
+        loops::around(read, &round.stack, self.site)
+    }
+
+    /// Where loops make its executions long that have no hint: the reads that they come back to, and the lines `around` these.
+    fn hintless(
+        &self,
+        driver: &Driver,
+        reads: &[Site],
+        around: impl Fn(Site) -> Option<String>,
+    ) -> String {
+        let place = |&read: &Site| {
+            let object = named_at(read);
+            let at =
+                object.map_or_else(|| read.to_string(), |object| format!("{object} at {read}"));
+            match around(read) {
+                Some(line) => format!("{at} (called in the loop at {line})"),
+                None => at,
+            }
         };
-        let limits = &machine.limits;
+        let limits = &driver.machine.limits;
         let why = match limits.learnt.hintless {
             Hintless::GivesUp => " (so often because another one gives up by itself)",
             _ => "",
         };
-        let new = machine.hintless().iter().skip(known);
-        let places: Vec<String> = new.map(place).collect();
-        Some(format!(
+        let places: Vec<String> = reads.iter().map(place).collect();
+        format!(
             "dpor: in the model at {} a loop without a hint went round {} times{why} before it was taken for waiting: it reads \
              {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
              shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
             self.site,
             limits.unhinted_spin_bound,
             places.join(", and another one ")
-        ))
+        )
     }
 
     /// Which execution was to be shown and has not been run, if there is one.

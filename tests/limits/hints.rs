@@ -42,6 +42,7 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
         " a loop without a hint went round 10 times before it was taken for waiting: it reads ready at tests/limits/hints.rs:{at}:"
     );
     assert!(text.contains(&said), "{text}");
+    assert!(!text.contains("called in the loop"), "{text}");
     assert_eq!(printed("hints::child_that_waits_with_a_hint", &[]), "");
     // Whoever waits for the end of a long exploration wants to know why it is long.
     let text = printed(
@@ -76,6 +77,46 @@ fn an_exploration_that_is_stopped_says_if_loops_could_be_one_step() {
     assert!(!told(&[("DPOR_AWAIT_LOOPS", "1")]));
     assert!(!told(&[("DPOR_MAX_PREEMPTIONS", "1")]));
     assert!(!told(&[("DPOR_ALGORITHM", "random")]));
+}
+
+/// Not a test of its own: what [`a_loop_that_calls_what_reads_is_told_where_it_is`] runs.
+#[test]
+fn child_that_waits_by_what_it_calls() {
+    #[derive(Default)]
+    struct Gate(AtomicUsize);
+    impl Gate {
+        fn is_open(&self) -> bool {
+            self.0.load(SeqCst) == 1
+        }
+        fn any_is_open(gates: &[Gate; 2]) -> bool {
+            gates.iter().any(|gate| gate.is_open())
+        }
+    }
+    Builder::new().check(|| {
+        let gates: Arc<[Gate; 2]> = Arc::default();
+        let theirs = gates.clone();
+        let other = thread::spawn(move || theirs[1].0.store(1, SeqCst));
+        // There is more than one thing to look at, and more than one function between the loop and the look.
+        while !Gate::any_is_open(&gates) {
+            std::hint::spin_loop();
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_loop_that_calls_what_reads_is_told_where_it_is() {
+    let text = printed("hints::child_that_waits_by_what_it_calls", &[]);
+    let at = |what: &str| {
+        let lines = include_str!("hints.rs").lines();
+        lines.take_while(|line| !line.contains(what)).count() + 1
+    };
+    let (read, goes_round) = (at("self.0.load(SeqCst) == 1"), at("while !Gate::any"));
+    let read = format!(" it reads self.0 at tests/limits/hints.rs:{read}:");
+    let (_, rest) = text.split_once(&read).expect("the read is told");
+    let (_, rest) = rest.split_once(' ').expect("its column");
+    let said = format!("(called in the loop at tests/limits/hints.rs:{goes_round});");
+    assert!(rest.starts_with(&said), "{text}");
 }
 
 /// Not a test of its own: what [`a_loop_that_goes_round_often_because_another_one_gives_up_is_told_with_that`] runs.

@@ -3,10 +3,16 @@
 //! An operation stands where its shim is called. A shim that std calls for the program (a `Waker` has a table of
 //! functions), that a destructor calls, or that is called through a pointer has no caller that says where it is. An execution
 //! that is run to be shown looks at the stack there.
+//!
+//! A loop without a hint is known by the read that it comes back to, and the function that reads is often not the one that goes
+//! round. So the stack is looked at where such a loop is taken to wait for the first time.
 
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::mem;
+use std::ops::Deref;
+use std::ptr;
+use std::rc::Rc;
 
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
@@ -24,6 +30,13 @@ pub(crate) struct Call {
     pub(crate) stack: Backtrace,
 }
 
+/// A read that a loop without a hint comes back to.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    pub(crate) read: Site,
+    pub(crate) stack: Rc<Backtrace>,
+}
+
 /// Whether the place of this operation is none of the program's, although it has one there.
 pub(crate) fn stands_nowhere(operation: &Operation, site: Site) -> bool {
     // Nobody calls the end of a thread.
@@ -35,6 +48,8 @@ pub(crate) fn stands_nowhere(operation: &Operation, site: Site) -> bool {
 pub(crate) struct Callers {
     asked: Cell<bool>,
     calls: RefCell<Vec<Call>>,
+    /// The rounds of an exploration, one for each read.
+    rounds: RefCell<Vec<Round>>,
 }
 
 impl Callers {
@@ -62,9 +77,26 @@ impl Callers {
         }
     }
 
+    /// Notes who has called a read that a loop without a hint comes back to, if that is not noted yet.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_round(&self, read: Site) {
+        let mut rounds = self.rounds.borrow_mut();
+        if !rounds.iter().any(|known| ptr::eq(known.read, read)) {
+            let stack = Rc::new(Backtrace::force_capture());
+            rounds.push(Round { read, stack });
+        }
+    }
+
+    /// The rounds that were noted in this exploration.
+    pub(super) fn rounds(&self) -> impl Deref<Target = Vec<Round>> {
+        self.rounds.borrow()
+    }
+
     /// Forgets what was noted.
     pub(super) fn forget(&self) {
         self.calls.borrow_mut().clear();
+        self.rounds.borrow_mut().clear();
     }
 
     /// What was noted since it was taken last.

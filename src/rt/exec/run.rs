@@ -15,7 +15,7 @@ use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Panic, Pruned};
 use crate::rt::{Body, Work};
 
-use super::callers::Call;
+use super::callers::{Call, Round};
 use super::context::{Inner, Runtime, enter, here};
 use super::coroutine::{self, Coroutine, Pool, Resumed};
 use super::faults::{self, Fault};
@@ -118,6 +118,8 @@ pub(crate) struct Between<'a> {
     pub(crate) names: &'a [(ThreadId, String)],
     /// The operations of it that stand nowhere in the program, if they were asked for.
     pub(crate) callers: &'a [Call],
+    /// Rounds of the loops without a hint that have waited since the exploration began, or was gone on with.
+    pub(crate) rounds: &'a [Round],
     /// Whether plain memory was used that is watched for races, which is no event.
     pub(crate) uses_cells: bool,
 }
@@ -191,11 +193,13 @@ fn fails(
     loop {
         let mut inner = runtime.inner.borrow_mut();
         let callers = runtime.callers.take();
+        let rounds = runtime.callers.rounds();
         let between = Between {
             driver: &inner.driver,
             end: last.as_ref(),
             names: &inner.names,
             callers: &callers,
+            rounds: &rounds,
             uses_cells: inner.races.is_active(),
         };
         let more = go_on(&between);
@@ -203,7 +207,7 @@ fn fails(
         if !more || !inner.driver.begin(site) {
             return None;
         }
-        drop(inner);
+        drop((inner, rounds));
         let was_panicking = std::thread::panicking();
         let ended = enter(runtime, || {
             let mut payload = None;

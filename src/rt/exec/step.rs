@@ -243,6 +243,9 @@ impl Runtime {
         wait: &Operation,
         site: Site,
     ) -> Option<Outcome> {
+        if inner.driver.machine.hintless().contains(&site) {
+            self.callers.note_round(site);
+        }
         self.step(inner, wait, site)
     }
 

@@ -8,6 +8,7 @@ mod holders;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod log;
+pub(crate) mod loops;
 mod memory;
 pub(crate) mod passing;
 mod pattern;

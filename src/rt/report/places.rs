@@ -80,13 +80,51 @@ fn is_in(at: &str, compiled: &str) -> bool {
 /// The file and line of the innermost frame of the user's, as text, in a program in which there is this place.
 pub(crate) fn of(trace: &Backtrace, site: Site) -> Option<String> {
     let place = innermost(&trace.to_string())?;
-    let known = std::env::current_dir().ok();
-    let known =
-        known.and_then(|directory| Some((compiled_in(&directory, site.file())?, directory)));
-    Some(match known {
-        Some((root, directory)) => seen_from(&root, &directory.join(&place)).unwrap_or(place),
-        None => place,
-    })
+    Some(Compiled::with(site).seen(place))
+}
+
+/// A frame of the user's.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+/// All of the user's frames of which the place is known, the innermost first, in a program in which there is this place.
+pub(super) fn all_of(trace: &Backtrace, site: Site) -> Vec<Frame> {
+    let text = trace.to_string();
+    let compiled = Compiled::with(site);
+    let frame = |(_, at): (&str, Option<&str>)| {
+        let (place, column) = at?.rsplit_once(':')?;
+        let (file, line) = place.rsplit_once(':')?;
+        let file = file.strip_prefix("./").unwrap_or(file);
+        Some(Frame {
+            file: compiled.seen(file.to_owned()),
+            line: line.parse().ok()?,
+            column: column.parse().ok()?,
+        })
+    };
+    frames(&text).filter_map(frame).collect()
+}
+
+/// Where the program runs, and the directory from which the compiler has seen it, if these are known.
+struct Compiled(Option<(PathBuf, PathBuf)>);
+
+impl Compiled {
+    /// Those of a program in which there is this place.
+    fn with(site: Site) -> Compiled {
+        let directory = std::env::current_dir().ok();
+        let root = |directory: PathBuf| Some((compiled_in(&directory, site.file())?, directory));
+        Compiled(directory.and_then(root))
+    }
+
+    /// This place of a stack as the compiler has it.
+    fn seen(&self, place: String) -> String {
+        let seen =
+            |(root, directory): &(PathBuf, PathBuf)| seen_from(root, &directory.join(&place));
+        self.0.as_ref().and_then(seen).unwrap_or(place)
+    }
 }
 
 /// The directory from which the compiler saw this file, which is the one of the workspace: that of the package, where the

@@ -19,6 +19,12 @@ pub(crate) struct Sources {
 impl Sources {
     /// The text of a line.
     pub(super) fn line(&mut self, file: &str, line: u32) -> Option<&str> {
+        let line = (line as usize).checked_sub(1)?;
+        self.lines(file)?.get(line).map(String::as_str)
+    }
+
+    /// The lines of a file.
+    pub(super) fn lines(&mut self, file: &str) -> Option<&[String]> {
         let lines = self.files.entry(file.to_owned()).or_insert_with(|| {
             // Locations are relative to the workspace; a test runs in its package.
             let mut directory = std::env::current_dir().ok()?;
@@ -31,7 +37,7 @@ impl Sources {
                 }
             }
         });
-        lines.as_ref()?.get(line as usize - 1).map(String::as_str)
+        lines.as_deref()
     }
 
     /// The expression that is dereferenced at `site`.

@@ -167,11 +167,12 @@ fn told(program: fn()) -> String {
             end,
             names,
             callers,
+            rounds,
             uses_cells,
         } = between;
         let events = events(&driver.trace, driver);
-        let callers = callers.len();
-        writeln!(told, "{end:?} {names:?} {callers} {uses_cells} {events}").expect("a string");
+        let stacks = (callers.len(), rounds.len());
+        writeln!(told, "{end:?} {names:?} {stacks:?} {uses_cells} {events}").expect("a string");
         true
     });
     let seated = match &explored {
