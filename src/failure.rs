@@ -300,7 +300,7 @@ pub(crate) fn place(end: &End, message: Option<&Panic>) -> String {
             .collect(),
         End::DataRace(race) => vec![race.first.site.to_string(), race.second.site.to_string()],
         End::BadMemory(bad) => match bad.wrong {
-            Wrong::Operation(_, site) | Wrong::Access(_, site) => vec![site.to_string()],
+            Wrong::Operation(_, site) | Wrong::Access(_, site, _) => vec![site.to_string()],
             _ => vec![format!("{:?}", bad.memory)],
         },
         _ => Vec::new(),

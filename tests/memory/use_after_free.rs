@@ -1,9 +1,11 @@
 //! Is it found if memory is used after it was freed, or could be?
 
-use std::sync::atomic::Ordering::{Acquire, SeqCst};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
 
+use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
-use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
 use dpor::{FailureKind, thread};
 
 use super::{At, Node, Slot, beside, fails, passes, take_and_free, tells, value};
@@ -53,6 +55,86 @@ fn a_cell_that_is_used_after_its_block_was_freed() {
             "main.1     free",
         ],
     );
+}
+
+/// Each side calls it something else, and the test has a name for it.
+#[test]
+fn a_cell_that_the_test_has_named_is_called_so_when_it_is_gone() {
+    fn named(slot: &Slot) {
+        slot.with(|node| dpor::name(&node.plain, "payload"));
+    }
+    fn read(node: *mut Node) -> usize {
+        // SAFETY: as in `free`.
+        unsafe { (*node).plain.with(|value| *value) }
+    }
+    let failure = fails(FailureKind::UseAfterFree, || {
+        let slot = Slot::full();
+        named(&slot);
+        let stale = slot.0.load(Acquire);
+        take_and_free(&slot);
+        read(stale);
+    });
+    let told = ["main       read payload   at ", " -  read payload  "];
+    tells(&failure, &told);
+    assert!(!failure.to_string().contains("(*node)"), "{failure}");
+    assert!(failure.json().contains("reads payload"), "{failure}");
+    // Where the free only could come before.
+    let failure = fails(FailureKind::DataRace, || {
+        let slot = Arc::new(Slot::full());
+        named(&slot);
+        let theirs = slot.clone();
+        let other = thread::spawn(move || take_and_free(&theirs));
+        let node = slot.0.load(Acquire);
+        if !node.is_null() {
+            read(node);
+        }
+        other.join().unwrap();
+    });
+    let told = [
+        "main.1 frees the block, and nothing orders a read of payload by main before that",
+        " -  read payload  ",
+    ];
+    tells(&failure, &told);
+    assert!(!failure.to_string().contains("(*node)"), "{failure}");
+}
+
+#[test]
+fn what_the_test_has_named_on_a_stack_is_called_so_when_that_thread_has_ended() {
+    struct Waiter {
+        ticket: UnsafeCell<usize>,
+        woken: AtomicUsize,
+    }
+    let left_by_a_thread = |use_it: fn(&Waiter)| {
+        move || {
+            let slot = Arc::new(AtomicPtr::new(null_mut()));
+            let theirs = slot.clone();
+            let other = thread::spawn(move || {
+                let waiter = Waiter {
+                    ticket: UnsafeCell::new(7),
+                    woken: AtomicUsize::new(0),
+                };
+                dpor::name(&waiter.ticket, "ticket of one");
+                dpor::name(&waiter.woken, "woken of one");
+                waiter.woken.store(1, Release);
+                theirs.store((&raw const waiter).cast_mut(), Release);
+            });
+            other.join().unwrap();
+            // SAFETY: none. The model ends before memory is used that is no more.
+            use_it(unsafe { &*slot.load(Acquire) });
+        }
+    };
+    // SAFETY: as above.
+    let read = |gone: &Waiter| assert_eq!(gone.ticket.with(|value| unsafe { *value }), 7);
+    let load = |gone: &Waiter| assert_eq!(gone.woken.load(Acquire), 1);
+    for (use_it, told) in [
+        (read as fn(&Waiter), "read ticket of one   at "),
+        (load, "load woken of one   at "),
+    ] {
+        let failure = fails(FailureKind::UseAfterFree, left_by_a_thread(use_it));
+        let first = "use after the end of a thread: main uses a variable on the stack of main.1";
+        tells(&failure, &[first, told]);
+        assert!(!failure.to_string().contains("gone."), "{failure}");
+    }
 }
 
 /// The row of a drop has the place where the reference was made. Where the failure is about the drop, that is not the place

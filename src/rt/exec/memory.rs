@@ -24,18 +24,14 @@ impl Runtime {
         site: Site,
     ) -> Option<T> {
         let object = {
-            let machine = &mut self.inner.borrow_mut().driver.machine;
-            let region = match gone {
-                Gone::Block(block, _) => self.heap.find_gone(target.address).map(|found| {
-                    self.heap.look_at_use(&found);
-                    let offset = target.address - found.start;
-                    region(block, offset)
-                }),
-                Gone::Stack(_) => None,
-            };
-            let region = region.unwrap_or(Region::Elsewhere {
-                address: target.address,
-            });
+            let inner = &mut *self.inner.borrow_mut();
+            let region = self.region_of_gone(&inner.ended, target.address, gone);
+            let machine = &mut inner.driver.machine;
+            if let Gone::Block(..) = gone
+                && let Some(found) = self.heap.find_gone(target.address)
+            {
+                self.heap.look_at_use(&found);
+            }
             let place = Place {
                 region,
                 generation: 0,
@@ -44,6 +40,30 @@ impl Runtime {
         };
         let operation = Operation { object, kind };
         self.fail(self.bad_memory(Wrong::Operation(operation, site), gone))
+    }
+
+    /// Where an address was that is gone, in words that are the same in every execution with the same history.
+    fn region_of_gone(
+        &self,
+        ended: &[(ThreadId, (usize, usize))],
+        address: usize,
+        gone: Gone,
+    ) -> Region {
+        let was = match gone {
+            Gone::Block(block, _) => {
+                let found = self.heap.find_gone(address);
+                found.map(|found| region(block, address - found.start))
+            }
+            Gone::Stack(thread) => {
+                let mut ended = ended.iter().rev();
+                let stack = ended.find(|(owner, _)| *owner == thread);
+                stack.map(|&(_, (_, top))| Region::Stack {
+                    thread,
+                    depth: top - address,
+                })
+            }
+        };
+        was.unwrap_or(Region::Elsewhere { address })
     }
 
     /// A wrong use of memory by the thread that runs.
@@ -171,7 +191,8 @@ impl Runtime {
         };
         let region = match region {
             Some(Err(gone)) => {
-                return self.fail(self.bad_memory(Wrong::Access(effect, site), gone));
+                let region = self.region_of_gone(&self.inner.borrow().ended, cell.0, gone);
+                return self.fail(self.bad_memory(Wrong::Access(effect, site, region), gone));
             }
             Some(Ok(region)) => Some(region),
             None => None,
@@ -210,7 +231,7 @@ impl Runtime {
                     let found = || self.locate(&inner.stacks, &inner.ended, cell.0).ok();
                     race.memory = Accessed {
                         shim: object,
-                        region: region.or_else(found),
+                        region: race.memory.region.or(region).or_else(found),
                         std_local: segments::is_local(cell.0),
                     };
                     race

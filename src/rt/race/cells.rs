@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Epoch;
 use super::clock::Clock;
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{Region, ThreadId};
 use crate::rt::trace::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak};
 
 /// The cells of the current execution.
@@ -40,8 +40,8 @@ pub(super) struct Cell {
     reads: Vec<Epoch>,
     /// The accesses that have begun and not ended.
     pub(super) open: Vec<Epoch>,
-    /// The block that it is in.
-    block: Option<Block>,
+    /// Where it is.
+    region: Option<Region>,
 }
 
 /// No execution has this number.
@@ -103,12 +103,12 @@ impl Cells {
         self.list.get_mut(number as usize)
     }
 
-    /// That cell. If the execution has not met it, it is there with this write, in this block.
+    /// That cell. If the execution has not met it, it is there with this write, in this region.
     #[inline]
     pub(super) fn meet(
         &mut self,
         memory: (usize, usize),
-        made: impl FnOnce() -> (Option<Epoch>, Option<Block>),
+        made: impl FnOnce() -> (Option<Epoch>, Option<Region>),
     ) -> &mut Cell {
         let number = match self.find(memory) {
             Some(number) => number,
@@ -119,7 +119,7 @@ impl Cells {
     }
 
     #[inline(never)]
-    fn add(&mut self, memory: (usize, usize), made: (Option<Epoch>, Option<Block>)) -> u32 {
+    fn add(&mut self, memory: (usize, usize), made: (Option<Epoch>, Option<Region>)) -> u32 {
         let next = self.list.len() as u32;
         let number = *self.numbers.entry(memory).or_insert(next);
         if number == next {
@@ -128,7 +128,7 @@ impl Cells {
         let cell = &mut self.list[number as usize];
         cell.memory = memory;
         cell.execution = self.execution;
-        (cell.write, cell.block) = made;
+        (cell.write, cell.region) = made;
         cell.writers.clear();
         cell.reads.clear();
         cell.open.clear();
@@ -220,13 +220,16 @@ impl Cell {
                 },
                 weak: TooWeak::default(),
                 block: match earlier.access.effect {
-                    Effect::Make => self.block,
+                    Effect::Make => self.region.as_ref().and_then(Block::around),
                     _ => None,
                 },
                 written: self.written_by(earlier.access.thread),
                 tells_no_more: false,
                 counted: false,
-                memory: Accessed::default(),
+                memory: Accessed {
+                    region: self.region,
+                    ..Accessed::default()
+                },
             })),
         }
     }

@@ -382,9 +382,8 @@ impl Detector {
         let clock = self.knowledge.of(access.thread);
         let time = clock.get(access.thread);
         let cell = self.cells.meet(memory, || {
-            let region = region.as_ref();
-            let made = region.and_then(|region| making(region, &access));
-            (made, region.and_then(Block::around))
+            let made = region.as_ref().and_then(|region| making(region, &access));
+            (made, region)
         });
         cell.check(&access, clock, &none)?;
         cell.note(Epoch { access, time });

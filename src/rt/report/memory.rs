@@ -40,7 +40,10 @@ pub(super) fn data_race(
         let used = match event_of(view, first) {
             Some(event) => format!("{one}'s {}", names.announced(&event.operation)),
             None if first.effect == Effect::Make => format!("the making of it by {one}"),
-            None => format!("a {} by {one}", verb(first)),
+            None => match names.memory() {
+                Some(memory) => format!("a {} of {memory} by {one}", verb(first)),
+                None => format!("a {} by {one}", verb(first)),
+            },
         };
         let not_so = match race.counted {
             true => format!("no reference keeps it until {used}"),
@@ -271,7 +274,7 @@ pub(super) fn bad_memory(
     let what = |operation: &Operation| names.announced(operation);
     let (used, site) = match &bad.wrong {
         Wrong::Operation(operation, site) => (what(operation), Some(*site)),
-        Wrong::Access(effect, site) => {
+        Wrong::Access(effect, site, _) => {
             let cell = names.memory().unwrap_or("a cell");
             let verb = if *effect == Effect::Write {
                 "write"

@@ -133,7 +133,7 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
             let place = place_of_use(view, &operation, site);
             (names.announced(&operation), place)
         }
-        Wrong::Access(effect, site) => {
+        Wrong::Access(effect, site, _) => {
             let access = Access {
                 thread: bad.thread,
                 effect,

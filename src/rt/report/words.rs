@@ -122,7 +122,10 @@ impl<'a> Names<'a> {
         let memory = match end {
             End::DataRace(race) => raced(race, trace, machine, &objects, &mut sources),
             End::BadMemory(bad) => match bad.wrong {
-                Wrong::Access(_, site) => sources.receiver(site),
+                Wrong::Access(_, site, region) => {
+                    let given = machine.names.label_of(region);
+                    given.map(on_one_line).or_else(|| sources.receiver(site))
+                }
                 _ => None,
             },
             _ => None,

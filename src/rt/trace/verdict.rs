@@ -153,7 +153,7 @@ impl End {
                 both.map(|access| (access.thread, access.site)).collect()
             }
             End::BadMemory(bad) => match bad.wrong {
-                Wrong::Operation(_, site) | Wrong::Access(_, site) => vec![(bad.thread, site)],
+                Wrong::Operation(_, site) | Wrong::Access(_, site, _) => vec![(bad.thread, site)],
                 _ => Vec::new(),
             },
             _ => {
@@ -315,8 +315,8 @@ pub(crate) enum Gone {
 pub(crate) enum Wrong {
     /// A shim is used that is gone.
     Operation(Operation, Site),
-    /// A cell is used that is gone.
-    Access(Effect, Site),
+    /// A cell is used that is gone, and was there.
+    Access(Effect, Site, Region),
     /// It is freed a second time.
     FreedTwice,
     /// It is freed with another size, or another alignment, than it was allocated with.

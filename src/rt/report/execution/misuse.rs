@@ -41,7 +41,7 @@ pub(crate) struct Allocation {
 pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
     let (words, site) = match bad.wrong {
         Wrong::Operation(operation, site) => (data.names.announced(&operation), Some(site)),
-        Wrong::Access(effect, site) => {
+        Wrong::Access(effect, site, _) => {
             let verb = match effect {
                 Effect::Read | Effect::AtomicRead => "reads",
                 Effect::Write | Effect::AtomicWrite | Effect::Free | Effect::End | Effect::Make => {
