@@ -1,6 +1,6 @@
 //! Which failures of threads that wait have their reports kept?
 
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
@@ -24,6 +24,7 @@ pub const ALL: &[Named] = &[
     ("another_was_woken", another_was_woken),
     ("unparked_too_early", unparked_too_early),
     ("nobody_notifies", nobody_notifies),
+    ("word_of_waiting_too_late", word_of_waiting_too_late),
 ];
 
 /// The thread that could end the loop has seen too early that it is not there yet.
@@ -270,5 +271,28 @@ fn nobody_notifies() -> Failure {
         let other = thread::spawn(move || theirs.take());
         *items.count.lock().unwrap() += 1;
         other.join().unwrap();
+    })
+}
+
+/// Who waits says so without looking whether there is what it waits for meanwhile.
+fn word_of_waiting_too_late() -> Failure {
+    const WAITS: usize = 1;
+    const SENT: usize = 2;
+    fails(|| {
+        let state = Arc::new(AtomicUsize::new(0));
+        let theirs = Arc::clone(&state);
+        let receiver = thread::current();
+        let sender = thread::spawn(move || {
+            if theirs.swap(SENT, AcqRel) == WAITS {
+                receiver.unpark();
+            }
+        });
+        if state.load(Acquire) != SENT {
+            state.store(WAITS, Release);
+            while state.load(Acquire) != SENT {
+                thread::park();
+            }
+        }
+        sender.join().unwrap();
     })
 }

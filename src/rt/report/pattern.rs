@@ -20,7 +20,8 @@ pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {
         End::Deadlock(stuck) => told
             .lost_wake_up()
             .or_else(|| told.woke_another(stuck))
-            .or_else(|| told.nobody_wakes(stuck)),
+            .or_else(|| told.nobody_wakes(stuck))
+            .or_else(|| told.lost_update()),
         End::DataRace(race) => {
             publication::sentence(race, view, names).or_else(|| told.back_again())
         }
@@ -81,6 +82,11 @@ impl Told<'_> {
         range: Range<usize>,
     ) -> impl DoubleEndedIterator<Item = usize> {
         changes::of(object, self.events(), range, self.view.machine)
+    }
+
+    /// Whether this event leaves another value than it has found.
+    fn leaves_another(&self, at: usize) -> bool {
+        changes::leaves_another(&self.events()[at], self.view.machine)
     }
 
     /// A notification that found nobody, and that wakes a thread which waits for ever if the two come the other
@@ -235,21 +241,32 @@ impl Told<'_> {
         None
     }
 
-    /// A value that was read, changed by somebody else, and overwritten.
+    /// A value that was read, changed by somebody else, and overwritten, where the failure hangs on the read and the change, or on
+    /// the change and what has overwritten it.
     fn lost_update(&self) -> Option<String> {
         let events = self.events();
         let pair = self.view.pair?;
-        let read = pair.first as usize;
-        let object = events[read].operation.object;
+        let first = pair.first as usize;
+        let object = events[first].operation.object;
+        let is_on_it = |at: &usize| events[*at].operation.object == object;
+        let stores = |at: &usize| matches!(events[*at].operation.kind, OpKind::Store { .. });
+        let second = pair.second.as_ref().ok().map(|&at| at as usize);
+        let (read, written) = match second.filter(|at| is_on_it(at) && stores(at)) {
+            Some(written) if self.leaves_another(first) => {
+                let me = events[written].thread;
+                let mut before = (0..first).rev().filter(is_on_it);
+                (before.find(|&at| events[at].thread == me)?, written)
+            }
+            _ => {
+                let me = events[first].thread;
+                let mut later = (first + 1..events.len()).filter(is_on_it).filter(stores);
+                (first, later.find(|&at| events[at].thread == me)?)
+            }
+        };
         let OpKind::Load { .. } = events[read].operation.kind else {
             return None;
         };
         let me = events[read].thread;
-        let written = (read + 1..events.len()).find(|&at| {
-            events[at].thread == me
-                && events[at].operation.object == object
-                && matches!(events[at].operation.kind, OpKind::Store { .. })
-        })?;
         let lost = self.changes(object, read + 1..written).next_back()?;
         // Who has looked at the change overwrites it knowingly.
         let mut between = events[lost + 1..written].iter();
@@ -277,7 +294,7 @@ impl Told<'_> {
         let looks = matches!(looked.operation.kind, OpKind::Load { .. })
             || looked.outcome == Outcome::Failure(looked.outcome.value().unwrap_or_default());
         let same = looked.operation.object == changed.operation.object;
-        if !looks || !same || !changes::leaves_another(changed, self.view.machine) {
+        if !looks || !same || !self.leaves_another(change) {
             return None;
         }
         let mut mine = (change + 1..events.len()).filter(|&at| events[at].thread == looked.thread);
