@@ -94,3 +94,16 @@ fn a_failure_that_needs_many_switches_is_shown_without_those_that_it_does_not_ne
     assert_eq!(turns(&shown), 6, "{}", shown.schedule());
     assert!(turns(&found) > 6, "{}", found.schedule());
 }
+
+/// Each of the stores is seen in an execution that fails, and those who come first in the search have all of them.
+#[test]
+fn of_several_executions_that_fail_the_simplest_is_shown() {
+    let late = || {
+        let stored = Arc::new(AtomicUsize::new(0));
+        let theirs = stored.clone();
+        let other = thread::spawn(move || (1..=3).for_each(|it| theirs.store(it, SeqCst)));
+        assert_eq!(stored.load(SeqCst), 0, "it looks too late");
+        other.join().unwrap();
+    };
+    assert_eq!(failure(late).schedule(), "v2 main*2 main.1 main");
+}

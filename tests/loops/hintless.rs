@@ -183,8 +183,8 @@ fn what_fails_at_once_is_shown_with_few_rounds_and_fails_again_from_that() {
             theirs.1.store(1, SeqCst);
             theirs.0.store(true, SeqCst);
         });
-        look(&shared.0, FOREVER);
-        assert_eq!(shared.1.load(SeqCst), 2, "it is one");
+        let looks = look(&shared.0, FOREVER);
+        assert!(looks < 11 || shared.1.load(SeqCst) == 2, "it is one");
         other.join().expect("no thread panics");
     };
     let failure = Builder::new().explore(test).expect_err("it is never two");
@@ -203,25 +203,25 @@ fn what_fails_at_once_is_shown_with_few_rounds_and_fails_again_from_that() {
     assert_eq!(found.schedule(), "v2 main*1003 main.1*3 main*3");
 }
 
-/// It looks 20 times in a row, as nothing does that waits after ten rounds unless nothing else can run.
+/// It looks 20 times in a row although something else can run, as nothing does that waits after ten rounds.
 #[test]
 fn what_fails_only_after_many_rounds_is_shown_with_them() {
     let test = || {
         let shared: Arc<[AtomicBool; 3]> = Arc::default();
         let theirs = shared.clone();
         let other = thread::spawn(move || {
-            let looks = look(&theirs[0], 20);
             theirs[1].store(true, SeqCst);
-            looks
+            look(&theirs[0], 20);
+            theirs[2].load(SeqCst)
         });
         look(&shared[1], FOREVER);
-        shared[0].store(true, SeqCst);
-        let looks = other.join().expect("no thread panics");
-        assert!(looks < 20, "it has looked in vain");
+        shared[2].store(true, SeqCst);
+        let was_there = other.join().expect("no thread panics");
+        assert!(was_there, "it has looked too short a time");
     };
     let failure = Builder::new().explore(test).expect_err("nobody is earlier");
     let schedule = failure.schedule();
-    assert!(schedule.starts_with("v2 main*1003 main.1*2"), "{failure}");
+    assert_eq!(schedule, "v2 main*2 main.1*23 main*3", "{failure}");
     // And so it comes again, where such loops wait as late.
     let says = |words: &str| failure.to_string().contains(words);
     assert!(!says("the schedule does not decide alone"), "{failure}");
