@@ -117,6 +117,7 @@ mod rt;
 mod said;
 mod search;
 mod shown;
+mod simpler;
 mod summary;
 pub mod sync;
 mod telling;
