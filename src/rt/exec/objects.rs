@@ -213,6 +213,7 @@ impl Table {
 
     /// The object behind a shim. If this execution has not met its address yet, `locate` gives the region; if it gives none,
     /// nothing was done.
+    #[inline]
     pub(crate) fn object<E>(
         &mut self,
         machine: &mut Machine,
