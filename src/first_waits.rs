@@ -92,11 +92,8 @@ impl FirstWaits {
     /// Those of an exploration that is taken up, of which these are known.
     pub(crate) fn taken_up(earlier: Vec<FirstWait>, hints_are_asked: bool) -> FirstWaits {
         let mut waits = FirstWaits::new(hints_are_asked);
-        // Mostly nothing is taken up.
-        if !earlier.is_empty() {
-            waits.ask(&earlier);
-            waits.earlier = earlier;
-        }
+        waits.ask(&earlier);
+        waits.earlier = earlier;
         waits
     }
 

@@ -79,6 +79,7 @@ impl<'a> Watch<'a> {
                 Err(error) => panic!("{error}"),
             },
         };
+        let takes_loops_for_steps = settings.takes_loops_for_steps();
         Watch {
             settings,
             start,
@@ -90,11 +91,11 @@ impl<'a> Watch<'a> {
             uses_cells: false,
             follows,
             failed: false,
-            waits: FirstWaits::taken_up(
-                waits.unwrap_or_default(),
-                settings.takes_loops_for_steps(),
-            ),
-            takes_loops_for_steps: settings.takes_loops_for_steps(),
+            waits: match waits {
+                Some(waits) => FirstWaits::taken_up(waits, takes_loops_for_steps),
+                None => FirstWaits::new(takes_loops_for_steps),
+            },
+            takes_loops_for_steps,
             asks: false,
             hintless: 0,
             rounds: Vec::new(),

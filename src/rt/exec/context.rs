@@ -185,6 +185,7 @@ impl Inner {
 }
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.
+#[inline(always)]
 pub(crate) fn enter<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
     struct Restore(*const Runtime);
     impl Drop for Restore {

@@ -83,6 +83,7 @@ pub(crate) fn undo_at_end(object: usize, start: *mut u8, size: usize, undo: unsa
 
 /// Memory that is older than the execution gets back what it held before. What was in it may be
 /// dropped.
+#[inline(always)]
 pub(super) fn put_back_statics(runtime: &Runtime) {
     let mut inner = runtime.inner.borrow_mut();
     if !inner.table.older.is_empty() {

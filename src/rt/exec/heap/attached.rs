@@ -22,6 +22,7 @@ thread_local! {
 impl Heap {
     /// Makes this the heap of the OS thread while `run` runs. The heap that was attached before is
     /// attached again afterwards, also if `run` panics.
+    #[inline(always)]
     pub(crate) fn attach<R>(&self, run: impl FnOnce() -> R) -> R {
         struct Restore(*const Heap);
         impl Drop for Restore {
