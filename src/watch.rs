@@ -246,6 +246,8 @@ impl<'a> Watch<'a> {
 
     /// Where the call stands that is in the loop around this read, if it is not the read itself.
     fn loop_around(&self, read: Site) -> Option<String> {
+        // What a macro has written, or somebody else, is in no text that could be looked into.
+        named_at(read)?;
         let round = self.rounds.iter().find(|it| it.read == read)?;
         loops::around(read, &round.stack, self.site)
     }
