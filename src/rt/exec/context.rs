@@ -74,7 +74,8 @@ pub(crate) struct Runtime {
     pub(crate) next_tracked: Cell<u64>,
     /// Who has called the operations that stand nowhere in the program, if somebody wants to know.
     pub(crate) callers: Callers,
-    /// What the panic hook kept of the last panic, and of those that were there then. In a box, because each execution hands on that there was none.
+    /// What the panic hook kept of the last panic, and of those that were there then. In a box, because each execution hands on
+    /// that there was none.
     pub(super) raised: Cell<Option<Box<Raised>>>,
     /// Whose panic fails the test, and after how many events of the execution it began. What comes after that
     /// are destructors, and what they wait for.

@@ -19,13 +19,17 @@ pub(crate) struct Raised {
     pub(super) before: Option<Box<Raised>>,
 }
 
-/// What a panic with this payload is told to say.
+/// What a panic with this payload says, if that is text.
+pub(super) fn text(payload: &dyn Any) -> Option<&str> {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| payload.downcast_ref::<&str>().copied())
+}
+
+/// What it is told to say.
 pub(super) fn words(payload: &dyn Any) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a payload that is not text".to_owned())
+    text(payload)
+        .unwrap_or("a payload that is not text")
+        .to_owned()
 }
 
 impl Raised {

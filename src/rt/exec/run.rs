@@ -22,6 +22,7 @@ use super::faults::{self, Fault};
 use super::heap::{MustFree, Watched};
 use super::hook;
 use super::outsiders;
+use super::raised;
 use super::rooted::Rooted;
 use super::seat::Seated;
 use super::unseen::InOrder;
@@ -67,11 +68,7 @@ impl Found {
     /// What the panic says with which it ended, if that is text. Of what is raised again no hook is told, but it is kept, if
     /// its thread has come to its end.
     pub(crate) fn said(&self) -> Option<&str> {
-        let kept = || {
-            let payload = self.payload.as_ref()?;
-            let text = payload.downcast_ref::<String>().map(String::as_str);
-            text.or_else(|| payload.downcast_ref::<&str>().copied())
-        };
+        let kept = || raised::text(self.payload.as_deref()?);
         let told = self.message.as_ref().map(|message| message.text.as_str());
         told.or_else(kept)
     }
