@@ -141,7 +141,7 @@ impl Exploration<'_> {
                         self.begin_anew(&passed, |learnt| learnt.hintless = Hintless::Soon)
                     }
                     Some(asked) => match self.learns(&passed, &asked) {
-                        Some(learnt) => self.begin_anew(&passed, |before| *before = learnt.clone()),
+                        Some(learnt) => self.begin_anew(&passed, |before| *before = learnt),
                         None => passed,
                     },
                 },
@@ -168,7 +168,7 @@ impl Exploration<'_> {
     }
 
     /// What was learnt makes another exploration of it.
-    fn begin_anew(&mut self, driver: &Driver, learns: impl Fn(&mut Learnt)) -> Seated {
+    fn begin_anew(&mut self, driver: &Driver, learns: impl FnOnce(&mut Learnt)) -> Seated {
         let before = &driver.machine.limits.learnt;
         let mut learnt = before.clone();
         learns(&mut learnt);

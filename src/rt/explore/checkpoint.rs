@@ -376,10 +376,7 @@ impl Reader<'_> {
                 round: from.list(Reader::spot)?,
             })
         })?;
-        match loops.is_empty() {
-            true => Some(Awaits::default()),
-            false => Awaits::default().with(loops),
-        }
+        Some(Awaits::default().with(loops).unwrap_or_default())
     }
 
     fn step(&mut self) -> Option<(Step, Label)> {
