@@ -126,7 +126,7 @@ const WAITING: [(&str, Program); 6] = [
         Box::new(move || {
             let turn = AtomicUsize::new(0);
             run(threads, move |number| {
-                for round in 0..3 {
+                for round in 0..5 {
                     let mine = round * threads + number;
                     wait(in_loops, || turn.load(SeqCst) == mine);
                     turn.store(mine + 1, SeqCst);
@@ -156,6 +156,28 @@ fn there_are_as_many_executions_as_if_nobody_looked_in_vain() {
                 }
             }
         }
+    }
+}
+
+/// The guide gives these numbers (`docs/GUIDE.md`, "Loops as one step").
+#[test]
+fn the_guide_has_the_right_numbers() {
+    for (which, threads, with, given_up, without) in [
+        ("ticket lock", 3, 6, 24, 408),
+        ("ticket lock", 4, 24, 312, 119_136),
+        ("MCS lock", 3, 66, 102, 6_630),
+        ("turns", 2, 1, 9, 262_144),
+    ] {
+        let mut programs = WAITING.iter().filter(|(name, _)| *name == which);
+        let (_, program) = programs.next().expect("it is one of these");
+        let report = awaits().check(program(threads, true));
+        assert_eq!(
+            (report.executions, report.pruned),
+            (with, given_up),
+            "{which}"
+        );
+        let report = Builder::new().check(program(threads, true));
+        assert_eq!(report.executions, without, "{which}, {threads} threads");
     }
 }
 
