@@ -6,13 +6,8 @@
 pub use std::hint::unreachable_unchecked;
 pub use std::hint::{assert_unchecked, black_box, select_unpredictable};
 
+pub use crate::rt::rare::cold_path;
 use crate::rt::{self, Answer};
-
-/// Marks the place where it is called as rarely reached, as `std::hint::cold_path` does.
-///
-/// That function is newer than the oldest compiler this crate supports.
-#[cold]
-pub const fn cold_path() {}
 
 /// Panics, as loom's function does: a test that reaches this has found something.
 ///

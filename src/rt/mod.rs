@@ -13,6 +13,7 @@ mod memory;
 pub(crate) mod object;
 pub(crate) mod pooled;
 pub(crate) mod race;
+pub(crate) mod rare;
 pub(crate) mod report;
 mod shim;
 pub(crate) mod trace;

@@ -6,6 +6,7 @@
 use std::mem::discriminant;
 
 use crate::rt::object::machine::{Executed, Pending};
+use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -34,6 +35,7 @@ impl Driver {
         if let Outcome::LetGo { quiet_at } = event.outcome
             && quiet_at as usize == self.position
         {
+            cold_path();
             self.machine.let_go(quiet_at as u32);
         }
         let pending = self.machine.pending(step.thread).filter(|found| {
@@ -42,6 +44,7 @@ impl Driver {
                 && self.machine.can_perform(step.thread, &found.operation)
         });
         let Some(&Pending { operation, site }) = pending else {
+            cold_path();
             let expected = (event.operation, event.site);
             return self.misfit(step.thread, Some(expected));
         };
@@ -94,7 +97,7 @@ impl Driver {
         expected: Label,
         (operation, site): (&Operation, Site),
     ) -> Made<Outcome> {
-        if !same(executed.label, expected) {
+        if rarely(!same(executed.label, expected)) {
             return Err(self.diverged(step.thread, (operation, site)));
         }
         let outcome = executed.outcome;
@@ -106,7 +109,7 @@ impl Driver {
     /// Makes a step of a wakeup sequence.
     #[inline(never)]
     pub(super) fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
-        if !self.machine.enabled(step.thread) {
+        if rarely(!self.machine.enabled(step.thread)) {
             if let Some(thread) = self.machine.next_to_begin() {
                 // Where the step was planned, this one had begun, and had to wait.
                 return self.begin_thread(thread);
@@ -163,7 +166,7 @@ impl Driver {
         let Some(planned) = planned else {
             return Ok(outcome);
         };
-        if !same(label, planned) {
+        if rarely(!same(label, planned)) {
             return Err(Box::new(End::NotDeterministic(Box::new(Divergence {
                 thread: step.thread,
                 position: self.position - 1,
@@ -214,7 +217,7 @@ pub(super) fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
 
 /// Whether two labels name the same event, as far as two executions can agree: the number of a
 /// wait's set and a count belong to the label, values do not.
-#[inline]
+#[inline(always)]
 pub(super) fn same(a: Label, b: Label) -> bool {
-    a == b || a.canonical() == b.canonical()
+    mostly(a == b) || a.canonical() == b.canonical()
 }

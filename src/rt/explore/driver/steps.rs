@@ -8,6 +8,7 @@
 use crate::rt::explore::able::leaves_the_others;
 use crate::rt::explore::{Choice, Point, default_thread};
 use crate::rt::object::machine::{Executed, Noted, Pending, outcome_of_life};
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
@@ -236,7 +237,7 @@ impl Driver {
         if self.position < self.replayed {
             return self.replay();
         }
-        if self.has_all_begin
+        if rarely(self.has_all_begin)
             && let Some(thread) = self.machine.next_to_begin()
         {
             return self.begin_thread(thread);
@@ -361,7 +362,7 @@ impl Driver {
         if self.machine.is_to_begin(thread) {
             return Some(self.begin_thread(thread));
         }
-        if self.position >= self.bounds.events_max {
+        if rarely(self.position >= self.bounds.events_max) {
             return Some(self.too_long());
         }
         None
@@ -407,7 +408,7 @@ impl Driver {
     pub(super) fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
         self.advance(step.thread);
         match kind {
-            OpKind::Spawn { .. } if self.machine.live().len() > self.bounds.threads_max => {
+            OpKind::Spawn { .. } if rarely(self.machine.live().len() > self.bounds.threads_max) => {
                 let limit = self.bounds.threads_max;
                 Err(Box::new(End::TooManyThreads { limit }))
             }
@@ -420,7 +421,10 @@ impl Driver {
     pub(super) fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
         match made {
             Ok(outcome) => Next::Ran(thread, outcome),
-            Err(end) => self.over(*end),
+            Err(end) => {
+                cold_path();
+                self.over(*end)
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::rt::object::spin::{Meaning, meaning};
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, atomic};
+use crate::rt::rare::rarely;
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Step};
@@ -71,9 +72,9 @@ impl Thread {
     /// no reason, until one succeeds there.
     #[inline(always)]
     pub(super) fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
-        if fails_for_no_reason(kind, outcome) {
+        if rarely(fails_for_no_reason(kind, outcome)) {
             self.failed.push(object);
-        } else if matches!(outcome, Outcome::Success(_)) && !self.failed.is_empty() {
+        } else if matches!(outcome, Outcome::Success(_)) && rarely(!self.failed.is_empty()) {
             self.failed.retain(|&failed| failed != object);
         }
     }
