@@ -11,20 +11,26 @@
 #[cold]
 pub const fn cold_path() {}
 
-/// `condition`, which hardly ever holds.
-#[inline(always)]
-pub(crate) const fn rarely(condition: bool) -> bool {
-    if condition {
-        cold_path();
-    }
-    condition
+/// A condition that hardly ever holds. No function, because the compiler must see the mark where it sees the branch.
+macro_rules! rarely {
+    ($condition:expr) => {{
+        let holds: bool = $condition;
+        if holds {
+            $crate::rt::rare::cold_path();
+        }
+        holds
+    }};
 }
+pub(crate) use rarely;
 
-/// `condition`, which nearly always holds.
-#[inline(always)]
-pub(crate) const fn mostly(condition: bool) -> bool {
-    if !condition {
-        cold_path();
-    }
-    condition
+/// A condition that nearly always holds.
+macro_rules! mostly {
+    ($condition:expr) => {{
+        let holds: bool = $condition;
+        if !holds {
+            $crate::rt::rare::cold_path();
+        }
+        holds
+    }};
 }
+pub(crate) use mostly;

@@ -40,7 +40,7 @@ impl Runtime {
     #[inline]
     fn notice_a_silent_panic(&self) {
         let is_panicking = std::thread::panicking() && !self.within_panic;
-        if rarely(is_panicking) && self.unwinding.is_calm() && !self.stopping.get() {
+        if rarely!(is_panicking) && self.unwinding.is_calm() && !self.stopping.get() {
             self.begin_to_unwind();
         }
     }
@@ -128,7 +128,7 @@ impl Runtime {
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
-        let before = match rarely(inner.races.has_mixed()) {
+        let before = match rarely!(inner.races.has_mixed()) {
             true => inner.table.known(target.address),
             false => None,
         };
@@ -161,11 +161,11 @@ impl Runtime {
     /// An object was met, of which others are `to_be_told`.
     #[inline(always)]
     fn has_met(&self, inner: &mut Inner, target: &Target, to_be_told: bool) {
-        if rarely(target.kind == ObjectKind::Atomic(AtomicType::Ptr)) {
+        if rarely!(target.kind == ObjectKind::Atomic(AtomicType::Ptr)) {
             // What it was made with is published like what is stored to it.
             self.heap.find(target.memory as usize);
         }
-        if rarely(to_be_told) {
+        if rarely!(to_be_told) {
             // Whether those that use it have learnt of it has to be watched.
             inner.watch_races();
         }
@@ -206,7 +206,7 @@ impl Runtime {
     ) -> Option<()> {
         let me = self.current.get();
         let is_watched = inner.races.is_active() || self.callers.are_asked_for();
-        let events = match rarely(is_watched) {
+        let events = match rarely!(is_watched) {
             true => None,
             false => inner.driver.live_on(me, operation, site),
         };
@@ -278,7 +278,7 @@ impl Runtime {
         site: Site,
     ) -> Option<Outcome> {
         let me = self.current.get();
-        if rarely(self.callers.are_asked_for()) {
+        if rarely!(self.callers.are_asked_for()) {
             let index = inner.driver.machine.events_of(me);
             self.callers.note((me, index), operation, site);
         }
@@ -310,7 +310,7 @@ impl Runtime {
     pub(super) fn wait_for_turn(&self, site: Site) -> Option<Outcome> {
         self.notice_a_silent_panic();
         suspend();
-        if rarely(self.stopping.get()) {
+        if rarely!(self.stopping.get()) {
             return self.stop();
         }
         let me = self.current.get();
@@ -373,7 +373,7 @@ impl Inner {
     /// Tells the last step to who watches plain memory. False if the execution ends with it, which is noted.
     #[inline(always)]
     pub(super) fn watched(&mut self) -> bool {
-        if rarely(self.races.is_active())
+        if rarely!(self.races.is_active())
             && let Some(event) = self.driver.executed().last()
             && let Err(race) = self.races.observe(event, &self.driver.machine.names)
         {

@@ -97,7 +97,7 @@ impl Driver {
         expected: Label,
         (operation, site): (&Operation, Site),
     ) -> Made<Outcome> {
-        if rarely(!same(executed.label, expected)) {
+        if rarely!(!same(executed.label, expected)) {
             return Err(self.diverged(step.thread, (operation, site)));
         }
         let outcome = executed.outcome;
@@ -109,7 +109,7 @@ impl Driver {
     /// Makes a step of a wakeup sequence.
     #[inline(never)]
     pub(super) fn follow(&mut self, step: Step, label: Option<Label>) -> Next {
-        if rarely(!self.machine.enabled(step.thread)) {
+        if rarely!(!self.machine.enabled(step.thread)) {
             if let Some(thread) = self.machine.next_to_begin() {
                 // Where the step was planned, this one had begun, and had to wait.
                 return self.begin_thread(thread);
@@ -166,7 +166,7 @@ impl Driver {
         let Some(planned) = planned else {
             return Ok(outcome);
         };
-        if rarely(!same(label, planned)) {
+        if rarely!(!same(label, planned)) {
             return Err(Box::new(End::NotDeterministic(Box::new(Divergence {
                 thread: step.thread,
                 position: self.position - 1,
@@ -219,5 +219,5 @@ pub(super) fn alike(a: &Operation, object: ObjectId, kind: &OpKind) -> bool {
 /// wait's set and a count belong to the label, values do not.
 #[inline(always)]
 pub(super) fn same(a: Label, b: Label) -> bool {
-    mostly(a == b) || a.canonical() == b.canonical()
+    mostly!(a == b) || a.canonical() == b.canonical()
 }

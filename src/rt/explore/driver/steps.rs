@@ -237,7 +237,7 @@ impl Driver {
         if self.position < self.replayed {
             return self.replay();
         }
-        if rarely(self.has_all_begin)
+        if rarely!(self.has_all_begin)
             && let Some(thread) = self.machine.next_to_begin()
         {
             return self.begin_thread(thread);
@@ -362,7 +362,7 @@ impl Driver {
         if self.machine.is_to_begin(thread) {
             return Some(self.begin_thread(thread));
         }
-        if rarely(self.position >= self.bounds.events_max) {
+        if rarely!(self.position >= self.bounds.events_max) {
             return Some(self.too_long());
         }
         None
@@ -408,7 +408,9 @@ impl Driver {
     pub(super) fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
         self.advance(step.thread);
         match kind {
-            OpKind::Spawn { .. } if rarely(self.machine.live().len() > self.bounds.threads_max) => {
+            OpKind::Spawn { .. }
+                if rarely!(self.machine.live().len() > self.bounds.threads_max) =>
+            {
                 let limit = self.bounds.threads_max;
                 Err(Box::new(End::TooManyThreads { limit }))
             }

@@ -72,9 +72,9 @@ impl Thread {
     /// no reason, until one succeeds there.
     #[inline(always)]
     pub(super) fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
-        if rarely(fails_for_no_reason(kind, outcome)) {
+        if rarely!(fails_for_no_reason(kind, outcome)) {
             self.failed.push(object);
-        } else if matches!(outcome, Outcome::Success(_)) && rarely(!self.failed.is_empty()) {
+        } else if matches!(outcome, Outcome::Success(_)) && rarely!(!self.failed.is_empty()) {
             self.failed.retain(|&failed| failed != object);
         }
     }
