@@ -34,3 +34,24 @@ macro_rules! mostly {
     }};
 }
 pub(crate) use mostly;
+
+/// A list that mostly has room for another item, so that what makes room is not in the way.
+pub(crate) trait Roomy<T> {
+    fn put(&mut self, item: T);
+}
+
+impl<T> Roomy<T> for Vec<T> {
+    #[inline(always)]
+    fn put(&mut self, item: T) {
+        if rarely!(self.len() == self.capacity()) {
+            make_room(self);
+        }
+        self.push(item);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn make_room<T>(list: &mut Vec<T>) {
+    list.reserve(1);
+}

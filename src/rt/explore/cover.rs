@@ -95,8 +95,17 @@ impl Passed {
     }
 }
 
-/// The label that an event has which has this one if these are not executed before it.
+/// The label that an event has which has this one if these are not executed before it. Mostly there are none.
+#[inline]
 fn count_after(others: &[Label], label: Label) -> Label {
+    match others {
+        [] => label,
+        _ => count_after_some(others, label),
+    }
+}
+
+#[inline(never)]
+fn count_after_some(others: &[Label], label: Label) -> Label {
     let others = others.iter();
     let others = others.filter(|other| other.object() == label.object());
     others.fold(label, |label, other| label.after(other.class()))
@@ -175,7 +184,6 @@ impl<'a> Walk<'a> {
         run: &'a Finished<'a>,
         first: u32,
         second: &'a Second,
-        known: Option<&'a Reversal>,
         passed: &'a mut Passed,
     ) -> Walk<'a> {
         passed.clear(run.trace.threads());
@@ -199,14 +207,22 @@ impl<'a> Walk<'a> {
             gone,
             others,
             taken,
-            label: known.map_or(alike, |known| known.items.last().map(|item| item.label)),
+            label: alike,
             unchanged: second_at.filter(|_| alike.is_some()),
-            known,
+            known: None,
             impossible: false,
             second_at,
             second_index: second.race.map_or(NOWHERE, |race| race.index),
-            settled: second_at.is_some() && known.is_none(),
+            settled: second_at.is_some(),
         }
+    }
+
+    /// The sequence is this one, which was made.
+    #[inline(never)]
+    pub(super) fn keep_to(&mut self, known: &'a Reversal) {
+        self.label = known.items.last().map(|item| item.label);
+        self.known = Some(known);
+        self.settled = false;
     }
 
     /// The position of the second event, if the sequence goes on from here to the reversed event alike in every
@@ -227,7 +243,7 @@ impl<'a> Walk<'a> {
         let Operation { object, kind } = self.second.operation;
         match kind {
             OpKind::Wait { .. } => false,
-            kind => kind.is_always_alike() || self.is_cut(object),
+            kind => kind.is_always_alike() || self.ends_history(object),
         }
     }
 
@@ -250,7 +266,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether this step, of an event with this label, may come first in the rest of the sequence.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
         let head = self.head(step.thread);
         let begins = self.begins_as(&head, step, label);
@@ -348,9 +364,14 @@ impl<'a> Walk<'a> {
         match *head {
             Head::Event(_) => self.gone[thread.index()] = index + 1,
             Head::Second => *self.taken = true,
-            Head::Nothing if label.changes_count() => self.others.push(label),
+            Head::Nothing if label.changes_count() => self.pass_other(label),
             Head::Nothing => {}
         }
+    }
+
+    #[inline(never)]
+    fn pass_other(&mut self, label: Label) {
+        self.others.push(label);
     }
 
     #[inline]
@@ -379,7 +400,7 @@ impl<'a> Walk<'a> {
     }
 
     /// How many events of the thread lie before the sequence or the way has come by them.
-    #[inline(never)]
+    #[inline]
     fn look_up(&mut self, thread: ThreadId) -> u32 {
         let Some(gone) = self.gone.get_mut(thread.index()) else {
             return 0;
@@ -408,11 +429,7 @@ impl<'a> Walk<'a> {
                 let (thread, index) = self.owner;
                 !at.knows(thread, index)
             }
-            Some(known) => {
-                let items = &known.items;
-                let found = items.binary_search_by_key(&at.position, |item| item.position);
-                found.is_ok()
-            }
+            Some(known) => known.has(at.position),
         }
     }
 
@@ -420,6 +437,12 @@ impl<'a> Walk<'a> {
     #[inline]
     fn is_cut(&self, object: ObjectId) -> bool {
         is_cut(self.run, self.first, object)
+    }
+
+    /// [`Walk::is_cut`] where that is hardly ever asked.
+    #[inline(never)]
+    fn ends_history(&self, object: ObjectId) -> bool {
+        self.is_cut(object)
     }
 
     /// Whether the way has come by the event at `position`, or the sequence begins behind it. No other event may

@@ -139,11 +139,13 @@ impl Frontier {
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
-        if writes && !self.reversal.build(run, first, second, None) {
-            return;
+        let mut walk = Walk::new(run, first, second, &mut self.passed);
+        if writes {
+            if !self.reversal.build(run, first, second, None) {
+                return;
+            }
+            walk.keep_to(&self.reversal);
         }
-        let known = writes.then_some(&self.reversal);
-        let mut walk = Walk::new(run, first, second, known, &mut self.passed);
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
             if walk.is_impossible() || walk.begins_with(step, label) {

@@ -22,7 +22,8 @@
 //!    leads to, and the rest of the sequence is among what is explored from there.
 
 use crate::rt::pooled::{Empty, Pooled, pooled};
-use crate::rt::trace::dependency::Label;
+use crate::rt::rare::{Roomy, cold_path, mostly, rarely};
+use crate::rt::trace::dependency::{Label, ReadSets};
 use crate::rt::trace::id::{ThreadId, lengthen};
 use crate::rt::trace::operation::{OpKind, Step};
 use crate::rt::trace::{Event, NOWHERE, Trace};
@@ -151,7 +152,7 @@ impl Optimal {
         let planned = run.first_new + run.planned;
         let end = run.trace.len().min(planned + 1);
         for depth in self.levels.len().min(run.first_new + 1)..end {
-            let sleep = if depth == 0 {
+            let sleep = if rarely!(depth == 0) {
                 (0, 0)
             } else {
                 let (from, to) = self.levels[depth - 1].sleep;
@@ -160,7 +161,7 @@ impl Optimal {
                 for i in from..to {
                     let sleeper = self.sleepers[i as usize];
                     if sleeper.survives(&run.machine.sets, event.thread, event.label) {
-                        self.sleepers.push(sleeper);
+                        self.sleepers.put(sleeper);
                     }
                 }
                 (start, self.sleepers.len() as u32)
@@ -171,37 +172,37 @@ impl Optimal {
             );
             match self.levels.get_mut(depth) {
                 Some(level) => level.sleep = sleep,
-                None => self.levels.push(Level::new(sleep, List::EMPTY)),
+                None => self.levels.put(Level::new(sleep, List::EMPTY)),
             }
         }
+    }
+
+    /// Makes levels for so many points, at the new ones of which nobody sleeps.
+    #[inline(never)]
+    fn deepen(&mut self, points: usize) {
+        let end = self.levels.last().map_or(0, |level| level.sleep.1);
+        let level = Level::new((end, end), List::EMPTY);
+        self.levels.resize(points, level);
     }
 
     /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then be covered
     /// in every execution that has the same events up to the second one.
     fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
-        if run.is_fixed(first as usize) {
+        if rarely!(run.is_fixed(first as usize)) {
             return false;
         }
         if self.levels.len() <= first as usize {
-            let end = self.levels.last().map_or(0, |level| level.sleep.1);
-            let level = Level::new((end, end), List::EMPTY);
-            self.levels.resize(first as usize + 1, level);
+            self.deepen(first as usize + 1);
         }
-        if let OpKind::Choose { .. } = second.operation.kind {
-            match self.lack(run, first, second.step) {
-                Lack::Nothing => return false,
-                Lack::Step => {
-                    let pending = &mut self.levels[first as usize].pending;
-                    let Event { label, index, .. } = *run.trace.at(first);
-                    self.arena.push(pending, second.step, label, index);
-                    return false;
-                }
-                Lack::Sequence => {}
-            }
+        if let OpKind::Choose { .. } = second.operation.kind
+            && !self.lacks_sequence(run, first, second.step)
+        {
+            return false;
         }
         let Level { sleep, pending, .. } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
-        if comes_first(run, first, second) {
+        let comes_first = comes_first(run, first, second);
+        if comes_first {
             let is_asleep = |sleeper: &Sleeper| sleeper.step == second.step;
             if sleepers.iter().any(is_asleep) {
                 return true;
@@ -217,7 +218,7 @@ impl Optimal {
                 }
             }
         }
-        self.plan(run, first, second)
+        self.plan(run, first, second, comes_first)
     }
 
     /// [`Optimal::plan`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
@@ -227,7 +228,7 @@ impl Optimal {
         // The long way must come to the same.
         #[cfg(test)]
         {
-            assert!(self.plan(run, first, second));
+            assert!(self.plan(run, first, second, true));
             let pending = &mut self.levels[first as usize].pending;
             let node = self.arena.pop(pending).expect("it is planned");
             assert!(pending.is_empty() && node.children.is_empty());
@@ -240,16 +241,20 @@ impl Optimal {
 
     /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
     #[inline(never)]
-    fn plan(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
+    fn plan(&mut self, run: &Finished<'_>, first: u32, second: &Second, comes_first: bool) -> bool {
         let Level { sleep, pending, .. } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
+        let mut walk = Walk::new(run, first, second, &mut self.passed);
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = matches!(second.operation.kind, OpKind::WriteLock);
-        if writes && !self.reversal.build(run, first, second, None) {
-            return false;
+        if writes {
+            // To make it takes longer than to go there.
+            cold_path();
+            if !self.reversal.build(run, first, second, None) {
+                return false;
+            }
+            walk.keep_to(&self.reversal);
         }
-        let known = writes.then_some(&self.reversal);
-        let mut walk = Walk::new(run, first, second, known, &mut self.passed);
         for sleeper in sleepers {
             if walk.begins_with_sleeper(sleeper) || walk.is_impossible() {
                 return walk.is_settled();
@@ -269,7 +274,7 @@ impl Optimal {
         let tree = (&self.arena, pending);
         let waker = walk.waker();
         (self.behind).put_to_sleep(run, first, sleepers, tree, waker);
-        let items = if walk.gather(&self.behind.asleep, &mut self.needed) {
+        let items = if mostly!(walk.gather(&self.behind.asleep, comes_first, &mut self.needed)) {
             // The long way must come to the same.
             #[cfg(test)]
             {
@@ -306,6 +311,19 @@ impl Optimal {
 }
 
 impl Optimal {
+    /// Whether this outcome of the choice at `first` lacks a sequence that has to be searched for. If it lacks a step, this
+    /// is planned.
+    #[inline(never)]
+    fn lacks_sequence(&mut self, run: &Finished<'_>, first: u32, step: Step) -> bool {
+        let lack = self.lack(run, first, step);
+        if lack == Lack::Step {
+            let pending = &mut self.levels[first as usize].pending;
+            let Event { label, index, .. } = *run.trace.at(first);
+            self.arena.push(pending, step, label, index);
+        }
+        lack == Lack::Sequence
+    }
+
     /// What this outcome of the choice at `first` lacks. Once none lacks anything, it stays so for as long as
     /// there is the level: a choice conflicts with nothing, so only its own outcomes branch off there.
     fn lack(&mut self, run: &Finished<'_>, first: u32, step: Step) -> Lack {
@@ -340,52 +358,89 @@ impl Behind {
         waker: Option<(ThreadId, Label)>,
     ) {
         let sets = &run.machine.sets;
-        let Behind { path, asleep } = self;
-        let put = |asleep: &mut Vec<Sleeper>, step, label| {
-            let sleeper = Sleeper { step, label };
-            if waker.is_none_or(|(thread, label)| sleeper.survives(sets, thread, label)) {
-                asleep.push(sleeper);
-            }
-        };
+        let asleep = &mut self.asleep;
         asleep.clear();
-        for &Sleeper { step, label } in sleepers {
-            put(asleep, step, label);
+        for &sleeper in sleepers {
+            put(asleep, sets, sleeper, &waker);
         }
-        let e = run.trace.at(first);
-        put(asleep, e.step(), e.label);
+        let (step, label) = (run.trace.at(first).step(), run.trace.at(first).label);
+        put(asleep, sets, Sleeper { step, label }, &waker);
+        // Many trees are empty.
+        if !pending.is_empty() {
+            self.go_down(sets, (arena, pending), &waker);
+        }
+    }
+
+    /// [`Behind::put_to_sleep`] for those who go to sleep on the way.
+    #[inline(never)]
+    fn go_down(
+        &mut self,
+        sets: &ReadSets,
+        (arena, pending): (&Arena, List),
+        waker: &Option<(ThreadId, Label)>,
+    ) {
+        let Behind { path, asleep } = self;
         let mut children = pending;
-        for &next in path.iter().chain([&NOWHERE]) {
-            for (_, child) in arena.iter(children).take_while(|&(id, _)| id != next) {
-                put(asleep, child.step, child.label);
-            }
-            if next != NOWHERE {
-                let child = arena.node(next);
-                let wakes =
-                    |sleeper: &Sleeper| !sleeper.survives(sets, child.step.thread, child.label);
-                // Most steps wake nobody.
-                if asleep.iter().any(wakes) {
-                    asleep.retain(|sleeper| !wakes(sleeper));
+        let mut way = path.iter();
+        loop {
+            let next = way.next().copied();
+            for (id, child) in arena.iter(children) {
+                if Some(id) == next {
+                    break;
                 }
-                children = child.children;
+                let (step, label) = (child.step, child.label);
+                put(asleep, sets, Sleeper { step, label }, waker);
             }
+            let Some(next) = next else {
+                return;
+            };
+            let child = arena.node(next);
+            if !asleep.is_empty() {
+                wake(asleep, sets, child.step.thread, child.label);
+            }
+            children = child.children;
         }
+    }
+}
+
+/// A thread goes to sleep, unless the `waker` wakes it.
+#[inline(never)]
+fn put(
+    asleep: &mut Vec<Sleeper>,
+    sets: &ReadSets,
+    sleeper: Sleeper,
+    waker: &Option<(ThreadId, Label)>,
+) {
+    if waker.is_none_or(|(thread, label)| sleeper.survives(sets, thread, label)) {
+        asleep.push(sleeper);
+    }
+}
+
+/// An event of `thread` with this label happens, and wakes some of those who are `asleep`.
+#[inline(never)]
+fn wake(asleep: &mut Vec<Sleeper>, sets: &ReadSets, thread: ThreadId, label: Label) {
+    let wakes = |sleeper: &Sleeper| !sleeper.survives(sets, thread, label);
+    // Most events wake nobody.
+    if asleep.iter().any(wakes) {
+        asleep.retain(|sleeper| !wakes(sleeper));
     }
 }
 
 impl Explorer for Optimal {
     fn begin(&mut self, plan: &mut Plan) -> bool {
-        if !self.started {
+        if rarely!(!self.started) {
             self.started = true;
             return true;
         }
         let Some(Branch { depth, step, label }) = self.next else {
+            cold_path();
             return false;
         };
         self.levels.truncate(depth + 1);
         self.sleepers.truncate(self.levels[depth].sleep.1 as usize);
-        self.sleepers.push(Sleeper { step, label });
+        self.sleepers.put(Sleeper { step, label });
         self.levels[depth].sleep.1 += 1;
-        if self.elsewhere.is_empty() {
+        if mostly!(self.elsewhere.is_empty()) {
             plan.kept = depth;
         } else {
             plan.steps.append(&mut self.elsewhere);
@@ -393,12 +448,12 @@ impl Explorer for Optimal {
         }
         let mut at = depth;
         while let Some(node) = self.arena.pop(&mut self.levels[at].pending) {
-            plan.steps.push((node.step, Some(node.label)));
+            plan.steps.put((node.step, Some(node.label)));
             if node.children.is_empty() {
                 break;
             }
             at += 1;
-            self.levels.push(Level::new((0, 0), node.children));
+            self.levels.put(Level::new((0, 0), node.children));
         }
         true
     }

@@ -13,6 +13,7 @@ use super::reversal::Second;
 
 /// The label that the second event has where objects are in the states that `state` says, or `None` if
 /// it is disabled there.
+#[inline(always)]
 pub(super) fn relabel(
     run: &Finished<'_>,
     second: &Second,
@@ -47,6 +48,7 @@ pub(super) fn relabel(
 }
 
 /// The state of `object` after `pre(E, first)` and everything that does not happen after `first`.
+#[inline(never)]
 pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) -> State {
     let mut state = state_before(run, first, object);
     if run.trace.at(first).label.is_total_on(object) {

@@ -18,6 +18,7 @@
 
 use crate::rt::object::State;
 use crate::rt::pooled::Empty;
+use crate::rt::rare::rarely;
 use crate::rt::trace::dependency::{Class, Label, commutes, ordered};
 use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -164,9 +165,7 @@ pub(crate) fn direct(
     let race = &run.clocks.races()[number];
     let event = run.trace.at(race.second);
     let kind = &event.operation.kind;
-    if enables(run.trace.at(race.first).label.class(), kind)
-        || kind.may_have_to_wait() && lets_in(run, race)
-    {
+    if kind.may_have_to_wait() && lets_in(run, race) {
         return true;
     }
     let outcomes = outcomes(run, kind);
@@ -234,9 +233,33 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
             });
         }
         // (c) Choices.
-        let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
-        others.all(|other| found(position, &executed(run, position, other)));
+        if event.alternatives > 1 {
+            otherwise(run, position, &mut found);
+        }
     }
+    if !run.blocked.is_empty() {
+        pending(run, &mut far, found);
+    }
+    if rarely!(far.has_any()) {
+        drop(far);
+    } else {
+        // Then it has no memory, either.
+        std::mem::forget(far);
+    }
+}
+
+/// The event at `position` with its other outcomes: calls `found` as [`pairs`] does.
+#[inline(never)]
+fn otherwise(run: &Finished<'_>, position: u32, mut found: impl FnMut(u32, &Second) -> bool) {
+    let event = run.trace.at(position);
+    let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
+    others.all(|other| found(position, &executed(run, position, other)));
+}
+
+/// What has not happened, because an acquisition shuts it out: calls `found` as [`pairs`] does.
+#[inline(never)]
+fn pending(run: &Finished<'_>, far: &mut Far, mut found: impl FnMut(u32, &Second) -> bool) {
+    let trace = run.trace;
     for blocked in run.blocked {
         let second = Second {
             step: Step::of(blocked.thread),
@@ -245,7 +268,7 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
             race: None,
         };
         let waiting = (blocked.thread, blocked.operation);
-        shut_out(run, waiting, trace.len() as u32, &mut far, |first| {
+        shut_out(run, waiting, trace.len() as u32, far, |first| {
             let is_known = second.is_behind(run, first);
             if !is_known {
                 found(first, &second);
@@ -268,12 +291,16 @@ fn enables(first: Class, second: &OpKind) -> bool {
     }
 }
 
-/// Whether the second event had to wait for the first, as far as that can be told at once: nothing was done to
-/// its object between the two, and before the first it could not happen. What else might let it in conflicts
-/// with it, and so happens after it if it comes behind it.
+/// Whether the second event had to wait for the first, as far as that can be told at once: by what they are, or because
+/// nothing was done to its object between the two, and before the first it could not happen. What else might let it in
+/// conflicts with it, and so happens after it if it comes behind it.
+#[inline(never)]
 fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
     let (first, second) = (run.trace.at(race.first), run.trace.at(race.second));
     let Operation { object, kind } = second.operation;
+    if enables(first.label.class(), &kind) {
+        return true;
+    }
     let Some(before) = first.before else {
         return false;
     };
@@ -305,6 +332,13 @@ impl Reversal {
             index,
             position: NOWHERE,
         });
+    }
+
+    /// Whether the event at `position` is in the sequence.
+    #[inline(never)]
+    pub(super) fn has(&self, position: u32) -> bool {
+        let found = (self.items).binary_search_by_key(&position, |item| item.position);
+        found.is_ok()
     }
 
     /// Makes the sequence that executes `second` without `first`; false if there is none. The label that the

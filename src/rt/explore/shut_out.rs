@@ -19,6 +19,11 @@ pub(super) struct Far(Vec<(ObjectId, Class, Vec<u32>)>);
 const NEAR: usize = if cfg!(test) { 1 } else { 32 };
 
 impl Far {
+    /// Whether there are any.
+    pub(super) fn has_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Those among these events, which are the first ones on the object, in order.
     fn before(
         &mut self,

@@ -6,6 +6,7 @@
 use std::ops::{Index, IndexMut};
 
 use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
 
 /// The index of a slot.
 pub(super) type SlotId = u32;
@@ -43,7 +44,7 @@ impl<T> Slots<T> {
                 id
             }
             None => {
-                self.values.push(value);
+                self.values.put(value);
                 self.values.len() as SlotId - 1
             }
         }
@@ -51,7 +52,7 @@ impl<T> Slots<T> {
 
     /// The value in this slot is not needed any more.
     pub(super) fn release(&mut self, id: SlotId) {
-        self.free.push(id);
+        self.free.put(id);
     }
 
     /// How many slots there are, free ones included: the most values there have been at once.

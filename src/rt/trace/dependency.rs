@@ -87,9 +87,23 @@ pub(crate) struct ReadSets {
     index: FxHashMap<Box<[ObjectId]>, u32>,
 }
 
+/// So many sets are gone through rather than looked up.
+const FEW: usize = 4;
+
 impl ReadSets {
     /// The number of this set. `locations` must be free of duplicates; their order counts.
     pub(crate) fn intern(&mut self, locations: &[ObjectId]) -> u32 {
+        // Most programs have few.
+        let mut few = self.sets.iter().take(FEW);
+        match few.position(|known| **known == *locations) {
+            Some(set) => set as u32,
+            None => self.intern_another(locations),
+        }
+    }
+
+    /// [`ReadSets::intern`] for a set that is none of the first ones.
+    #[inline(never)]
+    fn intern_another(&mut self, locations: &[ObjectId]) -> u32 {
         if let Some(&set) = self.index.get(locations) {
             return set;
         }

@@ -32,6 +32,7 @@ use super::id::{ObjectId, ThreadId, lengthen};
 use super::operation::{OpKind, Outcome};
 use super::{Event, NOWHERE, Trace};
 use crate::rt::pooled::{Empty, empty_rows};
+use crate::rt::rare::{cold_path, rarely};
 use candidates::Seeker;
 use contention::{Contention, Order};
 pub(crate) use look::Look;
@@ -136,7 +137,7 @@ impl HappensBefore {
     }
 
     /// Whether the event before the one at `position` in its slot on its object is its thread's.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn comes_back(&self, position: u32) -> bool {
         let row = self.past.rows.row(position);
         let before = self.past.rows.get(row.previous as usize);
@@ -268,7 +269,7 @@ impl HappensBefore {
             self.past.widen(trace.threads());
         }
         // Where many events have rows of their own those that are to come will have them, too.
-        let more = early && self.past.rows.are_many();
+        let more = rarely!(early) && self.past.rows.are_many();
         let events = if more { trace.room() } else { trace.len() };
         self.past.rows.reserve(events - self.past.rows.len());
         while let Some(event) = trace.events().get(self.past.rows.len()) {
@@ -276,7 +277,10 @@ impl HappensBefore {
             match self.contention.note(event.thread, event.label) {
                 Order::Possible => self.add(trace, sets, event, position as u32),
                 Order::Impossible => self.past.add_unordered(trace, &self.contention),
-                Order::PossibleFromNow => return Err(position),
+                Order::PossibleFromNow => {
+                    cold_path();
+                    return Err(position);
+                }
             }
         }
         Ok(())
@@ -292,13 +296,12 @@ impl HappensBefore {
         let (mut previous, mut apart) = (NOWHERE, NOWHERE);
         if label.touches_one() {
             object = label.object();
-            if self.objects.len() <= object.index() {
+            if rarely!(self.objects.len() <= object.index()) {
                 lengthen(&mut self.objects, object.index() + 1, Record::new);
             }
             let record = &mut self.objects[object.index()];
             let place = label.place();
-            let is_shared = !record.is_left_to(event.thread);
-            if is_shared {
+            if !record.is_left_to(event.thread) {
                 let slots = place.behind & record.used & !1;
                 if slots != 0 {
                     let seeker = Seeker {
@@ -317,7 +320,7 @@ impl HappensBefore {
             slot = place.slot;
             (rank, previous) = record.note(label, slot, position);
             // All that one thread has done comes before what it does. Slot 0 is never gone through.
-            if is_shared && slot != 0 && previous != NOWHERE {
+            if slot != 0 && previous != NOWHERE && record.is_shared() {
                 apart = self.past.apart(event.thread, clock, previous);
             }
         } else if label.class() == Class::Wait {
@@ -350,6 +353,7 @@ impl HappensBefore {
 
     /// Notes what a wait, which is the last event, has read, and gives its clock after what it has to be behind,
     /// and how many events there were before it on the last object.
+    #[inline(never)]
     fn add_wait(
         &mut self,
         trace: &Trace,

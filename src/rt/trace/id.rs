@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::mix::STEP;
 use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
 
 /// Most tests have no more threads, and not many more objects. A list of either gets so much room at once: what grows from
 /// nothing is moved several times, which is a good part of a short exploration.
@@ -44,7 +45,7 @@ pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, mut new: impl FnMut() -
     }
     // Mostly it is one item more.
     while list.len() < len {
-        list.push(new());
+        list.put(new());
     }
 }
 
@@ -302,7 +303,7 @@ impl Names {
         }
         let next = ObjectId(self.places.len() as u32);
         *self.objects.entry(place).or_insert_with(|| {
-            self.places.push(place);
+            self.places.put(place);
             next
         })
     }

@@ -23,6 +23,7 @@ mod turns;
 pub(crate) mod verdict;
 
 use crate::rt::pooled::{Empty, empty_rows};
+use crate::rt::rare::Roomy;
 use ahead::ask_ahead;
 use dependency::Label;
 use id::{FEW, ThreadId, lengthen};
@@ -251,13 +252,13 @@ impl Trace {
             self.spawned[child.index()] = position;
         }
         if is_notable(&event) {
-            self.notable.push(position);
+            self.notable.put(position);
         }
         if !has_room(&self.events) {
             self.grow();
         }
         self.turns.note(event.thread, position);
-        self.events.push(event);
+        self.events.put(event);
     }
 
     /// [`Trace::append`] for an event that is no spawn, and of the thread whose turn it is, if no memory has to be asked
@@ -303,7 +304,7 @@ impl Trace {
     /// The thread's code begins, before the next event.
     #[inline]
     pub(crate) fn note_begin(&mut self, position: usize, thread: ThreadId) {
-        self.begun.push((position as u32, thread));
+        self.begun.put((position as u32, thread));
         // Mostly the next step is its own.
         debug_assert_eq!(position, self.events.len());
         self.turns.note(thread, position as u32);
@@ -352,6 +353,7 @@ impl Trace {
     /// Makes room for more events, for a long execution at once for all that it is likely to have: to move them takes
     /// longer than all else that is done with some of them, and memory that nobody has touched costs nothing.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         let length = self.events.len();
         let more = match length {
@@ -396,10 +398,10 @@ impl Trace {
             let positions: &mut Vec<u32> = &mut self.positions[thread.index()];
             positions.truncate(positions.len() - count);
         });
-        for spawned in self.spawned.iter_mut() {
-            if *spawned >= kept {
-                *spawned = NOWHERE;
-            }
+        // One by one: there are few threads, and a loop over all is made into one for many.
+        let mut spawned = self.spawned.iter_mut();
+        while let Some(gone) = spawned.find(|position| **position >= kept) {
+            *gone = NOWHERE;
         }
         self.events.truncate(length);
         self.placed = self.events.len();
@@ -410,6 +412,7 @@ impl Trace {
 
 /// Makes room for the events of this thread.
 #[cold]
+#[inline(never)]
 fn make_room(positions: &mut Vec<Vec<u32>>, spawned: &mut Vec<u32>, thread: usize) {
     let room = || Vec::with_capacity(ROOM.1);
     lengthen(positions, thread + 1, room);

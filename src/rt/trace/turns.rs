@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::id::{FEW, ThreadId};
 use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
 
 /// The turns of an execution, in order.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ impl Turns {
         self.turns.pop_if(|&mut (_, start)| start == position);
         let before = self.turns.last().map(|&(thread, _)| thread);
         if before != Some(thread) {
-            self.turns.push((thread, position));
+            self.turns.put((thread, position));
         }
         self.last = thread;
     }

@@ -38,7 +38,7 @@ impl Walk<'_> {
         let Operation { object, kind } = self.second.operation;
         // If it is unchanged, its races tell that as quickly.
         let is_unchanged = self.unchanged.is_some();
-        if !is_unchanged && self.is_cut(object) && !matches!(kind, OpKind::Wait { .. }) {
+        if !is_unchanged && self.ends_history(object) && !matches!(kind, OpKind::Wait { .. }) {
             return true;
         }
         let Some(label) = self.second_label() else {

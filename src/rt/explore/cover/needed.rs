@@ -9,6 +9,7 @@
 //! all else on its object happens after the first event. Otherwise the sequence is made.
 
 use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::dependency::{Label, commutes};
 use crate::rt::trace::id::ThreadId;
@@ -17,7 +18,7 @@ use super::super::Finished;
 use super::super::reversal::Item;
 use super::super::sleep::Sleeper;
 
-use super::{Head, Walk, comes_first, touched};
+use super::{Head, Walk, touched};
 
 /// What has to be planned; the buffer is used again and again.
 #[derive(Default, Debug)]
@@ -38,10 +39,13 @@ impl Empty for Needed {
 
 impl Walk<'_> {
     /// Tells what has to be planned of the rest of the sequence, which must wake those who are `asleep`, of whom
-    /// the [`waker`](Walk::waker) wakes none. False if the sequence must be made to tell.
+    /// the [`waker`](Walk::waker) wakes none; the reversed event [may come first](super::comes_first) in it. False if the
+    /// sequence must be made to tell.
+    #[inline(never)]
     pub(in crate::rt::explore) fn gather(
         &mut self,
         asleep: &[Sleeper],
+        comes_first: bool,
         needed: &mut Needed,
     ) -> bool {
         let Some(label) = self.label else {
@@ -58,7 +62,7 @@ impl Walk<'_> {
         let Needed { items, clock } = needed;
         items.clear();
         // Mostly nobody else has to be woken, and nothing comes before the reversed event.
-        if asleep.is_empty() && (*self.taken || comes_first(self.run, self.first, self.second)) {
+        if asleep.is_empty() && (*self.taken || comes_first) {
             items.extend((!*self.taken).then(|| self.reversed(label)));
             return true;
         }
@@ -70,6 +74,37 @@ impl Walk<'_> {
             }
             clock[self.second.step.thread.index()] -= itself;
         }
+        if !asleep.is_empty() && !self.join_wakers(asleep, clock) {
+            return false;
+        }
+        let clock = clock.iter().enumerate();
+        for (thread, &end) in clock.filter(|&(_, &end)| end > 0) {
+            let thread = ThreadId(thread as u32);
+            let events = &trace.positions_of(thread)[..end as usize];
+            for &position in events.iter().rev() {
+                if self.is_gone(position) {
+                    break;
+                }
+                let event = trace.at(position);
+                if clocks.is_counted(event.operation.object) {
+                    return false;
+                }
+                items.put(Item {
+                    step: event.step(),
+                    label: event.label,
+                    index: event.index,
+                    position,
+                });
+            }
+        }
+        items.sort_unstable_by_key(|item| item.position);
+        items.extend((!*self.taken).then(|| self.reversed(label)));
+        true
+    }
+
+    /// Joins the clocks of the events that wake those who are `asleep`. False if it cannot be told which these are.
+    #[inline(never)]
+    fn join_wakers(&mut self, asleep: &[Sleeper], clock: &mut [u32]) -> bool {
         // Several often sleep with the same label.
         let mut last = None;
         for sleeper in asleep {
@@ -88,30 +123,8 @@ impl Walk<'_> {
             if waker == NOWHERE {
                 return false;
             }
-            clocks.join_into(waker, clock);
+            self.clocks.join_into(waker, clock);
         }
-        let clock = clock.iter().enumerate();
-        for (thread, &end) in clock.filter(|&(_, &end)| end > 0) {
-            let thread = ThreadId(thread as u32);
-            let events = &trace.positions_of(thread)[..end as usize];
-            for &position in events.iter().rev() {
-                if self.is_gone(position) {
-                    break;
-                }
-                let event = trace.at(position);
-                if clocks.is_counted(event.operation.object) {
-                    return false;
-                }
-                items.push(Item {
-                    step: event.step(),
-                    label: event.label,
-                    index: event.index,
-                    position,
-                });
-            }
-        }
-        items.sort_unstable_by_key(|item| item.position);
-        items.extend((!*self.taken).then(|| self.reversed(label)));
         true
     }
 

@@ -24,6 +24,12 @@ pub(super) struct Seeker {
     pub(super) position: u32,
 }
 
+/// Whether the event at `at` comes before a later one with this label because of what they do to objects.
+#[inline(never)]
+fn are_ordered(trace: &Trace, sets: &ReadSets, at: u32, label: Label) -> bool {
+    ordered(sets, trace.at(at).label, label)
+}
+
 impl Past {
     /// [`HappensBefore::any_access`](super::HappensBefore::any_access) for the object with this record.
     #[inline]
@@ -175,7 +181,7 @@ impl Past {
         // Those in between come before this one, and so are known, too, once it is.
         let mut next = apart;
         if self.is_new_with(thread, clock.start, whose) {
-            let is_ordered = || ordered(sets, trace.at(at).label, label);
+            let is_ordered = || are_ordered(trace, sets, at, label);
             assert!(!cfg!(test) || way.is_uncertain() || is_ordered());
             if !way.is_uncertain() || is_ordered() {
                 clock = self.race(clock, at, position);

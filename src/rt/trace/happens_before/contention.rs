@@ -9,8 +9,10 @@
 //! wait never ends.
 
 use super::super::dependency::Label;
+use super::super::id::lengthen;
 use super::{ObjectId, ThreadId};
 use crate::rt::pooled::Empty;
+use crate::rt::rare::rarely;
 
 /// Who has used which atomic, in this execution or an earlier one.
 #[derive(Default, Clone, Debug)]
@@ -80,12 +82,13 @@ impl Contention {
     }
 
     /// [`Contention::note`] for what may not be known.
+    #[inline(never)]
     fn note_use(&mut self, thread: ThreadId, object: ObjectId, writes: bool) -> Order {
-        if self.surprises > SURPRISES_MAX {
+        if rarely!(self.surprises > SURPRISES_MAX) {
             return Order::Possible;
         }
         if self.uses.len() <= object.index() {
-            self.uses.resize(object.index() + 1, Use([NOBODY; 2]));
+            lengthen(&mut self.uses, object.index() + 1, || Use([NOBODY; 2]));
         }
         let known = &mut self.uses[object.index()];
         let Use([reads, written]) = *known;

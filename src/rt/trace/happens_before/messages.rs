@@ -5,6 +5,7 @@
 
 use super::super::Trace;
 use super::super::dependency::{Class, Label};
+use crate::rt::rare::{cold_path, rarely};
 
 /// The sends into a channel and the receives from it, as far as they succeeded. Other objects have none.
 #[derive(Default, Clone, Debug)]
@@ -21,7 +22,7 @@ impl Messages {
     /// Notes an access with this label by the event.
     #[inline]
     pub(super) fn note(&mut self, label: Label, event: u32) {
-        if label.is_message() {
+        if rarely!(label.is_message()) {
             self.add(label, event);
         }
     }
@@ -39,6 +40,7 @@ impl Messages {
     #[inline]
     pub(super) fn forget(&mut self, event: u32) {
         if let Some(lists) = &mut self.0 {
+            cold_path();
             lists.sent.pop_if(|last| *last == event);
             lists.received.pop_if(|last| *last == event);
         }
@@ -68,6 +70,7 @@ impl Messages {
 }
 
 impl Lists {
+    #[inline(never)]
     fn find(&self, trace: &Trace, label: Label, slots: u32, mut found: impl FnMut(u32)) -> u32 {
         let receives = label.class() == Class::Received;
         let list = match label.class() {

@@ -12,6 +12,7 @@ use super::contention::Contention;
 use super::rows::{Row, Rows, Whose};
 use super::way::Way;
 use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
 
 /// Two events of different threads, ordered, with nothing between them in happens-before. Both are
 /// positions in the trace.
@@ -216,6 +217,7 @@ impl Past {
 
     /// The clock of a wait of `me` that was let go. It is behind everything that had happened when nothing else could
     /// run. The latest event of each thread before that moment carries the thread's earlier ones.
+    #[inline(never)]
     pub(super) fn follow_all(
         &mut self,
         trace: &Trace,
@@ -236,8 +238,9 @@ impl Past {
 
     /// Notes that the last event, which has this clock, races with the one at `first`. Gives its clock
     /// with that.
+    #[inline(always)]
     pub(super) fn race(&mut self, clock: Clock, first: u32, second: u32) -> Clock {
-        self.races.push(Race { first, second });
+        self.races.put(Race { first, second });
         self.join(clock, first)
     }
 }

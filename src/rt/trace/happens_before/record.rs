@@ -5,6 +5,7 @@ use super::super::dependency::{Class, Classes, Label, SLOTS, TOTAL_SLOT, changes
 use super::ThreadId;
 use super::messages::Messages;
 use crate::rt::pooled::Empty;
+use crate::rt::rare::{Roomy, rarely};
 
 /// What has been done to one object.
 #[derive(Clone, Debug)]
@@ -67,6 +68,12 @@ impl Record {
         false
     }
 
+    /// Whether several threads have touched it.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.owner == NOBODY
+    }
+
     /// The position of the latest total event, or of the first event of all if there is none.
     #[inline]
     pub(super) fn since_total(&self) -> u32 {
@@ -79,12 +86,12 @@ impl Record {
     /// Notes an access by the event. Gives how many there were before it, and the one before it in its slot.
     #[inline(always)]
     pub(super) fn note(&mut self, label: Label, slot: u8, event: u32) -> (u32, u32) {
-        if !self.classes.intersects(label.classes()) {
+        if rarely!(!self.classes.intersects(label.classes())) {
             self.meet(label.class());
         }
         self.used |= 1 << slot;
         let rank = self.events.len() as u32;
-        self.events.push(event);
+        self.events.put(event);
         self.messages.note(label, event);
         let previous = std::mem::replace(&mut self.heads[usize::from(slot)], event);
         (rank, previous)
@@ -92,6 +99,7 @@ impl Record {
 
     /// Notes that there is an access of this class.
     #[cold]
+    #[inline(never)]
     fn meet(&mut self, class: Class) {
         self.classes.add(class);
         if changes_value(class) {

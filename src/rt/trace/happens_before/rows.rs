@@ -8,6 +8,7 @@
 use super::super::NOWHERE;
 use super::super::id::{ObjectId, ThreadId};
 use crate::rt::pooled::Empty;
+use crate::rt::rare::{Roomy, rarely};
 
 /// Which event of whose an event is, and where its clock is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,7 +150,14 @@ impl Rows {
     #[inline]
     pub(super) fn get(&self, position: usize) -> Option<&Row> {
         let near = self.rows.get(position);
-        near.or_else(|| (position < self.len()).then(|| self.far(position).0))
+        near.or_else(|| self.get_far(position))
+    }
+
+    /// [`Rows::get`] behind the first event without a row.
+    #[cold]
+    #[inline(never)]
+    fn get_far(&self, position: usize) -> Option<&Row> {
+        (position < self.len()).then(|| self.far(position).0)
     }
 
     /// Behind the first event without a row: the row that stands for the event at `position`, and how far behind the first
@@ -198,12 +206,12 @@ impl Rows {
 
     #[inline]
     pub(super) fn push(&mut self, row: Row) {
-        if self.rest.length > 0 {
+        let mut rows = &mut self.rows;
+        if rarely!(self.rest.length > 0) {
             self.rest.length += 1;
-            self.rest.rows.push(row);
-        } else {
-            self.rows.push(row);
+            rows = &mut self.rest.rows;
         }
+        rows.put(row);
     }
 
     /// Behind the last event, which touches no object, come so many of which no more is known than of that one: its
@@ -238,7 +246,7 @@ impl Rows {
     /// Forgets the events from `length` on. `forget` is called for each row, from the last one on.
     #[inline]
     pub(super) fn truncate(&mut self, length: usize, mut forget: impl FnMut(&Row)) {
-        if self.rest.length > 0 {
+        if rarely!(self.rest.length > 0) {
             let left = length.saturating_sub(self.rows.len());
             self.rest.truncate(left, &mut forget);
         }
@@ -257,6 +265,7 @@ impl Rows {
 
 impl Rest {
     /// [`Rows::truncate`] for these.
+    #[inline(never)]
     fn truncate(&mut self, length: usize, forget: impl FnMut(&Row)) {
         let mut rows = 0;
         while let Some(last) = self.stretches.last_mut() {
