@@ -4,6 +4,7 @@
 //! short way ([`short`](super::short)) is enough for them.
 
 use crate::rt::explore::driver::Driver;
+use crate::rt::rare::{mostly, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
@@ -85,10 +86,10 @@ pub(crate) fn spawn(
         let child = inner.driver.machine.next_child(me);
         inner.put_body(child, body);
         if let Some(name) = name {
-            inner.names.push((child, name.to_owned()));
+            inner.put_name(child, name);
         }
         if let Some(bytes) = stack_bytes {
-            inner.asked.push((child, bytes));
+            inner.put_stack(child, bytes);
         }
         let object = inner.driver.machine.new_thread_object(child);
         let kind = OpKind::Spawn { child };
@@ -139,7 +140,7 @@ pub(crate) fn exit(site: Site) {
         let me = runtime.current.get();
         let mut inner = runtime.inner.borrow_mut();
         // What was on its stack is gone, although some of the runtime's own is still there.
-        if !inner.forget_stack(me) {
+        if rarely!(!inner.forget_stack(me)) {
             drop(inner);
             return runtime.given_up();
         }
@@ -153,7 +154,7 @@ pub(crate) fn exit(site: Site) {
             inner = runtime.inner.borrow_mut();
         }
         let machine = &mut inner.driver.machine;
-        if !machine.limits.learnt.ends_are_events {
+        if mostly!(!machine.limits.learnt.ends_are_events) {
             machine.end(me);
             // Who goes on is found out when this one's stack is left.
             return Some(());

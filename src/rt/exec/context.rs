@@ -146,6 +146,18 @@ impl Inner {
         *entry(&mut self.bodies, thread.index()) = Some(body);
     }
 
+    /// What a thread is called that is spawned.
+    #[inline(never)]
+    pub(super) fn put_name(&mut self, thread: ThreadId, name: &str) {
+        self.names.push((thread, name.to_owned()));
+    }
+
+    /// How many bytes of stack it has asked for.
+    #[inline(never)]
+    pub(super) fn put_stack(&mut self, thread: ThreadId, bytes: usize) {
+        self.asked.push((thread, bytes));
+    }
+
     /// How the execution ends, which has been noted.
     #[cold]
     pub(super) fn take_end(&mut self) -> End {

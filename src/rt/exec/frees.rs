@@ -11,6 +11,7 @@ use super::memory::gone;
 use super::unseen::InOrder;
 use crate::rt::explore::owners::Releases;
 use crate::rt::race::{Detector, is_known_of};
+use crate::rt::rare::{Roomy, rarely};
 use crate::rt::trace::Event;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::ObjectKind;
@@ -19,7 +20,14 @@ use crate::rt::trace::verdict::{Access, Block, DataRace, Effect, End, Gone, Wron
 impl Runtime {
     /// What was wrong with a free of the thread that runs, or ran last.
     pub(crate) fn fault(&self) -> Option<End> {
-        let (wrong, block) = match self.heap.take_fault()? {
+        self.heap.take_fault().map(|fault| self.end_of(fault))
+    }
+
+    /// How the execution ends with this fault.
+    #[cold]
+    #[inline(never)]
+    fn end_of(&self, fault: Fault) -> End {
+        let (wrong, block) = match fault {
             Fault::Again(block) => (Wrong::FreedTwice, block),
             Fault::Layout(block, layout) => {
                 let (size, align) = (layout.size(), layout.align());
@@ -27,7 +35,7 @@ impl Runtime {
             }
             Fault::Inside(block, offset) => (Wrong::Inside { offset }, block),
         };
-        Some(self.bad_memory(wrong, gone(&block)))
+        self.bad_memory(wrong, gone(&block))
     }
 
     /// Learns of what the current thread has freed since its last operation. `None` if the execution
@@ -112,10 +120,10 @@ impl Inner {
         };
         let may_be_used = self.table.has_some_on_stacks() || self.races.is_active();
         let is_left = !may_be_used || self.forget_used_stack(thread, (bottom, top - bottom));
-        if self.driver.machine.has_live_children(thread) {
+        if rarely!(self.driver.machine.has_live_children(thread)) {
             self.resting.push(thread);
         }
-        self.ended.push((thread, (bottom, top)));
+        self.ended.put((thread, (bottom, top)));
         is_left
     }
 

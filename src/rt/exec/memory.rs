@@ -76,9 +76,12 @@ impl Runtime {
     /// Whether an atomic or a cell that is older than the execution leads to a block of it. Such a block is not
     /// leaked where that keeps its value.
     pub(super) fn leads_somewhere(&self) -> bool {
-        if self.heap.is_empty() {
-            return false;
-        }
+        !self.heap.is_empty() && self.leads_to_a_block()
+    }
+
+    /// [`Runtime::leads_somewhere`] where there are blocks.
+    #[inline(never)]
+    fn leads_to_a_block(&self) -> bool {
         let inner = self.inner.borrow();
         let values = inner.table.values_elsewhere(&inner.driver.machine);
         let mut addresses =
@@ -90,8 +93,14 @@ impl Runtime {
     #[inline]
     pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind) {
         if let Some(pointer) = published(target, kind) {
-            self.heap.find(pointer as usize);
+            self.note_published(pointer);
         }
+    }
+
+    /// This pointer has been published.
+    #[inline(never)]
+    pub(super) fn note_published(&self, pointer: u64) {
+        self.heap.find(pointer as usize);
     }
 
     /// Where an address is, in words that are the same in every execution with the same history.

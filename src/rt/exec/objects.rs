@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::pooled::Empty;
+use crate::rt::rare::{Roomy, cold_path};
 use crate::rt::trace::NOWHERE;
 use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::{Memory, Target};
@@ -220,26 +221,11 @@ impl Table {
         target: &Target,
         locate: impl FnOnce() -> Result<Region, E>,
     ) -> Result<ObjectId, E> {
-        let Target {
-            address,
-            kind,
-            memory,
-        } = *target;
+        let address = target.address;
         let number = self.numbers.get(&address).copied();
         let valid = number.filter(|&number| self.valid(number).is_some());
         let (number, object) = match valid {
-            Some(number) => {
-                let entry = &mut self.entries[number as usize];
-                if !machine.state(entry.object).may_be(kind, memory) {
-                    entry.generation += 1;
-                    let place = Place {
-                        region: entry.region,
-                        generation: entry.generation,
-                    };
-                    entry.object = machine.object_at(place, kind, memory);
-                }
-                (number, entry.object)
-            }
+            Some(number) => (number, self.find_again(machine, target, number)),
             None => self.meet(machine, target, number, locate()?),
         };
         self.latest[place(address)] = number;
@@ -247,8 +233,26 @@ impl Table {
         Ok(object)
     }
 
+    /// The object behind a shim whose entry is valid, or the next generation.
+    #[inline(never)]
+    fn find_again(&mut self, machine: &mut Machine, target: &Target, number: u32) -> ObjectId {
+        let entry = &mut self.entries[number as usize];
+        if !machine
+            .state(entry.object)
+            .may_be(target.kind, target.memory)
+        {
+            entry.generation += 1;
+            let place = Place {
+                region: entry.region,
+                generation: entry.generation,
+            };
+            entry.object = machine.object_at(place, target.kind, target.memory);
+        }
+        entry.object
+    }
+
     /// Notes a shim that is older than the execution, unless it was made in it; gives what it holds.
-    #[inline]
+    #[inline(never)]
     fn note_older(&mut self, target: &Target) -> u64 {
         let Target {
             address,
@@ -315,7 +319,7 @@ impl Table {
             }
             None => {
                 let number = self.entries.len() as u32;
-                self.entries.push(entry);
+                self.entries.put(entry);
                 self.numbers.insert(address, number);
                 number
             }
@@ -335,7 +339,7 @@ impl Table {
         };
         self.lines[line / 64] |= 1 << (line % 64);
         self.heads[line] = self.met.len() as u32;
-        self.met.push(Met { number, next });
+        self.met.put(Met { number, next });
     }
 
     /// The object at this address, if the execution has met it.
@@ -474,6 +478,7 @@ impl Table {
             self.front.forget(address);
         }
         if self.entries.len() > MOST {
+            cold_path();
             self.entries.clear();
             self.numbers.clear();
         }

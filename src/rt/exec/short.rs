@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use crate::rt::Target;
 use crate::rt::explore::driver::Short;
 use crate::rt::object::machine::{AtHint, Noted};
+use crate::rt::rare::rarely;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
@@ -234,7 +235,7 @@ impl Runtime {
         kind: &OpKind,
         site: Site,
     ) -> Result<Outcome, TooShort> {
-        if self.heap.has_news() || !self.roomy.get().is_here() {
+        if rarely!(self.heap.has_news() || !self.roomy.get().is_here()) {
             return Err(TooShort::Asks);
         }
         debug_assert!(!self.stopping.get() && self.unwinding.is_calm());
@@ -255,7 +256,7 @@ impl Runtime {
         // What there is to call is called last of all, so that nothing has to be kept meanwhile.
         let Noted { all, found, left } = noted;
         let is_over = !is_watched & all & (published == 0);
-        if !is_over && !self.follow_up(object, all, (found, left), published, site) {
+        if rarely!(!is_over) && !self.follow_up(object, all, (found, left), published, site) {
             return Err(TooShort::Asks);
         }
         Ok(outcome)
@@ -273,9 +274,18 @@ impl Runtime {
         (kind, memory): (ObjectKind, u64),
         again: impl FnOnce() -> T,
     ) -> T {
+        match self.meets(address, kind, memory) {
+            true => again(),
+            false => T::default(),
+        }
+    }
+
+    /// Meets such an object where the thread goes on. False if nothing was done.
+    #[inline(never)]
+    fn meets(&self, address: usize, kind: ObjectKind, memory: u64) -> bool {
         let mut inner = self.inner.borrow_mut();
         if !inner.driver.goes_on(self.current.get()) {
-            return T::default();
+            return false;
         }
         let target = Target {
             address,
@@ -286,11 +296,7 @@ impl Runtime {
         let known = self.meet_again(&mut inner, &target);
         let met = known.or_else(|| self.meet_own(&mut inner, &target));
         self.heap.record(true);
-        drop(inner);
-        match met.is_some() {
-            true => again(),
-            false => T::default(),
-        }
+        met.is_some()
     }
 
     /// What follows a step on the short way in few cases: that it has `published` a pointer that is not null, that not
@@ -315,7 +321,7 @@ impl Runtime {
         }
         drop(inner);
         if published != 0 {
-            self.heap.find(published as usize);
+            self.note_published(published);
         }
         self.heap.record(true);
         true

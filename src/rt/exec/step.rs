@@ -9,7 +9,7 @@ use std::cell::RefMut;
 use crate::rt::Target;
 use crate::rt::explore::checkpoint::Statics;
 use crate::rt::explore::driver::Next;
-use crate::rt::rare::rarely;
+use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, Operation, Outcome};
@@ -91,10 +91,16 @@ impl Runtime {
     fn meet(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
         match self.meet_again(inner, target) {
             Some(object) => Ok(object),
-            None => self.meet_in(inner, target, |stacks, ended| {
-                self.locate(stacks, ended, target.address)
-            }),
+            None => self.meet_anywhere(inner, target),
         }
+    }
+
+    /// [`Runtime::meet`] for an object that may be anywhere.
+    #[inline(never)]
+    fn meet_anywhere(&self, inner: &mut Inner, target: &Target) -> Result<ObjectId, Gone> {
+        self.meet_in(inner, target, |stacks, ended| {
+            self.locate(stacks, ended, target.address)
+        })
     }
 
     /// [`Runtime::meet`] for an object that is not certainly where an earlier execution had it, if it is the model's own: in a
@@ -128,8 +134,11 @@ impl Runtime {
         let machine = &mut inner.driver.machine;
         let began = machine.first_spawn();
         let mut to_be_told = false;
-        let before = match rarely!(inner.races.has_mixed()) {
-            true => inner.table.known(target.address),
+        let before = match inner.races.has_mixed() {
+            true => {
+                cold_path();
+                inner.table.known(target.address)
+            }
             false => None,
         };
         let object = inner.table.object(machine, target, || {
@@ -138,6 +147,7 @@ impl Runtime {
             Ok(region)
         })?;
         if let Some(before) = before {
+            cold_path();
             inner.races.is_followed(before, object);
         }
         self.has_met(inner, target, to_be_told);
@@ -206,8 +216,11 @@ impl Runtime {
     ) -> Option<()> {
         let me = self.current.get();
         let is_watched = inner.races.is_active() || self.callers.are_asked_for();
-        let events = match rarely!(is_watched) {
-            true => None,
+        let events = match is_watched {
+            true => {
+                cold_path();
+                None
+            }
             false => inner.driver.live_on(me, operation, site),
         };
         let Some(events) = events else {
@@ -278,7 +291,8 @@ impl Runtime {
         site: Site,
     ) -> Option<Outcome> {
         let me = self.current.get();
-        if rarely!(self.callers.are_asked_for()) {
+        if self.callers.are_asked_for() {
+            cold_path();
             let index = inner.driver.machine.events_of(me);
             self.callers.note((me, index), operation, site);
         }
@@ -296,6 +310,7 @@ impl Runtime {
                 }
             }
             Err(end) => {
+                cold_path();
                 inner.end = Some(*end);
                 None
             }
@@ -357,7 +372,7 @@ fn is_known_to_all(region: &Region, began: Option<u32>) -> bool {
 
 impl Inner {
     /// Makes the next step, or notes how the execution has ended.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn next(&mut self) -> Next {
         match self.driver.next() {
             Next::Ran(thread, outcome) if self.watched() => Next::Ran(thread, outcome),
@@ -373,8 +388,14 @@ impl Inner {
     /// Tells the last step to who watches plain memory. False if the execution ends with it, which is noted.
     #[inline(always)]
     pub(super) fn watched(&mut self) -> bool {
-        if rarely!(self.races.is_active())
-            && let Some(event) = self.driver.executed().last()
+        mostly!(!self.races.is_active()) || self.observed()
+    }
+
+    /// [`Inner::watched`] if somebody does.
+    #[cold]
+    #[inline(never)]
+    fn observed(&mut self) -> bool {
+        if let Some(event) = self.driver.executed().last()
             && let Err(race) = self.races.observe(event, &self.driver.machine.names)
         {
             self.end = Some(End::DataRace(race));

@@ -394,8 +394,8 @@ impl Driver {
             self.ends_are_seen = true;
             return;
         }
-        if let Some(whole) = self.whole.take() {
-            (self.trace, self.clocks, self.machine) = *whole;
+        if self.whole.is_some() {
+            self.show_whole();
         }
         self.trace.place();
         self.stats.events += self.position as u64;
@@ -421,6 +421,15 @@ impl Driver {
             first_new: self.plan.kept + self.plan.repeated,
             planned: self.plan.steps.len() - self.plan.repeated,
         });
+    }
+
+    /// All of the execution is there again, of which a part is hidden.
+    #[cold]
+    #[inline(never)]
+    fn show_whole(&mut self) {
+        if let Some(whole) = self.whole.take() {
+            (self.trace, self.clocks, self.machine) = *whole;
+        }
     }
 
     /// From here on nobody explores the execution, which goes on as it likes for at most `further` events. What was

@@ -22,6 +22,28 @@ pub(crate) fn nature(observed: bool) -> Nature {
     }
 }
 
+/// What an upgrade sees that succeeds: not how many references there are, which others make at the same time.
+pub(crate) const ALIVE: u64 = u64::MAX;
+
+/// [`State::polled`](super::State::polled). Where no reference is left there never is one again, and an upgrade fails however
+/// many weak ones there are.
+#[inline]
+pub(crate) fn polled(counts: u64) -> u64 {
+    match counts % WEAK {
+        0 => 0,
+        _ => counts,
+    }
+}
+
+/// [`State::polled_by`](super::State::polled_by).
+#[inline]
+pub(crate) fn polled_by(counts: u64, kind: &OpKind) -> u64 {
+    match kind {
+        OpKind::Upgrade if !counts.is_multiple_of(WEAK) => ALIVE,
+        _ => polled(counts),
+    }
+}
+
 /// Applies `kind` to both counts; gives the new ones and the outcome.
 #[inline(always)]
 pub(crate) fn apply(counts: u64, kind: &OpKind) -> (u64, Outcome) {

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use crate::rt::pooled::{Empty, empty_rows};
+use crate::rt::rare::Roomy;
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
 use crate::rt::trace::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
 use crate::rt::trace::operation::{
@@ -441,7 +442,7 @@ impl Machine {
     /// there is none to be dropped, and the new one is made in its place.
     #[inline(always)]
     fn new_object(&mut self, object: ObjectId) -> &mut Option<Object> {
-        self.touched.push(object);
+        self.touched.put(object);
         entry(&mut self.objects, object.index())
     }
 
@@ -572,7 +573,7 @@ impl Machine {
     }
 
     /// Whether `thread` can make the step it has announced.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn enabled(&self, thread: ThreadId) -> bool {
         let Some(entry) = self.threads.get(thread.index()) else {
             return false;

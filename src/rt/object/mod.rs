@@ -45,9 +45,6 @@ pub(crate) enum State {
 /// In what [`State::awaited_by`] says of a condition variable, which is followed by the thread.
 const AWAITED_BY: u64 = 1 << 63;
 
-/// What an upgrade sees that succeeds: not how many references there are, which others make at the same time.
-const ALIVE: u64 = u64::MAX;
-
 /// Who holds a lock that was held when the execution met it: by a guard from before the model, or by one that was
 /// forgotten before the lock was moved here. No thread has this number, and [`State::pack`] has room for it.
 pub(crate) const NOBODY: ThreadId = ThreadId((1 << 20) - 2);
@@ -258,8 +255,7 @@ impl State {
         match *self {
             // A look tells whether it is done, and nothing of who is at it.
             State::Once(once) => (once == once::Once::Done) as u64,
-            // Where no reference is left there never is one again, and an upgrade fails however many weak ones there are.
-            State::Count { count, .. } if count % count::WEAK == 0 => 0,
+            State::Count { count, .. } => count::polled(count),
             State::Mutex(mutex) => mutex.polled(),
             State::RwLock(lock) => {
                 let written = lock.writer.is_some() as u64;
@@ -267,7 +263,6 @@ impl State {
                 (lock.version as u64) << 2 | read << 1 | written
             }
             State::Atomic { .. }
-            | State::Count { .. }
             | State::Thread { .. }
             | State::Token { .. }
             | State::Condvar(_)
@@ -279,8 +274,8 @@ impl State {
     /// [`State::polled`] for a thread that does this.
     #[inline]
     pub(crate) fn polled_by(&self, kind: &OpKind) -> u64 {
-        match (self, kind) {
-            (State::Count { count, .. }, OpKind::Upgrade) if count % count::WEAK > 0 => ALIVE,
+        match *self {
+            State::Count { count, .. } => count::polled_by(count, kind),
             _ => self.polled(),
         }
     }
@@ -314,7 +309,7 @@ impl State {
             State::Condvar(condvar) if polled & AWAITED_BY != 0 => {
                 condvar.notified.contains(&ThreadId(polled as u32))
             }
-            State::Count { count, .. } if polled == ALIVE => count % count::WEAK == 0,
+            State::Count { count, .. } if polled == count::ALIVE => count % count::WEAK == 0,
             _ => now != polled,
         }
     }

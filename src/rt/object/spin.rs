@@ -37,6 +37,7 @@ mod tests;
 /// The most rounds of a loop with several hints that are taken for a cycle.
 pub(crate) const CYCLE_MAX: usize = cycle::LONGEST;
 
+use crate::rt::rare::{Roomy, mostly, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ObjectId;
 use crate::rt::trace::mix::{STEP, mix};
@@ -152,7 +153,7 @@ impl SpinLog {
             return !self.follows;
         }
         if self.lone {
-            if self.reads.len() >= self.reads.capacity() {
+            if rarely!(self.reads.len() >= self.reads.capacity()) {
                 return false;
             }
             self.write_down();
@@ -163,14 +164,16 @@ impl SpinLog {
         match self.reads.as_mut_slice() {
             [(first, seen), ..] if *first == object => *seen = found,
             [_, (second, seen), ..] if *second == object => *seen = found,
-            few if has_room && few.len() <= 2 => self.reads.push((object, found)),
+            few if has_room && few.len() <= 2 => {
+                // There is room, which the compiler does not see here.
+                self.reads.put((object, found));
+            }
             _ => return false,
         }
         !self.follows
     }
 
     /// The rest of [`SpinLog::note`].
-    #[cold]
     #[inline(never)]
     pub(crate) fn note_more(&mut self, object: ObjectId, found: u64, left: u64) {
         if self.follows {
@@ -423,12 +426,7 @@ impl SpinLog {
         &mut self,
         site: Site,
         object: ObjectId,
-        bound: u32,
     ) -> Option<&[(ObjectId, u64)]> {
-        // Mostly it has not.
-        if !self.may_wait(bound) {
-            return None;
-        }
         self.write_down();
         let (known, before, _) = self.unhinted?;
         let again = ptr::eq(known, site) && before == object;
@@ -460,7 +458,7 @@ impl SpinLog {
             if ptr::eq(known, site) && (before, seen) == (object, value) {
                 self.others = 0;
                 self.repeats += 1;
-                if self.repeats == bound {
+                if rarely!(self.repeats == bound) {
                     // From here on the log has the reads of one iteration only.
                     self.reads.clear();
                     self.lone = false;
@@ -468,7 +466,7 @@ impl SpinLog {
                 return true;
             }
             self.others += 1;
-            if self.others <= ENOUGH as u32 || self.lone {
+            if mostly!(self.others <= ENOUGH as u32) || self.lone {
                 return false;
             }
         }
@@ -505,12 +503,7 @@ pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)
         // Which of several unparks has made the token available is nothing to see, but it is there now.
         Meaning::Look(now)
     } else if kind.counts() {
-        // A loop that clones an `Arc` and drops it again is as idle as one that does not. An upgrade shows that there still
-        // are references, or that there are none.
-        match now == before && outcome != Outcome::Done || matches!(kind, OpKind::Upgrade) {
-            true => Meaning::Look(before),
-            false => Meaning::Nothing,
-        }
+        meaning_of_count(kind, outcome, (before, now))
     } else if !looks && now != before || changes(kind, outcome) {
         Meaning::Change
     } else if outcome != Outcome::Done || looks {
@@ -518,6 +511,22 @@ pub(crate) fn meaning(kind: &OpKind, outcome: Outcome, (before, now): (u64, u64)
         Meaning::Look(if looks { before & !3 } else { before })
     } else {
         Meaning::Nothing
+    }
+}
+
+/// [`meaning`] of an operation that [counts](OpKind::counts).
+///
+/// A loop that clones an `Arc` and drops it again is as idle as one that does not. An upgrade shows that there still are
+/// references, or that there are none.
+#[inline(always)]
+pub(crate) fn meaning_of_count(
+    kind: &OpKind,
+    outcome: Outcome,
+    (before, now): (u64, u64),
+) -> Meaning {
+    match now == before && outcome != Outcome::Done || matches!(kind, OpKind::Upgrade) {
+        true => Meaning::Look(before),
+        false => Meaning::Nothing,
     }
 }
 

@@ -62,10 +62,8 @@ impl Driver {
         operation: &Operation,
         site: Site,
     ) -> Made<Outcome> {
-        if (self.machine.perform_life(step.thread, operation, site)).is_some() {
-            // It is the same event in all, so there is nothing to compare or to replace.
-            self.after(step, &operation.kind)?;
-            return Ok(Outcome::Done);
+        if operation.kind.is_of_a_life() {
+            return self.repeat_in_life(step, operation, site);
         }
         // What comes of an atomic stays in registers, as long as it does not meet with what comes of anything else.
         if operation.kind.is_atomic() {
@@ -73,6 +71,15 @@ impl Driver {
             return self.compare(&executed, step, expected, (operation, site));
         }
         self.repeat_another(step, expected, operation, site)
+    }
+
+    /// [`Driver::repeat`] for a step in the life of a thread, which is mostly made on a short way.
+    #[inline(never)]
+    fn repeat_in_life(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        self.machine.perform_life(step.thread, operation, site);
+        // It is the same event in all, so there is nothing to compare or to replace.
+        self.after(step, &operation.kind)?;
+        Ok(Outcome::Done)
     }
 
     /// [`Driver::repeat`] for a step that is neither one in the life of a thread nor one on an atomic.
@@ -102,7 +109,7 @@ impl Driver {
         }
         let outcome = executed.outcome;
         (self.trace.again(self.position)).refresh(operation, outcome, executed.before);
-        self.after(step, &operation.kind)?;
+        self.advance(step.thread);
         Ok(outcome)
     }
 
@@ -133,6 +140,8 @@ impl Driver {
         let made = match operation.kind.is_atomic() {
             true => {
                 let executed = self.machine.perform_atomic(step, &operation, site);
+                self.record(&executed, step, (&operation, site));
+                self.advance(step.thread);
                 self.as_planned(&executed, planned, (&operation, site))
             }
             false => self.follow_another(planned, &operation, site),
@@ -148,11 +157,14 @@ impl Driver {
         operation: &Operation,
         site: Site,
     ) -> Made<Outcome> {
-        let executed = self.machine.perform(planned.0, operation, site);
+        let step = planned.0;
+        let executed = self.machine.perform(step, operation, site);
+        self.record(&executed, step, (operation, site));
+        self.after(step, &operation.kind)?;
         self.as_planned(&executed, planned, (operation, site))
     }
 
-    /// Records a step of a wakeup sequence, and compares what came of it with what was planned.
+    /// Compares what came of a step of a wakeup sequence with what was planned.
     #[inline(always)]
     fn as_planned(
         &mut self,
@@ -161,8 +173,6 @@ impl Driver {
         (operation, site): (&Operation, Site),
     ) -> Made<Outcome> {
         let (label, outcome) = (executed.label, executed.outcome);
-        self.record(executed, step, (operation, site));
-        self.after(step, &operation.kind)?;
         let Some(planned) = planned else {
             return Ok(outcome);
         };

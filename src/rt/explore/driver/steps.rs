@@ -48,7 +48,7 @@ impl Driver {
         };
         let position = self.position;
         // Where exploration is off that is noted with each step.
-        if self.regions.off() {
+        if rarely!(self.regions.off()) {
             return None;
         }
         let (outcome, events, noted);
@@ -62,18 +62,18 @@ impl Driver {
             let foreseen = (self.machine).foresee(step, (object, kind), known)?;
             let event = foreseen.event(step, &whole, site);
             (outcome, events) = (event.outcome, event.index + 1);
-            if !self.trace.append_in_place(event) {
+            if rarely!(!self.trace.append_in_place(event)) {
                 return None;
             }
             noted = foreseen.make((object, kind, site));
         } else if position < self.unbroken {
             let event = self.trace.again(position);
-            if event.thread != thread || !alike(&event.operation, object, kind) {
+            if event.thread != thread || rarely!(!alike(&event.operation, object, kind)) {
                 return None;
             }
             let foreseen = (self.machine).foresee(event.step(), (object, kind), known)?;
             let executed = foreseen.executed;
-            if !same(executed.label, event.label) {
+            if rarely!(!same(executed.label, event.label)) {
                 return None;
             }
             (outcome, events) = (executed.outcome, event.index + 1);
@@ -131,6 +131,7 @@ impl Driver {
     }
 
     /// Whether the thread that runs makes the next step, as far as that is known without its operation.
+    #[inline]
     pub(crate) fn goes_on(&self, thread: ThreadId) -> bool {
         let position = self.position;
         match position < self.unbroken {
@@ -203,11 +204,24 @@ impl Driver {
         operation: &Operation,
         site: Site,
     ) -> Made<Option<Outcome>> {
+        match self.goes_on(thread) {
+            true => self.make_at_once(thread, operation, site),
+            false => Ok(None),
+        }
+    }
+
+    /// [`Driver::at_once`] where the thread goes on. The short ways leave little of that.
+    #[inline(never)]
+    fn make_at_once(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Made<Option<Outcome>> {
         let position = self.position;
         if position < self.unbroken {
             let event = self.trace.at(position as u32);
-            let fits = event.thread == thread
-                && alike(&event.operation, operation.object, &operation.kind)
+            let fits = alike(&event.operation, operation.object, &operation.kind)
                 && !event.outcome.is_let_go()
                 && self.machine.can_perform(thread, operation);
             if !fits {
@@ -217,10 +231,7 @@ impl Driver {
             let outcome = self.repeat(step, expected, operation, site)?;
             return Ok(Some(outcome));
         }
-        if !self.is_free(position) || !self.machine.can_perform(thread, operation) {
-            return Ok(None);
-        }
-        if !self.goes_on_with(&operation.kind) {
+        if !self.machine.can_perform(thread, operation) || !self.goes_on_with(&operation.kind) {
             return Ok(None);
         }
         let step = Step::of(thread);
@@ -237,10 +248,11 @@ impl Driver {
         if self.position < self.replayed {
             return self.replay();
         }
-        if rarely!(self.has_all_begin)
-            && let Some(thread) = self.machine.next_to_begin()
-        {
-            return self.begin_thread(thread);
+        if self.has_all_begin {
+            cold_path();
+            if let Some(thread) = self.machine.next_to_begin() {
+                return self.begin_thread(thread);
+            }
         }
         let planned = self.position - self.plan.kept;
         if planned < self.plan.steps.len() {
@@ -270,30 +282,37 @@ impl Driver {
                 last: self.current,
                 fixed: self.regions.off(),
             };
-            match self.explorer.choose(&point) {
-                Choice::Run(step) => return self.run(step),
+            let step = match self.explorer.choose(&point) {
+                Choice::Run(step) => step,
                 Choice::RunOn(step, further) => {
                     let begins = self.machine.is_to_begin(step.thread);
                     self.let_go_on(further, begins);
-                    return self.run(step);
+                    step
                 }
                 Choice::Prune(reason) => return self.over(End::Pruned(reason)),
                 Choice::Stale { misfit } => return self.over(End::Stale { misfit }),
-                Choice::NothingEnabled => {
-                    if let Some(end) = self.quiescent() {
-                        return self.over(end);
-                    }
-                }
-            }
+                Choice::NothingEnabled => match self.quiescent() {
+                    Some(end) => return self.over(end),
+                    None => continue,
+                },
+            };
+            return self.run(step);
         }
     }
 
     /// Nothing can run: lets waiting threads go, or says how the execution has ended.
-    #[cold]
+    #[inline]
     fn quiescent(&mut self) -> Option<End> {
-        if self.machine.live().is_empty() {
-            return Some(End::Complete);
+        match self.machine.live().is_empty() {
+            true => Some(End::Complete),
+            false => self.stuck(),
         }
+    }
+
+    /// [`Driver::quiescent`] where threads are left.
+    #[cold]
+    #[inline(never)]
+    fn stuck(&mut self) -> Option<End> {
         let stuck = self.blocked();
         // Whatever a waiting thread would do from here on comes after everything else, so nothing is lost by not
         // looking at it.
@@ -326,6 +345,7 @@ impl Driver {
     }
 
     /// The thread has come to a spin hint. Gives what it announces there, if that is something.
+    #[inline(never)]
     pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
         if !self.machine.limits.learnt.awaits.is_empty() {
             // As [`Driver::executed`], beside which the machine cannot be used.
@@ -397,7 +417,7 @@ impl Driver {
 
     /// A step of this thread has been made.
     #[inline(always)]
-    fn advance(&mut self, thread: ThreadId) {
+    pub(super) fn advance(&mut self, thread: ThreadId) {
         self.regions.push(self.position);
         self.position += 1;
         self.current = thread;
@@ -423,11 +443,19 @@ impl Driver {
     pub(super) fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
         match made {
             Ok(outcome) => Next::Ran(thread, outcome),
-            Err(end) => {
-                cold_path();
-                self.over(*end)
-            }
+            Err(end) => self.over_early(end),
         }
+    }
+
+    /// [`Driver::over`] where it has ended with a step.
+    #[cold]
+    #[inline(never)]
+    #[expect(
+        clippy::boxed_local,
+        reason = "what is in the box is moved out of the way"
+    )]
+    fn over_early(&mut self, end: Box<End>) -> Next {
+        self.over(*end)
     }
 
     /// There are as many events as there may be, and another one is to happen.

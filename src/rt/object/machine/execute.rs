@@ -3,15 +3,17 @@
 //! Atomics and reference counts are nearly all there is, and after them mutexes and park tokens, so they have ways of
 //! their own; what comes of an operation on them is the same on each way.
 
-use crate::rt::object::spin::{Meaning, meaning};
+use crate::rt::object::mutex::Mutex;
+use crate::rt::object::spin::{Meaning, meaning, meaning_of_count};
 use crate::rt::object::thread::token_apply;
-use crate::rt::object::{State, atomic};
+use crate::rt::object::{State, atomic, count};
 use crate::rt::rare::rarely;
 use crate::rt::trace::dependency::{Class, Label, Nature, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Step};
 use crate::rt::trace::{Event, Site};
 
+use super::foresee::{on_count, on_mutex};
 use super::{Loop, Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
 
 /// What came of a step.
@@ -68,13 +70,21 @@ impl Thread {
         }
     }
 
-    /// What has become of a compare-exchange at this atomic, if the operation is one. It is noted where one has failed for
-    /// no reason, until one succeeds there.
-    #[inline(always)]
-    pub(super) fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
-        if rarely!(fails_for_no_reason(kind, outcome)) {
+    /// What has become of a compare-exchange at this atomic. It is noted where one has failed for no reason, until one
+    /// succeeds there.
+    #[inline(never)]
+    fn note_failure(&mut self, (object, kind): (ObjectId, &OpKind), outcome: Outcome) {
+        if fails_for_no_reason(kind, outcome) {
             self.failed.push(object);
-        } else if matches!(outcome, Outcome::Success(_)) && rarely!(!self.failed.is_empty()) {
+        } else {
+            self.note_success(object, outcome);
+        }
+    }
+
+    /// The same of one that has not failed for no reason, or of another operation.
+    #[inline(always)]
+    pub(super) fn note_success(&mut self, object: ObjectId, outcome: Outcome) {
+        if rarely!(!self.failed.is_empty()) && matches!(outcome, Outcome::Success(_)) {
             self.failed.retain(|&failed| failed != object);
         }
     }
@@ -108,6 +118,21 @@ impl Thread {
     pub(super) fn note_unpark(&mut self, token: ObjectId) -> Noted {
         self.unparked = Some(token);
         self.look_at(token, 1)
+    }
+
+    /// The thread does this to a mutex.
+    #[inline(always)]
+    fn use_mutex(
+        &mut self,
+        mutex: &mut Mutex,
+        thread: ThreadId,
+        (object, kind): (ObjectId, &OpKind),
+    ) -> Executed {
+        let (after, executed, meaning) = on_mutex(*mutex, thread, (object, kind));
+        *mutex = after;
+        let noted = self.understand(object, meaning);
+        self.note_more(object, noted);
+        executed
     }
 
     /// The thread does this to an object in this state.
@@ -245,14 +270,28 @@ impl Machine {
     /// Executes a step that its thread has not announced before.
     #[inline(always)]
     pub(crate) fn perform(&mut self, step: Step, operation: &Operation, site: Site) -> Executed {
-        if self.perform_life(step.thread, operation, site).is_some() {
-            return outcome_of_life(operation);
+        if operation.kind.is_of_a_life() {
+            return self.perform_in_life(step.thread, operation, site);
         }
         // What happens to an atomic is by far the most frequent.
         match operation.kind.is_atomic() {
             true => self.perform_atomic(step, operation, site),
             false => self.perform_another(step, operation, site),
         }
+    }
+
+    /// [`Machine::perform`] for a step in the life of a thread. It is mostly the end of another one that is announced, because
+    /// only that may have to be waited for, and with the kind in sight, little is left of it.
+    #[inline(never)]
+    fn perform_in_life(&mut self, thread: ThreadId, operation: &Operation, site: Site) -> Executed {
+        let Operation { object, kind } = *operation;
+        if let OpKind::Join { child } = kind {
+            let kind = OpKind::Join { child };
+            self.perform_life(thread, &Operation { object, kind }, site);
+            return outcome_of_life(&Operation { object, kind });
+        }
+        self.perform_life(thread, operation, site);
+        outcome_of_life(operation)
     }
 
     /// [`Machine::perform`] for an operation on an atomic.
@@ -278,7 +317,9 @@ impl Machine {
         *value = after;
         let bound = self.limits.unhinted_spin_bound;
         let is_kept = looks(kind) && entry.spin.come_back(site, object, before, bound);
-        entry.note_failure((object, kind), executed.outcome);
+        if let OpKind::CompareExchange { .. } = kind {
+            entry.note_failure((object, kind), executed.outcome);
+        }
         let noted = entry.saw(object, (before, after), executed.outcome, is_kept);
         entry.note_more(object, noted);
         executed
@@ -301,10 +342,7 @@ impl Machine {
         let thread = step.thread;
         let label = |class| Label::of(operation.object, class);
         if asks(&operation.kind) {
-            let shown = self.state(operation.object).polled_by(&operation.kind);
-            let bound = self.limits.unhinted_spin_bound;
-            let log = &mut self.threads[thread.index()].spin;
-            log.come_back(site, operation.object, shown, bound);
+            self.come_back(thread, operation, site);
         }
         match operation.kind {
             OpKind::Park | OpKind::Unpark => {
@@ -328,24 +366,42 @@ impl Machine {
                 let class = classify(kind, outcome, Nature::Plain);
                 Executed::plainly(outcome, label(class), Some(before as u64))
             }
-            // A loop that clones an `Arc` and drops it again is as idle as one that does not.
-            ref kind if kind.counts() => {
-                let Some(object) = &mut self.objects[operation.object.index()] else {
-                    unmet(operation.object)
-                };
-                let before = object.state.pack();
-                let shown = object.state.polled_by(kind);
-                let outcome = object.state.apply(thread, kind, step.alternative);
-                let now = object.state.polled();
-                if let Meaning::Look(seen) = meaning(kind, outcome, (shown, now)) {
-                    let entry = &mut self.threads[thread.index()];
-                    let noted = entry.look_at(operation.object, seen);
-                    entry.note_more(operation.object, noted);
-                }
-                Executed::plainly(outcome, object.state.label(operation, outcome), before)
-            }
+            ref kind if kind.counts() => self.execute_count(thread, (operation.object, kind)),
             _ => self.execute_another(step, operation, site),
         }
+    }
+
+    /// The thread asks for something about an object that is no atomic, as a loop without a hint may do.
+    #[inline(never)]
+    fn come_back(&mut self, thread: ThreadId, operation: &Operation, site: Site) {
+        let shown = self.state(operation.object).polled_by(&operation.kind);
+        let bound = self.limits.unhinted_spin_bound;
+        let log = &mut self.threads[thread.index()].spin;
+        log.come_back(site, operation.object, shown, bound);
+    }
+
+    /// Executes an operation that counts references. A loop that clones an `Arc` and drops it again is as idle as one that
+    /// does not.
+    #[inline(always)]
+    fn execute_count(&mut self, thread: ThreadId, (object, kind): (ObjectId, &OpKind)) -> Executed {
+        let Some(Object {
+            state: State::Count { observed, count },
+            ..
+        }) = &mut self.objects[object.index()]
+        else {
+            unmet(object)
+        };
+        let before = *count;
+        let (after, executed) = on_count(*observed, before, (object, kind));
+        *count = after;
+        let shown = count::polled_by(before, kind);
+        let meaning = meaning_of_count(kind, executed.outcome, (shown, count::polled(after)));
+        if let Meaning::Look(seen) = meaning {
+            let entry = &mut self.threads[thread.index()];
+            let noted = entry.look_at(object, seen);
+            entry.note_more(object, noted);
+        }
+        executed
     }
 
     /// Executes a step that its thread has not announced before, if it is one in the life of a thread
@@ -460,6 +516,9 @@ impl Machine {
                     unmet(operation.object)
                 };
                 let entry = &mut self.threads[thread.index()];
+                if let State::Mutex(mutex) = &mut object.state {
+                    return entry.use_mutex(mutex, thread, (operation.object, kind));
+                }
                 executed = entry.use_object(&mut object.state, step, operation);
                 if is_timed(kind) {
                     match executed.outcome.succeeded() {

@@ -74,7 +74,10 @@ impl Foreseen<'_> {
                     return Noted::NOTHING;
                 }
                 let is_kept = looks(kind) && thread.spin.come_back(site, object, before, bound);
-                thread.note_failure((object, kind), executed.outcome);
+                // What fails for no reason is not foreseen.
+                if let OpKind::CompareExchange { .. } = kind {
+                    thread.note_success(object, executed.outcome);
+                }
                 thread.saw(object, (before, after), executed.outcome, is_kept)
             }
             Change::Mutex {
@@ -221,7 +224,11 @@ impl Machine {
 /// What comes of an operation on a count that holds `before`, and what it holds then. With the kind in sight,
 /// little of it is left.
 #[inline(always)]
-fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) -> (u64, Executed) {
+pub(super) fn on_count(
+    observed: bool,
+    before: u64,
+    (object, kind): (ObjectId, &OpKind),
+) -> (u64, Executed) {
     let (after, outcome) = count::apply(before, kind);
     let label = Label::new(object, kind, outcome, count::nature(observed));
     (after, Executed::plainly(outcome, label, Some(before)))
@@ -230,7 +237,7 @@ fn on_count(observed: bool, before: u64, (object, kind): (ObjectId, &OpKind)) ->
 /// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the state then. With the kind in
 /// sight, little of it is left.
 #[inline(always)]
-fn on_mutex(
+pub(super) fn on_mutex(
     mutex: Mutex,
     thread: ThreadId,
     (object, kind): (ObjectId, &OpKind),

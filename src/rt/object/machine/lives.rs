@@ -1,5 +1,6 @@
 //! Which threads are there, and which have begun, ended or been joined?
 
+use crate::rt::rare::Roomy;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ThreadId, lengthen};
 use crate::rt::trace::operation::OpKind;
@@ -33,7 +34,7 @@ impl Machine {
         entry.joined = false;
         entry.spin.reset();
         entry.unparked = None;
-        self.live.push(thread);
+        self.live.put(thread);
         self.unjoined += 1;
         self.unbegun += 1;
     }

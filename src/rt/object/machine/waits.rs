@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::rt::object::spin::SpinLog;
+use crate::rt::rare::cold_path;
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::ReadSets;
 use crate::rt::trace::id::{Names, ObjectId, ThreadId};
@@ -181,6 +182,7 @@ impl Machine {
     /// The operation that the thread announces that has come to a hint and does not go on.
     pub(crate) fn stop_at_hint(&mut self, thread: ThreadId, site: Site, at: AtHint) -> Operation {
         if let AtHint::GivesUp = at {
+            cold_path();
             self.leaves_rounds_out = true;
             return Operation {
                 object: ObjectId::NONE,
@@ -342,41 +344,53 @@ impl Machine {
         match operation.kind {
             ref kind if looks(kind) || asks(kind) => {
                 let bound = self.limits.unhinted_spin_bound;
-                let entry = &mut self.threads[thread.index()];
-                let seen = (entry.spin).repeats_itself(site, operation.object, bound)?;
-                if let Some(further) = &mut self.goes_further
-                    && further.concerns_look(
-                        (thread, entry.events),
-                        &self.names,
-                        (site, operation.object),
-                    )
-                {
-                    further.rounds += 1;
-                    return None;
+                match self.threads[thread.index()].spin.may_wait(bound) {
+                    true => self.look_in_vain(thread, operation.object, site),
+                    false => None,
                 }
-                let soon = self.limits.learnt.hintless == Hintless::Soon;
-                let wait = wait((&mut self.sets, &mut self.seen), seen, (false, soon));
-                if soon {
-                    let wait = Waited {
-                        site,
-                        at: WaitsAt::Look,
-                        object: operation.object,
-                        thread,
-                        events: entry.events,
-                    };
-                    self.waits_unknown |= !note_look(&mut self.waited, wait);
-                }
-                entry.wait_in(Loop::Unhinted);
-                note_hintless(&mut self.hintless, site);
-                Some(wait)
             }
             ref kind if is_timed(kind) => self.time_out_again(thread, operation.object, site),
             _ => None,
         }
     }
 
+    /// The wait for a change instead of another look at `object` at this place, if the thread has only come back to that.
+    #[cold]
+    #[inline(never)]
+    fn look_in_vain(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        site: Site,
+    ) -> Option<Operation> {
+        let entry = &mut self.threads[thread.index()];
+        let seen = entry.spin.repeats_itself(site, object)?;
+        if let Some(further) = &mut self.goes_further
+            && further.concerns_look((thread, entry.events), &self.names, (site, object))
+        {
+            further.rounds += 1;
+            return None;
+        }
+        let soon = self.limits.learnt.hintless == Hintless::Soon;
+        let wait = wait((&mut self.sets, &mut self.seen), seen, (false, soon));
+        if soon {
+            let wait = Waited {
+                site,
+                at: WaitsAt::Look,
+                object,
+                thread,
+                events: entry.events,
+            };
+            self.waits_unknown |= !note_look(&mut self.waited, wait);
+        }
+        entry.wait_in(Loop::Unhinted);
+        note_hintless(&mut self.hintless, site);
+        Some(wait)
+    }
+
     /// The wait for a change of `object` instead of another timeout at this place, if there were enough of them.
     #[cold]
+    #[inline(never)]
     fn time_out_again(
         &mut self,
         thread: ThreadId,
@@ -535,9 +549,18 @@ pub(super) fn locations(
 /// Notes that a thread waits there.
 #[inline]
 fn note_hinted(known: &mut Vec<Waited>, wait: Waited) {
-    let others = (known.iter()).filter(|it| it.at != WaitsAt::Look);
-    let is_known = (others.clone()).any(|it| std::ptr::eq(it.site, wait.site));
-    if !is_known && others.count() < HINTED_MAX {
+    let is = |it: &Waited| it.at != WaitsAt::Look && std::ptr::eq(it.site, wait.site);
+    if !known.iter().any(is) {
+        note_another(known, wait);
+    }
+}
+
+/// [`note_hinted`] of a wait that was not known.
+#[cold]
+#[inline(never)]
+fn note_another(known: &mut Vec<Waited>, wait: Waited) {
+    let others = known.iter().filter(|it| it.at != WaitsAt::Look);
+    if others.count() < HINTED_MAX {
         known.push(wait);
     }
 }

@@ -19,7 +19,7 @@ fn a_log_that_is_reset_is_like_a_new_one() {
             log.note(one, 1, 1, true);
             log.come_back(site, one, 1, 1);
             log.note_more(other, 1, 1);
-            assert!(log.repeats_itself(site, one, 1).is_some());
+            assert!(log.repeats_itself(site, one).is_some());
         },
         // It only looks.
         &|log| {
