@@ -26,6 +26,7 @@ use crate::rt::explore::in_full::InFull;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::object::machine::{Awaits, Hintless, Learnt};
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::End;
@@ -75,14 +76,7 @@ pub(crate) fn explored(
 ) -> Result<Passed, Box<Failure>> {
     let seed = settings.seed_to_draw_with();
     let learnt = match &given {
-        Some(schedule) => Learnt {
-            ends_are_events: schedule.has_ends(),
-            hintless: match schedule.waits_soon() {
-                true => Hintless::Soon,
-                false => Hintless::Unknown,
-            },
-            awaits: Awaits::default(),
-        },
+        Some(schedule) => known_from(schedule),
         None => Learnt::default(),
     };
     let mut driver = settings.driver(settings.following(given.as_ref(), seed), learnt);
@@ -107,14 +101,27 @@ pub(crate) fn explored(
     let driver = exploration.search(driver);
     exploration.watch.end();
     // A loop may have gone round too seldom since, or a limit was met before.
-    if !exploration.earlier.is_empty() {
+    if rarely!(!exploration.earlier.is_empty()) {
         let earlier = std::mem::take(&mut exploration.earlier);
         add_new(&mut exploration.failures, earlier, settings.max_failures);
     }
-    if !exploration.failures.is_empty() {
+    if rarely!(!exploration.failures.is_empty()) {
         return Err(exploration.failed());
     }
     Ok(exploration.passed(driver))
+}
+
+/// What is known of a program before it runs, if this schedule is to be followed.
+#[cold]
+fn known_from(schedule: &Schedule) -> Learnt {
+    Learnt {
+        ends_are_events: schedule.has_ends(),
+        hintless: match schedule.waits_soon() {
+            true => Hintless::Soon,
+            false => Hintless::Unknown,
+        },
+        awaits: Awaits::default(),
+    }
 }
 
 impl Exploration<'_> {
@@ -132,7 +139,7 @@ impl Exploration<'_> {
                 })
             });
             driver = match explored {
-                Explored::Passed(passed) if passed.ends_are_seen() => {
+                Explored::Passed(passed) if rarely!(passed.ends_are_seen()) => {
                     self.begin_anew(&passed, |learnt| learnt.ends_are_events = true)
                 }
                 Explored::Passed(passed) => match self.watch.asks() {
@@ -145,10 +152,13 @@ impl Exploration<'_> {
                         None => passed,
                     },
                 },
-                Explored::Failed(found) => match self.look_at(*found) {
-                    Ok(driver) => driver,
-                    Err(driver) => return driver,
-                },
+                Explored::Failed(found) => {
+                    cold_path();
+                    match self.look_at(*found) {
+                        Ok(driver) => driver,
+                        Err(driver) => return driver,
+                    }
+                }
             };
         }
     }
@@ -294,6 +304,7 @@ impl Exploration<'_> {
     /// Nothing has failed. Says what there is to be said of that.
     fn passed(&mut self, driver: Seated) -> Passed {
         if let Some(line) = self.watch.vain(&driver) {
+            cold_path();
             above(|| eprintln!("{line}"));
         }
         let coverage = driver.coverage();
@@ -324,6 +335,7 @@ impl Exploration<'_> {
         }
         self.tell(&passed);
         if let Some(line) = self.watch.unshown(&passed.driver) {
+            cold_path();
             above(|| eprintln!("{line}"));
         }
         passed
@@ -334,6 +346,7 @@ impl Exploration<'_> {
         match passed.verdict {
             Verdict::Complete => {}
             Verdict::Replayed => {
+                cold_path();
                 let nothing = Schedule::default();
                 let line = passed.followed(self.given.as_ref().unwrap_or(&nothing), &self.site);
                 // Who plays a schedule by hand waits for an answer.
@@ -343,6 +356,7 @@ impl Exploration<'_> {
                 }
             }
             _ => {
+                cold_path();
                 let line = passed.report().cut_short(&self.site);
                 match passed.verdict {
                     // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing. And

@@ -99,10 +99,15 @@ impl Progress {
     }
 
     /// Tells how far the exploration is, if it is time to.
+    #[inline]
     pub(crate) fn tick(&mut self, driver: &Driver) {
-        if matches!(self.style, Style::Nothing) {
-            return;
+        if !matches!(self.style, Style::Nothing) {
+            self.tick_on(driver);
         }
+    }
+
+    /// [`Progress::tick`] if anything is to be told at all.
+    fn tick_on(&mut self, driver: &Driver) {
         self.left -= 1;
         if self.left > 0 {
             return;

@@ -17,6 +17,7 @@ use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::{Hintless, Learnt};
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::report::execution::Execution;
 use crate::rt::report::loops;
 use crate::rt::report::passing;
@@ -146,20 +147,21 @@ impl<'a> Watch<'a> {
     /// Whether another execution may begin. What the program has said in the last one is in the log, and then forgotten.
     pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
         let driver = between.driver;
-        if std::mem::take(&mut self.asks) {
+        if rarely!(std::mem::take(&mut self.asks)) {
             self.tell_of_hintless(driver);
             return true;
         }
         let begun = driver.stats.begun();
-        if self.settings.log && begun > self.before {
+        if rarely!(self.settings.log) && begun > self.before {
             let schedule = driver.schedule();
             above(|| eprintln!("dpor: execution {begun}: {schedule}"));
         }
         if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
+            cold_path();
             self.show(wanted, end, between, log);
         }
         // What is to be told may be told only once it is known whether they give up.
-        if driver.machine.hintless().len() > self.hintless {
+        if rarely!(driver.machine.hintless().len() > self.hintless) {
             let known = |round: &&Round| !self.rounds.iter().any(|it| it.read == round.read);
             let new: Vec<Round> = between.rounds.iter().filter(known).cloned().collect();
             self.rounds.extend(new);
@@ -180,6 +182,7 @@ impl<'a> Watch<'a> {
         // Whoever takes it up is to find the failure again, and not to call complete what has failed.
         if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
             let waits = || self.waits.all();
+            cold_path();
             checkpoint.tick(driver, waits, self.stopped.is_some());
         }
         self.stopped.is_none() && !self.asks
@@ -234,11 +237,20 @@ impl<'a> Watch<'a> {
     }
 
     /// Says of each loop without a hint once where it is.
+    #[inline]
     fn tell_of_hintless(&mut self, driver: &Driver) {
         let known = std::mem::replace(&mut self.hintless, driver.machine.hintless().len());
-        let new = &driver.machine.hintless()[known.min(self.hintless)..];
+        if rarely!(self.hintless > known) {
+            self.tell_of_new_hintless(driver, known);
+        }
+    }
+
+    /// [`Watch::tell_of_hintless`] where there are more than so many.
+    #[cold]
+    fn tell_of_new_hintless(&self, driver: &Driver, known: usize) {
+        let new = &driver.machine.hintless()[known..];
         // To look at stacks takes longer than to find out that it was said.
-        if !new.is_empty() && said::is_first(self.hintless(driver, new, |_| None)) {
+        if said::is_first(self.hintless(driver, new, |_| None)) {
             let line = self.hintless(driver, new, |read| self.loop_around(read));
             above(|| eprintln!("{line}"));
         }
@@ -351,12 +363,12 @@ impl<'a> Watch<'a> {
     fn limit(&self, driver: &Driver) -> Option<Limit> {
         let settings = self.settings;
         if let Some(most) = settings.max_permutations
-            && driver.stats.begun() - self.before >= most as u64
+            && rarely!(driver.stats.begun() - self.before >= most as u64)
         {
             return Some(Limit::Permutations(most));
         }
         if let Some(most) = settings.max_duration
-            && self.start.elapsed() >= most
+            && rarely!(self.start.elapsed() >= most)
         {
             return Some(Limit::Duration(most));
         }

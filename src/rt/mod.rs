@@ -32,6 +32,7 @@ pub(crate) use memory::{
 };
 pub(crate) use object::count::WEAK;
 use object::machine::AtHint;
+pub(crate) use rare::{cold_path, mostly, rarely};
 pub(crate) use shim::{Answer, Memory, Target};
 use trace::id::ObjectId;
 pub(crate) use trace::id::ThreadId;
@@ -51,7 +52,7 @@ pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
 /// Whether the short way ([`exec::short`]) was enough for an operation. Without a runtime it is not.
 #[inline(always)]
 fn shortly(way: impl FnOnce(&Runtime) -> bool) -> bool {
-    context::with_any(way) == Some(true)
+    mostly!(context::with_any(way) == Some(true))
 }
 
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
@@ -112,7 +113,10 @@ pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind)
     let site = context::here();
     match context::with_any(|runtime| runtime.compare(address, ty, memory, &kind, site)).flatten() {
         Some(outcome) => Answer::Done(outcome),
-        None => announce::perform(&Target::atomic(address, ty, memory), &kind, site),
+        None => {
+            cold_path();
+            announce::perform(&Target::atomic(address, ty, memory), &kind, site)
+        }
     }
 }
 
@@ -124,6 +128,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
     match context::with_any(|runtime| runtime.retain(address, observed, memory, site)).flatten() {
         Some(outcome) => Answer::Done(outcome),
         None => {
+            cold_path();
             let target = Target::count(address, observed, memory);
             announce::perform(&target, &OpKind::Retain, site)
         }

@@ -12,6 +12,8 @@ use std::thread::LocalKey;
 
 use rustc_hash::FxHashMap;
 
+use crate::rt::rare::{Roomy, cold_path, mostly, rarely};
+
 /// Something that leaves its memory to another one of its kind.
 #[derive(Debug)]
 pub(crate) struct Pooled<T: Kind>(ManuallyDrop<T>);
@@ -57,8 +59,8 @@ impl<T> Pool<T> {
     #[inline]
     fn put(&self, it: T) {
         let mut all = self.0.borrow_mut();
-        if all.len() < MOST {
-            all.push(it);
+        if mostly!(all.len() < MOST) {
+            all.put(it);
         }
     }
 }
@@ -68,8 +70,14 @@ impl<T: Kind> Default for Pooled<T> {
     #[inline]
     fn default() -> Pooled<T> {
         // An OS thread that ends has no pools any more.
-        let left = T::pool().try_with(Pool::take);
-        left.ok().flatten().unwrap_or_default().into()
+        let left = match T::pool().try_with(Pool::take) {
+            Ok(Some(left)) => left,
+            _ => {
+                cold_path();
+                T::default()
+            }
+        };
+        left.into()
     }
 }
 
@@ -95,7 +103,7 @@ impl<T: Kind> Drop for Pooled<T> {
     fn drop(&mut self) {
         // SAFETY: nobody has it any more.
         let mut it = unsafe { ManuallyDrop::take(&mut self.0) };
-        if it.has_room() {
+        if mostly!(it.has_room()) {
             // Before anybody looks into the pool: what is in this one may leave its memory, too.
             it.empty();
             // As above.
@@ -124,8 +132,8 @@ impl<T> Empty for Vec<T> {
     #[inline]
     fn empty(&mut self) {
         self.clear();
-        if self.capacity() * size_of::<T>() > BYTES {
-            *self = Vec::new();
+        if rarely!(self.capacity() * size_of::<T>() > BYTES) {
+            renew(self);
         }
     }
 
@@ -138,8 +146,8 @@ impl<T> Empty for Vec<T> {
 impl<K, V> Empty for FxHashMap<K, V> {
     #[inline]
     fn empty(&mut self) {
-        if self.capacity() * size_of::<(K, V)>() > BYTES {
-            *self = FxHashMap::default();
+        if rarely!(self.capacity() * size_of::<(K, V)>() > BYTES) {
+            renew(self);
         }
         self.clear();
     }
@@ -153,7 +161,9 @@ impl<K, V> Empty for FxHashMap<K, V> {
 impl<T> Empty for Option<T> {
     #[inline]
     fn empty(&mut self) {
-        *self = None;
+        if rarely!(self.is_some()) {
+            renew(self);
+        }
     }
 }
 
@@ -167,6 +177,13 @@ impl<T: Empty> Empty for Box<T> {
     fn has_room(&self) -> bool {
         (**self).has_room()
     }
+}
+
+/// Gives up what it has.
+#[cold]
+#[inline(never)]
+fn renew<T: Default>(it: &mut T) {
+    *it = T::default();
 }
 
 /// Empties the rows of a table that goes by the indices of names, of which the first ones stay: a row that nothing has been put

@@ -92,6 +92,7 @@ impl<T: ?Sized> Mutex<T> {
     fn take(&self, answer: Answer) -> std_sync::MutexGuard<'_, T> {
         let inner = match answer {
             Answer::Outside => {
+                rt::cold_path();
                 self.home.visit();
                 self.inner.lock().unwrap_or_else(PoisonError::into_inner)
             }
@@ -103,6 +104,7 @@ impl<T: ?Sized> Mutex<T> {
                 }
             }
             Answer::Inert => {
+                rt::cold_path();
                 self.home.keep(self.place().0, self);
                 loop {
                     match free(self.inner.try_lock()) {
@@ -230,6 +232,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Gives the mutex up for a wait, or for good. A thread that unwinds poisons it by the end of its guard, and not by a wait.
     pub(super) fn unlock(&mut self) {
         let Some(inner) = &self.inner else {
+            rt::cold_path();
             return;
         };
         let changed = self.changes.any(&**inner);

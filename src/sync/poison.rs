@@ -68,7 +68,7 @@ impl Poison {
     /// Inlined, as those that call it, so that a guard is made where it is returned.
     #[inline(always)]
     pub(super) fn mark<G>(&self, value: G) -> LockResult<G> {
-        if self.get() && !rt::ending() {
+        if rt::rarely!(self.get()) && !rt::ending() {
             Err(PoisonError::new(value))
         } else {
             Ok(value)
@@ -81,7 +81,7 @@ impl Poison {
     #[inline(always)]
     #[track_caller]
     pub(super) fn check<G>(&self, guard: G) -> LockResult<G> {
-        if rt::catches_panics() {
+        if rt::rarely!(rt::catches_panics()) {
             self.look();
         }
         self.mark(guard)
@@ -90,7 +90,7 @@ impl Poison {
     /// A lock that can write is given up by a thread that took it like this.
     #[inline]
     pub(super) fn leave(&self, taken: &Taken) {
-        if !taken.panicking && rt::panicking() {
+        if !taken.panicking && rt::rarely!(rt::panicking()) {
             let (order, value) = (Relaxed, 1);
             self.announce(OpKind::Store { order, value }, taken.site);
             self.0.store(true, Relaxed);

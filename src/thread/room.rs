@@ -10,7 +10,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
-use crate::rt::heap;
+use crate::rt::{self, heap};
 
 /// The sizes of blocks are multiples of this, in bytes, and they are aligned to it.
 const UNIT: usize = 32;
@@ -64,7 +64,7 @@ impl Room {
     #[inline]
     unsafe fn put(&self, block: NonNull<u8>, size: usize) -> bool {
         let (latest, blocks) = (&self.latest[size], self.blocks.get());
-        if blocks >= IDLE {
+        if rt::rarely!(blocks >= IDLE) {
             return false;
         }
         let block: NonNull<Idle> = block.cast();
@@ -115,7 +115,10 @@ pub(super) fn take(layout: Layout) -> NonNull<u8> {
     // An OS thread that ends has no room any more.
     match ROOM.try_with(|room| room.take(size)) {
         Ok(Some(block)) => block,
-        _ => unseen(of(size)),
+        _ => {
+            rt::cold_path();
+            unseen(of(size))
+        }
     }
 }
 
@@ -130,10 +133,11 @@ pub(super) unsafe fn put(block: NonNull<u8>, layout: Layout) {
     if let Some(size) = size {
         // SAFETY: the caller says that it is nobody's, and `take` gave it for this size.
         let is_kept = ROOM.try_with(|room| unsafe { room.put(block, size) });
-        if is_kept == Ok(true) {
+        if rt::mostly!(is_kept == Ok(true)) {
             return;
         }
     }
+    rt::cold_path();
     let layout = size.map_or(layout, of);
     // SAFETY: it came from the allocator with this layout, and the caller says that it is nobody's.
     heap::unrecorded(|| unsafe { dealloc(block.as_ptr(), layout) });

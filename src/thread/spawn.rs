@@ -206,7 +206,7 @@ impl Builder {
         // SAFETY: the caller's contract. The runtime drops a body that never ran before it ends the
         // execution. In a model the body stays on this OS thread.
         let (body, packet) = unsafe { job(f, scope, modelled) };
-        if !modelled {
+        if rt::rarely!(!modelled) {
             let handle = self.real().spawn(move || body.run())?;
             return Ok(JoinHandle {
                 thread: Thread(Which::Real(handle.thread().clone())),
@@ -218,6 +218,7 @@ impl Builder {
         let stack_bytes = self.stack_size.map(|size| size.saturating_mul(UNIT));
         let name = self.name.map(without_nul);
         let Some(thread) = rt::spawn(name.as_deref(), body, stack_bytes) else {
+            rt::cold_path();
             return Ok(JoinHandle {
                 thread: Thread::current(),
                 running: Running::Never,

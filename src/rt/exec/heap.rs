@@ -40,6 +40,7 @@ use std::mem;
 
 use super::outsiders;
 use crate::rt::pooled::Empty;
+use crate::rt::rare::{Roomy, cold_path, rarely};
 use crate::rt::trace::NOWHERE;
 
 mod attached;
@@ -166,14 +167,18 @@ impl Heap {
         self.thread.set((0, 0));
         self.some_freed.set(self.watching.get());
         self.owing.set(false);
-        let mut state = self.state.take().unwrap_or_default();
+        let mut state = self.state.take().unwrap_or_else(|| {
+            cold_path();
+            Box::default()
+        });
         state.blocks.clear();
         state.counters.clear();
         state.fault = None;
         state.freed.clear();
         state.outsiders = outsiders::noted();
         state.later.clear();
-        self.state.set(Some(state));
+        // As in `with`.
+        mem::forget(self.state.replace(Some(state)));
     }
 
     /// Gives back what was freed and cannot be handed out again.
@@ -338,7 +343,10 @@ impl Heap {
     /// inside of the global allocator.
     #[inline]
     fn with<R>(&self, work: impl FnOnce(&mut State) -> R) -> Option<R> {
-        let mut state = self.state.take()?;
+        let Some(mut state) = self.state.take() else {
+            cold_path();
+            return None;
+        };
         let result = work(&mut state);
         // Nothing to drop: the cell has been empty since `take`.
         mem::forget(self.state.replace(Some(state)));
@@ -348,7 +356,7 @@ impl Heap {
     /// A block that the execution before has freed, if user code asks for such a one.
     #[inline]
     fn hand_out(&self, layout: Layout, allocator: *const ()) -> Option<*mut u8> {
-        if !self.recording.get() {
+        if rarely!(!self.recording.get()) {
             return None;
         }
         let by = self.thread.get();
@@ -365,7 +373,7 @@ impl Heap {
                 let shelf = kept().map_or(NOWHERE, |kept| state.stock.add(kept));
                 let block = state.named(start, layout, by, shelf);
                 let outsiders = outsiders::noted();
-                if outsiders != state.outsiders {
+                if rarely!(outsiders != state.outsiders) {
                     state.later.push((start, outsiders));
                 }
                 let listing = state.blocks.insert(block);
@@ -387,7 +395,7 @@ impl Heap {
                 state.note_gone(start, layout.size());
                 self.some_freed.set(true);
             }
-            if shelf == NOWHERE {
+            if rarely!(shelf == NOWHERE) {
                 return Some(Free::AtTheEnd);
             }
             state.stock.put_back(shelf);
@@ -398,7 +406,10 @@ impl Heap {
                 self.look_at(start, layout, Watched::next_free);
                 free
             }
-            Some(None) => self.note_odd_free(start, layout, by),
+            Some(None) => {
+                cold_path();
+                self.note_odd_free(start, layout, by)
+            }
             None => Free::Now,
         }
     }
@@ -516,7 +527,7 @@ impl State {
         let nth = self.counters.next(by, layout);
         let start = taken.start.addr();
         let blocks = &mut self.blocks;
-        if !blocks.renew(taken.listing, (start, layout.size()), by, nth) {
+        if rarely!(!blocks.renew(taken.listing, (start, layout.size()), by, nth)) {
             let block = Block {
                 shelf: taken.shelf,
                 ..Block::new(start, layout, by.0, by.1, nth)
@@ -538,7 +549,7 @@ impl State {
     /// A block that may hold objects is gone.
     #[inline(never)]
     fn note_gone(&mut self, start: usize, size: usize) {
-        self.freed.push((start, size));
+        self.freed.put((start, size));
     }
 
     /// The next block that is to be given back because the execution has ended.

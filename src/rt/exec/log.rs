@@ -29,6 +29,7 @@ use tracing_subscriber::filter::Targets;
 use super::aside::{aside, unless_it_waits};
 use super::context::Runtime;
 use crate::rt::pooled::{Empty, Pooled, pooled};
+use crate::rt::rare::rarely;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::said::Said;
 
@@ -116,14 +117,20 @@ impl Log {
     }
 
     /// Another execution begins.
+    #[inline]
     pub(crate) fn clear(&self) {
-        if self.keeps() {
-            let mut kept = self.0.log.kept();
-            kept.lines.clear();
-            kept.spans.clear();
-            kept.stacks.clear();
+        if rarely!(self.keeps()) {
+            self.forget();
         }
         self.0.log.spoken.store(false, Relaxed);
+    }
+
+    #[inline(never)]
+    fn forget(&self) {
+        let mut kept = self.0.log.kept();
+        kept.lines.clear();
+        kept.spans.clear();
+        kept.stacks.clear();
     }
 
     /// Keeps what is said while `f` runs, unless the user has a subscriber who is to hear it.

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::rt::Memory;
 
 use super::context::{Inner, Runtime, drop_locals, with, with_any};
+use super::older::Older;
 use super::statics;
 
 /// How often what is put back may drop something that uses what was put back before.
@@ -94,11 +95,16 @@ pub(super) fn put_back_statics(runtime: &Runtime) {
             .drain_freed(|start, length| table.forget(start, length));
     }
     inner.table.forget_all();
-    if inner.table.older.is_empty() {
-        return;
+    if !inner.table.older.is_empty() {
+        let older = std::mem::take(&mut inner.table.older);
+        drop(inner);
+        put_back_older(runtime, older);
     }
-    let mut older = std::mem::take(&mut inner.table.older);
-    drop(inner);
+}
+
+/// [`put_back_statics`] where there are some.
+#[inline(never)]
+fn put_back_older(runtime: &Runtime, mut older: Older) {
     runtime.stopping.set(true);
     runtime.heap.record(true);
     let mut panicked = None;

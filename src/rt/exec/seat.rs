@@ -216,10 +216,11 @@ impl Runtime {
         panics.get_mut().empty();
         earlier.get_mut().empty();
         failed_at.get_mut().empty();
-        *at_end.get_mut() = None;
+        at_end.get_mut().empty();
         (*failed, *outcome, *failing) = Default::default();
-        (*roomy, *next_tracked, *faulted) = Default::default();
-        *raised = Default::default();
+        (*roomy, *next_tracked) = Default::default();
+        faulted.get_mut().empty();
+        raised.get_mut().empty();
         table.empty();
         races.empty();
         *in_order = InOrder::All;

@@ -230,14 +230,20 @@ impl Detector {
     }
 
     /// A new execution begins.
+    #[inline]
     pub(crate) fn reset(&mut self) {
         self.weaker = (0, false);
         self.aside.reset();
         if self.active {
-            self.knowledge.reset();
-            self.cells.reset();
-            self.mixed.clear();
+            self.forget_all();
         }
+    }
+
+    #[inline(never)]
+    fn forget_all(&mut self) {
+        self.knowledge.reset();
+        self.cells.reset();
+        self.mixed.clear();
     }
 
     /// Forgets the cells in memory that is used for something else from now on.

@@ -59,7 +59,7 @@ pub(super) fn allocate(value: Layout, strong: usize, observed: bool, zeroed: boo
             alloc(block)
         }
     };
-    if start.is_null() {
+    if rt::rarely!(start.is_null()) {
         handle_alloc_error(block);
     }
     // Also one that is forgotten before anybody has counted its references.
@@ -191,7 +191,10 @@ impl Header {
     pub(super) fn weak_references(&self) -> usize {
         match self.weak.load(Acquire) {
             // Locked, which happens only while there is none.
-            usize::MAX => 0,
+            usize::MAX => {
+                rt::cold_path();
+                0
+            }
             weak => weak.saturating_sub(self.whole.load(Relaxed) as usize),
         }
     }
@@ -255,7 +258,7 @@ impl Header {
     /// Drops a reference; true if it was the last one, whose owner then has the value.
     #[cfg_attr(not(debug_assertions), inline)]
     pub(super) fn release(&self) -> bool {
-        if self.strong.fetch_sub(1, Release) != 1 {
+        if rt::mostly!(self.strong.fetch_sub(1, Release) != 1) {
             return false;
         }
         fence(Acquire);
@@ -311,6 +314,7 @@ pub(super) unsafe fn value_is_gone<T: ?Sized>(value: NonNull<T>) {
 /// # Safety
 ///
 /// The caller has released the last reference, and this is done once.
+#[cfg_attr(not(debug_assertions), inline)]
 pub(super) unsafe fn drop_value<T: ?Sized>(value: NonNull<T>) {
     struct Gone<T: ?Sized>(NonNull<T>);
     impl<T: ?Sized> Drop for Gone<T> {
@@ -330,8 +334,14 @@ pub(super) unsafe fn drop_value<T: ?Sized>(value: NonNull<T>) {
 fn expect_some(answer: Answer) {
     let found = match answer {
         Answer::Done(Outcome::Value(found)) => found,
-        Answer::Done(Outcome::Failure(_)) => 0,
-        _ => return,
+        Answer::Done(Outcome::Failure(_)) => {
+            rt::cold_path();
+            0
+        }
+        _ => {
+            rt::cold_path();
+            return;
+        }
     };
     assert!(
         found > 0,

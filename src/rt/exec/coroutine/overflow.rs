@@ -26,6 +26,8 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
+use crate::rt::rare::rarely;
+
 use super::{CURRENT, Stretch};
 
 /// Whether the use of memory at this address says that the coroutine that runs on this OS thread has come to the end of its
@@ -109,7 +111,7 @@ pub(crate) fn leave_room_on_coroutine<const BYTES: usize>() {
         start: bottom,
         length: BYTES + OWN,
     };
-    if last.is_here() {
+    if rarely!(last.is_here()) {
         leave_room::<BYTES>();
     }
 }

@@ -8,6 +8,8 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::OnceLock;
 
+use crate::rt::rare::rarely;
+
 use super::super::coroutine::leave_room_on_coroutine;
 use super::{Free, Heap, Kept};
 
@@ -40,7 +42,7 @@ impl Heap {
 pub(super) fn with_attached<R>(work: impl FnOnce(&Heap) -> R) -> Option<R> {
     // Without a thread-local there is no exploration to tell.
     let heap = ATTACHED.try_with(Cell::get).ok()?;
-    if heap.is_null() {
+    if rarely!(heap.is_null()) {
         return None;
     }
     // SAFETY: `attach` borrows the heap for as long as the pointer is here, and a heap has no method that
@@ -108,7 +110,7 @@ pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept)
     let now = with_attached(|heap| {
         leave_room_on_coroutine::<ROOM>();
         let free = heap.note_freed(start.addr(), layout);
-        if free == Free::AtTheEnd {
+        if rarely!(free == Free::AtTheEnd) {
             heap.keep(kept());
         }
         free == Free::Now

@@ -21,6 +21,7 @@ use std::alloc::Layout;
 
 use super::block::Block;
 use super::classes::{Classes, class};
+use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::trace::NOWHERE;
 
 /// The blocks of an execution, by address: live ones, and those that were freed and whose memory is kept.
@@ -125,7 +126,7 @@ impl Blocks {
         self.cleared = self.serial;
         self.latest = None;
         self.fresh.clear();
-        if self.live > 0 || self.unstocked > 0 {
+        if rarely!(self.live > 0 || self.unstocked > 0) {
             self.unlist();
         }
     }
@@ -171,10 +172,10 @@ impl Blocks {
         nth: u32,
     ) -> bool {
         let slot = match self.slots.get_mut(listing.slot as usize) {
-            Some(slot) if slot.serial > self.emptied => slot,
+            Some(slot) if mostly!(slot.serial > self.emptied) => slot,
             _ => return false,
         };
-        if (slot.block.start, slot.block.size) != (start, size) {
+        if rarely!((slot.block.start, slot.block.size) != (start, size)) {
             return false;
         }
         slot.block.renew(by, nth);
@@ -230,7 +231,7 @@ impl Blocks {
     ) -> Option<(bool, u32)> {
         let at = self.listed(start, layout.size())?;
         let block = &mut self.slots[at].block;
-        if !block.is_live() || !block.has(layout) {
+        if rarely!(!block.is_live() || !block.has(layout)) {
             return None;
         }
         block.freed = Some(by);
@@ -248,6 +249,7 @@ impl Blocks {
         is_it: impl FnOnce(&Block) -> bool,
     ) -> bool {
         let Some(at) = self.listed(start, size) else {
+            cold_path();
             return false;
         };
         let Slot { block, serial } = &mut self.slots[at];
@@ -291,13 +293,13 @@ impl Blocks {
     /// Where the block with this start and size is listed.
     #[inline]
     fn listed(&self, start: usize, size: usize) -> Option<usize> {
-        if self.len == 0 || size == 0 {
+        if rarely!(self.len == 0 || size == 0) {
             return None;
         }
         let mut at = self.home(start, size);
         while !self.is_empty(at) {
             let slot = &self.slots[at];
-            if slot.block.start == start {
+            if mostly!(slot.block.start == start) {
                 return self.has(slot).then_some(at);
             }
             at = self.next(at);

@@ -2,6 +2,8 @@
 
 use std::alloc::Layout;
 
+use crate::rt::rare::Roomy;
+
 /// How many blocks each thread has allocated since its last event.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -69,7 +71,7 @@ impl Counter {
         }
         let known = self.others.iter().position(|known| known.0 == layout);
         let Some(at) = known else {
-            self.others.push((layout, 1));
+            self.others.put((layout, 1));
             return 0;
         };
         let nth = self.others[at].1;

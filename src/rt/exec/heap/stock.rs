@@ -13,6 +13,7 @@ use std::alloc::Layout;
 
 use super::blocks::Listing;
 use super::kept::Kept;
+use crate::rt::rare::{Roomy, rarely};
 use crate::rt::trace::NOWHERE;
 
 /// The largest blocks that are stocked, in bytes.
@@ -69,12 +70,12 @@ impl Stock {
         let at = shelf.out;
         let stocked = shelf.blocks.get_mut(at)?;
         // Of each size there is one.
-        if shelf.layout.align() != layout.align() || stocked.block.allocator != allocator {
+        if rarely!(shelf.layout.align() != layout.align() || stocked.block.allocator != allocator) {
             return None;
         }
         shelf.out += 1;
         if at == 0 {
-            self.used.push(number);
+            self.used.put(number);
         }
         Some(Taken {
             start: stocked.block.start,
@@ -147,10 +148,11 @@ impl Stock {
     }
 
     /// The execution has ended: what it has freed can be handed out again, the rest is somebody else's.
+    #[inline(always)]
     pub(super) fn end(&mut self, is_free: impl Fn(&Kept, &Listing) -> bool) {
         for number in self.used.drain(..) {
             let shelf = &mut self.shelves[number as usize - 1];
-            if shelf.back < shelf.out {
+            if rarely!(shelf.back < shelf.out) {
                 let before = shelf.blocks.len();
                 // Those behind have not been handed out, and wait for their turn as before.
                 let mut out = shelf.out;

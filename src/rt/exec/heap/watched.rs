@@ -10,6 +10,7 @@ use std::{mem, ptr};
 use super::super::unseen::COUNTS;
 use super::super::unwinding;
 use super::{Block, Heap, State};
+use crate::rt::rare::rarely;
 use crate::rt::trace::verdict;
 
 /// What one block's life looked like, if it was watched.
@@ -92,7 +93,7 @@ impl Heap {
         layout: Layout,
         slot: fn(&mut Watched) -> &mut Option<Backtrace>,
     ) {
-        if self.watching.get() {
+        if rarely!(self.watching.get()) {
             self.look_for(start, layout, slot);
         }
     }

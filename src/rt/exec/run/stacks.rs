@@ -1,6 +1,7 @@
 //! On which stack does each thread run?
 
 use crate::rt::pooled::{Empty, Pooled, empty_rows, pooled};
+use crate::rt::rare::cold_path;
 use crate::rt::trace::id::{ThreadId, entry};
 
 use super::super::context::Inner;
@@ -57,7 +58,10 @@ impl<'a> Stacks<'a> {
         };
         let coroutine = match inner.stack_asked_for(thread) {
             None => self.pool.start(body),
-            Some(bytes) => self.pool.start_with(body, bytes),
+            Some(bytes) => {
+                cold_path();
+                self.pool.start_with(body, bytes)
+            }
         };
         *entry(&mut inner.stacks, thread.index()) = Some(coroutine.stack());
         self.in_use += 1;
