@@ -5,7 +5,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use crate::rt::heap::{self, Kept};
+use crate::rt::{
+    self,
+    heap::{self, Kept},
+};
 
 /// An allocator that lets models see the blocks of the allocator behind it.
 ///
@@ -89,8 +92,11 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match heap::instead(layout, self.allocator()) {
             Some(start) => start,
-            // SAFETY: the caller keeps the contract of `alloc`.
-            None => unsafe { self.alloc_anew(layout) },
+            None => {
+                rt::cold_path();
+                // SAFETY: the caller keeps the contract of `alloc`.
+                unsafe { self.alloc_anew(layout) }
+            }
         }
     }
 
@@ -110,7 +116,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         let now = heap::freed(start, layout, || self.kept(start, layout));
-        if now {
+        if rt::rarely!(now) {
             // SAFETY: the caller keeps the contract of `dealloc`.
             heap::behind(|| unsafe { self.inner.dealloc(start, layout) });
         }
@@ -335,7 +341,7 @@ mod tests {
             ]
         };
         let heap = Heap::new();
-        let mut pool = Pool::new(64 * 1024, Body::run);
+        let mut pool = Pool::new(64 * 1024);
         heap.attach(|| {
             for call in calls {
                 let mut coroutine = pool.start(Body::of(move || {

@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use crate::rt::rare::{mostly, rarely};
+
 /// The closure of a model, which each execution's main thread runs.
 pub(crate) trait Work: Send + Sync {
     /// A thread that runs it where it is.
@@ -18,7 +20,7 @@ impl<F: Fn() + Send + Sync> Work for F {
         ///
         /// There is an `F` at the pointer while this runs.
         unsafe fn end<F: Fn()>(work: NonNull<()>, fate: Fate) {
-            if let Fate::Run = fate {
+            if mostly!(!matches!(fate, Fate::Abandon)) {
                 // SAFETY: the caller says so.
                 unsafe { work.cast::<F>().as_ref()() };
             }
@@ -40,6 +42,8 @@ type End = unsafe fn(NonNull<()>, Fate);
 #[derive(Clone, Copy)]
 pub(crate) enum Fate {
     Run,
+    /// Likewise, by itself: it catches its panic there.
+    Caught,
     Abandon,
 }
 
@@ -71,7 +75,10 @@ unsafe impl Send for Body {}
 impl Drop for Body {
     #[inline]
     fn drop(&mut self) {
-        self.end(Fate::Abandon);
+        // Mostly it was done.
+        if rarely!(self.0.is_some()) {
+            self.end(Fate::Abandon);
+        }
     }
 }
 

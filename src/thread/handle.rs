@@ -41,13 +41,17 @@ impl<T> JoinHandle<T> {
     /// The payload of the thread's panic. Inside a model this takes
     /// [`Builder::catch_panics`](crate::Builder::catch_panics); otherwise a panic fails the test at once.
     #[track_caller]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn join(self) -> Result<T> {
         match self.running {
             Running::Modelled(id) => {
                 rt::join(id);
             }
-            Running::Real(handle) => handle.join()?,
-            Running::Never => {}
+            Running::Real(handle) => {
+                rt::cold_path();
+                handle.join()?
+            }
+            Running::Never => rt::cold_path(),
         }
         // A destructor that joins would panic, and end the process, if it were told of an error.
         self.packet

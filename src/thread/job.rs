@@ -6,7 +6,7 @@
 
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
-use std::mem::needs_drop;
+use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
@@ -35,8 +35,10 @@ struct Packet<T> {
 
 /// A thread's closure and its packet, in one block.
 struct Job<F, T> {
-    /// The closure, until the thread begins or is given up, and what is to be dropped last. The thread's.
-    work: UnsafeCell<Option<(F, Option<Member>)>>,
+    /// The closure, until the thread begins or is given up. The thread's.
+    work: UnsafeCell<Option<F>>,
+    /// What the thread is to drop last.
+    member: UnsafeCell<Option<Member>>,
     modelled: bool,
     /// Whether one of the two owners has gone.
     one_is_gone: AtomicBool,
@@ -55,29 +57,43 @@ impl<F, T> Owner<F, T> {
         }
         room::take(Layout::new::<Job<F, T>>()).cast()
     }
+}
 
-    /// Gives the closure to `act`, and the thread's share up.
-    ///
+/// The thread's share of its job, which is given up when this is dropped, also by a panic, unless it `is_kept`.
+struct Theirs<F, T> {
+    is_kept: bool,
+    owner: ManuallyDrop<Owner<F, T>>,
+    /// The last thing, when nothing is left that could use what the scope lends.
+    member: Option<Member>,
+}
+
+impl<F, T> Theirs<F, T> {
     /// # Safety
     ///
-    /// Only for the thread.
-    unsafe fn end(self, act: impl FnOnce(F, &Packet<T>)) {
-        /// The thread's share, given up when it is dropped.
-        struct Theirs<F, T>(Owner<F, T>);
-        impl<F, T> Drop for Theirs<F, T> {
-            fn drop(&mut self) {
-                self.0.packet.give_up();
-            }
-        }
-        // SAFETY: nobody else looks there.
-        let Some((f, member)) = (unsafe { (*self.work.get()).take() }) else {
-            return;
+    /// Only for the thread, and once where it is not kept.
+    #[inline(always)]
+    unsafe fn of(job: NonNull<Job<F, T>>, is_kept: bool) -> Theirs<F, T> {
+        let mut theirs = Theirs {
+            is_kept,
+            owner: ManuallyDrop::new(Owner(job)),
+            member: None,
         };
-        // The last thing, also if the thread unwinds, when nothing is left that could use what the scope
-        // lends.
-        let _member = member;
-        let theirs = Theirs(self);
-        act(f, &theirs.0.packet);
+        if rt::mostly!(!is_kept) {
+            // SAFETY: nobody else looks there.
+            theirs.member = unsafe { (*theirs.owner.member.get()).take() };
+        }
+        theirs
+    }
+}
+
+impl<F, T> Drop for Theirs<F, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if rt::mostly!(!self.is_kept) {
+            self.owner.packet.give_up();
+            // SAFETY: it is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.owner) };
+        }
     }
 }
 
@@ -116,7 +132,12 @@ unsafe fn drop_job<F, T>(job: NonNull<Job<F, T>>) {
             drop(Box::from_raw(job.as_ptr()));
             return;
         }
-        job.drop_in_place();
+        // The thread has taken it, whichever way it went.
+        if rt::rarely!((*job.as_ref().work.get()).is_some()) {
+            drop((*job.as_ref().work.get()).take());
+        }
+        // Nothing else of it has anything to drop.
+        (&raw mut (*job.as_ptr()).packet).drop_in_place();
         room::put(job.cast(), Layout::new::<Job<F, T>>());
     }
 }
@@ -155,7 +176,8 @@ where
     let is_counted = needs_drop::<T>() && modelled;
     let block = Owner::<F, T>::block(is_counted);
     let job = Job {
-        work: UnsafeCell::new(Some((f, member))),
+        work: UnsafeCell::new(Some(f)),
+        member: UnsafeCell::new(member),
         modelled,
         one_is_gone: AtomicBool::new(false),
         packet: Packet {
@@ -175,29 +197,63 @@ where
 
 /// Runs the closure of a job, or drops it.
 ///
+/// A processor foretells where a function returns to from the calls it has seen, which after a switch are those of another
+/// stack. So there is no call between this one and the closure, which the compiler only sees to if it is called in one place:
+/// where panics are caught, that is around another call of this function.
+///
 /// # Safety
 ///
-/// The job is of this type, and is the thread's owner's, who is not used again.
+/// The job is of this type, and is the thread's owner's, who is not used again, unless the panic is caught.
 unsafe fn run<F, T>(job: NonNull<()>, fate: Fate)
 where
     F: FnOnce() -> T,
 {
-    let job: Owner<F, T> = Owner(job.cast());
-    let modelled = job.modelled;
-    let run = |f, packet: &Packet<T>| {
-        let result = match modelled {
-            true => rt::catch_panic(f),
-            false => catch_unwind(AssertUnwindSafe(f)),
-        };
-        // SAFETY: this is the thread, and `end` calls once.
-        unsafe { packet.put(result) };
+    let is_kept = matches!(fate, Fate::Caught);
+    // SAFETY: this is the thread, and whoever catches has come here before.
+    let theirs = unsafe { Theirs::<F, T>::of(job.cast(), is_kept) };
+    // SAFETY: the thread has a share of it until `theirs` is dropped, here or by whoever catches.
+    let it = unsafe { theirs.owner.0.as_ref() };
+    if matches!(fate, Fate::Run) && rt::rarely!(!it.modelled || rt::catches_panics()) {
+        // SAFETY: the same job, of which `theirs` is kept.
+        unsafe { run_caught::<F, T>(job, it) };
+        return;
+    }
+    // SAFETY: nobody else looks there.
+    let Some(f) = (unsafe { (*it.work.get()).take() }) else {
+        rt::cold_path();
+        return;
     };
-    // SAFETY: this is the thread, which does one of both.
-    unsafe {
-        match fate {
-            Fate::Run => job.end(run),
-            Fate::Abandon => job.end(|f, _| drop(f)),
-        }
+    if let Fate::Abandon = fate {
+        rt::cold_path();
+        drop(f);
+        return;
+    }
+    let result = f();
+    // SAFETY: this is the thread, and comes here once.
+    unsafe { it.packet.put(Ok(result)) };
+    drop(theirs);
+}
+
+/// [`run`] for a thread whose panic is caught, and left for who joins it.
+///
+/// # Safety
+///
+/// As there, but the share is the caller's.
+#[cold]
+#[inline(never)]
+unsafe fn run_caught<F, T>(job: NonNull<()>, it: &Job<F, T>)
+where
+    F: FnOnce() -> T,
+{
+    // SAFETY: the caller says so.
+    let run = || unsafe { run::<F, T>(job, Fate::Caught) };
+    let ended = match it.modelled {
+        true => rt::catch_panic(run),
+        false => catch_unwind(AssertUnwindSafe(run)),
+    };
+    if let Err(payload) = ended {
+        // SAFETY: this is the thread, and it has left nothing.
+        unsafe { it.packet.put(Err(payload)) };
     }
 }
 
@@ -208,7 +264,7 @@ where
 /// The job is of this type, and is the handle's owner's, who is not used again.
 unsafe fn leave<F, T>(job: NonNull<()>, is_taken: bool) -> Option<Result<T>> {
     let job: Owner<F, T> = Owner(job.cast());
-    if !is_taken {
+    if rt::rarely!(!is_taken) {
         job.packet.give_up();
         return None;
     }
@@ -242,7 +298,10 @@ impl<T> Packet<T> {
     /// Gives one of the two shares up.
     #[inline(always)]
     fn give_up(&self) {
-        if let Some(site) = self.counted {
+        // Nothing is counted of what has nothing to drop.
+        if needs_drop::<T>()
+            && let Some(site) = self.counted
+        {
             self.release(site);
         }
     }
@@ -257,7 +316,7 @@ impl<T> Packet<T> {
                     // SAFETY: the other one has given its share up, and with it its right to the result.
                     let result = unsafe { self.0.take() };
                     if let Some(scope) = &self.0.scope {
-                        tell(scope, &result);
+                        tell(scope.clone(), &result);
                     }
                 }
             }
@@ -273,8 +332,8 @@ impl<T> Packet<T> {
     ///
     /// Only for the thread, once.
     unsafe fn put(&self, result: Result<T>) {
-        // SAFETY: nobody else looks there before the next line.
-        unsafe { *self.result.get() = Some(result) };
+        // SAFETY: nobody else looks there before the next line, and nothing is there.
+        unsafe { self.result.get().write(Some(result)) };
         self.left.store(true, Release);
     }
 
@@ -284,7 +343,7 @@ impl<T> Packet<T> {
     ///
     /// Only for one at a time.
     unsafe fn take(&self) -> Option<Result<T>> {
-        if !self.left.load(Acquire) {
+        if rt::rarely!(!self.left.load(Acquire)) {
             return None;
         }
         // SAFETY: the thread does not look there any more, and nobody else does meanwhile.
@@ -294,7 +353,11 @@ impl<T> Packet<T> {
 
 /// Tells the scope if what nobody has asked for is the payload of a panic.
 #[inline(never)]
-fn tell<T>(scope: &Members, result: &Option<Result<T>>) {
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "dropped here, which is out of the way"
+)]
+fn tell<T>(scope: Arc<Members>, result: &Option<Result<T>>) {
     if let Some(Err(_)) = result {
         scope.note_panic();
     }
@@ -305,7 +368,7 @@ impl<T> Drop for Packet<T> {
     fn drop(&mut self) {
         // Mostly there is none.
         if let Some(scope) = self.scope.take() {
-            tell(&scope, self.result.get_mut());
+            tell(scope, self.result.get_mut());
         }
     }
 }

@@ -6,6 +6,7 @@ mod detached;
 mod drops;
 mod ends;
 mod held;
+mod left_stacks;
 mod locals;
 mod older;
 mod panics;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::rt::explore::driver::Driver;
 use crate::rt::object::machine::Learnt;
 use crate::rt::race::Detector;
+use crate::rt::rare::{mostly, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId, entry};
 use crate::rt::trace::operation::Outcome;
@@ -34,8 +35,8 @@ use super::watchdog::{Pulse, Watchdog};
 scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
 
 thread_local! {
-    /// What `RUNTIME` points to, or null: a step reads this once. The key of `scoped_tls` is made on
-    /// first use, and has to be asked twice, whether it is set and for what.
+    /// What `RUNTIME` points to while an execution runs, or null: a step reads this once. The key of `scoped_tls` has to be
+    /// asked twice, whether it is set and for what.
     static HERE: Cell<*const Runtime> = const { Cell::new(ptr::null()) };
 }
 
@@ -170,7 +171,7 @@ impl Inner {
     #[inline]
     pub(super) fn stack_asked_for(&self, thread: ThreadId) -> Option<usize> {
         // Mostly none has.
-        if self.asked.is_empty() {
+        if mostly!(self.asked.is_empty()) {
             return None;
         }
         let mut asked = self.asked.iter();
@@ -198,21 +199,29 @@ impl Inner {
 }
 
 /// Runs `f` with `runtime` as the exploration of this OS thread.
+pub(super) fn enter<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
+    RUNTIME.set(runtime, f)
+}
+
+/// Runs `f`, which is an execution of the exploration that was [entered](enter).
 #[inline(always)]
-pub(crate) fn enter<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
+pub(super) fn execute<R>(f: impl FnOnce(&Runtime) -> R) -> R {
     struct Restore(*const Runtime);
     impl Drop for Restore {
         fn drop(&mut self) {
             HERE.set(self.0);
         }
     }
-    let _restore = Restore(HERE.replace(runtime));
-    runtime.heap.attach(|| RUNTIME.set(runtime, f))
+    let (runtime, outer) = RUNTIME.with(|runtime| (ptr::from_ref(runtime), HERE.replace(runtime)));
+    let _restore = Restore(outer);
+    // SAFETY: `enter` borrows it for as long as this is called.
+    let runtime = unsafe { &*runtime };
+    runtime.heap.attach(|| f(runtime))
 }
 
-/// Whether an exploration runs on this OS thread.
+/// Whether an execution runs on this OS thread.
 pub(crate) fn inside() -> bool {
-    RUNTIME.is_set()
+    !HERE.get().is_null()
 }
 
 /// Runs `f` on the runtime of this OS thread if there is one, whatever state it is in.
@@ -222,7 +231,7 @@ pub(in crate::rt) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     if here.is_null() {
         return None;
     }
-    // SAFETY: `enter` borrows the runtime for as long as the pointer is here.
+    // SAFETY: `execute` borrows the runtime for as long as the pointer is here.
     Some(f(unsafe { &*here }))
 }
 
@@ -276,11 +285,9 @@ pub(crate) fn track(site: Site) -> Option<u64> {
 
 /// The value with this number is gone.
 pub(crate) fn untrack(number: u64) {
-    if RUNTIME.is_set() {
-        RUNTIME.with(|runtime| {
-            runtime.tracked.borrow_mut().retain(|&(n, _)| n != number);
-        });
-    }
+    with_any(|runtime| {
+        runtime.tracked.borrow_mut().retain(|&(n, _)| n != number);
+    });
 }
 
 /// What is at this address, in so many bytes, has a name.
@@ -395,25 +402,24 @@ pub(crate) fn order() -> u64 {
 
 /// The value of a thread-local variable in the current thread.
 pub(crate) fn local(key: usize) -> Local {
-    with(|runtime| runtime.locals.borrow().get(runtime.current.get(), key))
-        .or_else(|answer| match answer {
-            Answer::Inert => {
-                Ok(RUNTIME.with(|runtime| runtime.locals.borrow().get(runtime.current.get(), key)))
-            }
-            outside => Err(outside),
-        })
-        .unwrap_or(Local::Outside)
+    let get = |runtime: &Runtime| runtime.locals.borrow().get(runtime.current.get(), key);
+    let local = match with(get) {
+        Err(Answer::Inert) => with_any(get),
+        local => local.ok(),
+    };
+    local.unwrap_or(Local::Outside)
 }
 
 /// Gives the current thread a value of a thread-local variable, which `drop` drops at its end.
 pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), destructor: bool) {
-    RUNTIME.with(|runtime| {
+    let set = with_any(|runtime| {
         let recorded = runtime.heap.record(false);
         let me = runtime.current.get();
         let mut locals = runtime.locals.borrow_mut();
         locals.set(me, key, value, (drop, destructor));
         runtime.heap.record(recorded);
     });
+    assert!(set.is_some(), "dpor bug: a variable of no model");
 }
 
 /// Drops the thread-local variables of the current thread, the latest first.
@@ -421,7 +427,7 @@ pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), de
 pub(crate) fn drop_locals() {
     // Mostly there are none.
     let any = with_any(|runtime| !runtime.locals.borrow().is_empty());
-    if any == Some(true) {
+    if rarely!(any == Some(true)) {
         drop_some_locals();
     }
 }
@@ -443,10 +449,7 @@ fn drop_some_locals() {
 
 /// In a torn-down execution: lets the other threads unwind before this one goes on.
 pub(crate) fn yield_to_teardown() {
-    if !RUNTIME.is_set() {
-        return std::thread::yield_now();
-    }
-    RUNTIME.with(|runtime| {
+    let waits = with_any(|runtime| {
         if runtime.aside.get() {
             std::panic::resume_unwind(Box::new(Stop));
         }
@@ -457,7 +460,10 @@ pub(crate) fn yield_to_teardown() {
             runtime.inner.borrow_mut().end = Some(End::Panicked { thread });
         }
     });
-    suspend();
+    match waits {
+        Some(()) => suspend(),
+        None => std::thread::yield_now(),
+    }
 }
 
 /// The caller's place in the program.

@@ -40,8 +40,10 @@ use generator::{Gn, LocalGenerator, Scope};
 use super::context::ROOM;
 use super::ends;
 use super::faults::{self, Fault};
+use super::life::live;
 use super::outsiders;
 use crate::rt::pooled::Pooled;
+use crate::rt::rare::{Roomy, cold_path, mostly};
 use crate::rt::{Body, Work};
 use kept::{FEW, Spare};
 #[cfg(unix)]
@@ -70,7 +72,6 @@ pub(crate) enum Resumed {
 /// its end is [`kept`] for another.
 pub(crate) struct Pool {
     stack_bytes: usize,
-    run: fn(Body),
     idle: Pooled<Spare>,
     /// See [`Pool::got_after`].
     got_after: u64,
@@ -78,26 +79,22 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to whole pages; the
-    /// guard page comes on top. Each body is called by `run`, on its stack. Calls [`prepare`].
-    pub(crate) fn new(stack_bytes: usize, run: fn(Body)) -> Pool {
+    /// guard page comes on top. Calls [`prepare`].
+    pub(crate) fn new(stack_bytes: usize) -> Pool {
         prepare();
         let stack_bytes = stack_bytes.next_multiple_of(PAGE);
         let mut pool = Pool {
             stack_bytes,
-            run,
             idle: Spare::of(stack_bytes),
             got_after: 0,
         };
-        pool.got(0);
+        pool.got();
         pool
     }
 
-    /// It has got the idle stacks from this index on.
+    /// It has got idle stacks.
     #[inline]
-    fn got(&mut self, from: usize) {
-        for stack in &self.idle.stacks[from..] {
-            stack.0.run.set(self.run);
-        }
+    fn got(&mut self) {
         // Up to now they may have been another exploration's, which outsiders may have used.
         self.got_after = outsiders::noted();
     }
@@ -148,7 +145,7 @@ impl Pool {
         if stacks.len() == before {
             stacks.push(Coroutine::new(bytes));
         }
-        self.got(before);
+        self.got();
         let another = self.idle.stacks.pop();
         another.expect("dpor bug: no stack was added")
     }
@@ -165,10 +162,10 @@ impl Pool {
     }
 
     /// Keeps a stack for the next body, of which the last one has returned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_back(&mut self, idle: Coroutine) {
-        match idle.bytes() == self.stack_bytes {
-            true => self.idle.stacks.push(idle),
+        match mostly!(idle.bytes() == self.stack_bytes) {
+            true => self.idle.stacks.put(idle),
             false => self.idle.larger.push(idle),
         }
     }
@@ -204,7 +201,7 @@ impl Coroutine {
         let control = Rc::new(Control {
             state: Cell::new(State::Idle),
             body: Cell::new(None),
-            run: Cell::new(Body::run),
+            instead: Cell::new(None),
             panic: Cell::new(None),
             fault: Cell::new(None),
             scope: Cell::new(ptr::null_mut()),
@@ -358,7 +355,7 @@ pub(crate) fn forget_panic() -> bool {
     struct Alone(Coroutine);
     // SAFETY: everything that knows of the control block moves with it, and the other OS thread has ended when this one goes on.
     unsafe impl Send for Alone {}
-    fn unwind(_: Body) {
+    fn unwind() {
         struct Suspend;
         impl Drop for Suspend {
             fn drop(&mut self) {
@@ -370,7 +367,7 @@ pub(crate) fn forget_panic() -> bool {
     }
     let begun = thread::Builder::new().spawn(|| {
         let mut alone = Alone(Coroutine::new(SMALL));
-        alone.0.0.run.set(unwind);
+        alone.0.0.instead.set(Some(unwind));
         // SAFETY: it is a constant.
         let nothing = unsafe { Work::body(&|| ()) };
         alone.0.0.body.set(Some(nothing));
@@ -463,22 +460,22 @@ thread_local! {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// No body.
-    Idle,
     /// A body waits for its first `resume`.
     Ready,
-    /// A body runs, or has overflowed or faulted.
-    Running,
     /// A body waits for its next `resume`.
     Suspended,
+    /// No body.
+    Idle,
+    /// A body runs, or has overflowed or faulted.
+    Running,
 }
 
 /// What the two sides of a switch share: the owner of the stack and the code on it.
 struct Control {
     state: Cell<State>,
     body: Cell<Option<Body>>,
-    /// Calls a body.
-    run: Cell<fn(Body)>,
+    /// What is called instead of a body.
+    instead: Cell<Option<fn()>>,
     /// The payload if the last body panicked.
     panic: Cell<Option<Payload>>,
     /// What memory the body has used that is not there.
@@ -501,8 +498,16 @@ impl Control {
     #[inline(always)]
     fn serve(&self) {
         while let Some(body) = self.body.take() {
+            let run = || match self.instead.get() {
+                None => live(body),
+                Some(instead) => {
+                    cold_path();
+                    instead();
+                }
+            };
             // An unwind cannot cross the switch, so it ends here.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.run.get())(body))) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+                cold_path();
                 self.panic.set(Some(payload));
             }
             self.switch_back(State::Idle);

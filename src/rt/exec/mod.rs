@@ -17,6 +17,7 @@ mod front;
 pub(crate) mod heap;
 pub(crate) mod hook;
 pub(crate) mod image;
+mod life;
 pub(crate) mod locals;
 pub(crate) mod log;
 mod memory;

@@ -8,15 +8,17 @@ use std::backtrace::Backtrace;
 use std::mem::take;
 use std::time::Duration;
 
+use crate::rt::Work;
 use crate::rt::explore::driver::{Driver, Next};
+use crate::rt::pooled::Empty;
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Panic, Pruned};
-use crate::rt::{Body, Work};
 
 use super::callers::{Call, Round};
-use super::context::{Inner, Runtime, enter, here};
+use super::context::{self, Inner, Runtime, enter};
 use super::coroutine::{self, Coroutine, Pool, Resumed};
 use super::faults::{self, Fault};
 use super::heap::{MustFree, Watched};
@@ -123,7 +125,7 @@ pub(crate) struct Between<'a> {
 
 /// The stacks that executions run on, each of this size.
 pub(crate) fn stacks(bytes: usize) -> Pool {
-    Pool::new(bytes, run)
+    Pool::new(bytes)
 }
 
 /// Explores the executions of `main` that the driver's explorer asks for, until one fails or `go_on`
@@ -135,7 +137,8 @@ pub(crate) fn explore(
     settings: Settings,
     go_on: impl FnMut(&Between<'_>) -> bool,
 ) -> Explored {
-    let Some(failed) = fails(main, driver.begin(&settings), pool, &settings, go_on) else {
+    let runtime = driver.begin(&settings);
+    let Some(failed) = enter(runtime, || fails(main, runtime, pool, &settings, go_on)) else {
         driver.end();
         return Explored::Passed(driver);
     };
@@ -206,13 +209,13 @@ fn fails(
         }
         drop((inner, rounds));
         let was_panicking = std::thread::panicking();
-        let ended = enter(runtime, || {
+        let ended = context::execute(|runtime| {
             let mut payload = None;
             let end = execute(runtime, &mut stacks, main, &mut payload);
             after(runtime, &mut stacks, end, payload, (must_free, statics))
         });
         // A stack that was lost while it unwound is still counted, and whatever asks who unwinds would be told so.
-        while !was_panicking && std::thread::panicking() && coroutine::forget_panic() {}
+        while !was_panicking && rarely!(std::thread::panicking()) && coroutine::forget_panic() {}
         let mut inner = runtime.inner.borrow_mut();
         match inner.driver.unless_more_was_asked_for(ended.end) {
             // What left it had finished it.
@@ -222,12 +225,16 @@ fn fails(
                 inner.driver.finish(&end);
                 last = Some(end);
             }
-            end => return Some(Ended { end, ..ended }),
+            end => {
+                cold_path();
+                return Some(Ended { end, ..ended });
+            }
         }
     }
 }
 
 /// Runs one execution to its end.
+#[inline(always)]
 fn execute(
     runtime: &Runtime,
     stacks: &mut Stacks<'_>,
@@ -237,7 +244,7 @@ fn execute(
     runtime.heap.reset();
     {
         let mut inner = runtime.inner.borrow_mut();
-        inner.end = None;
+        inner.end.empty();
         inner.next = None;
         inner.races.reset();
         inner.ended.clear();
@@ -254,6 +261,7 @@ fn execute(
 }
 
 /// Lets the threads of an execution go on until it ends.
+#[inline(always)]
 fn go_on(
     runtime: &Runtime,
     stacks: &mut Stacks<'_>,
@@ -277,12 +285,13 @@ fn go_on(
             Resumed::Suspended => {}
             Resumed::Finished(Ok(())) => {
                 let inner = runtime.inner.borrow();
-                match !inner.resting.is_empty() && inner.resting.contains(&thread) {
+                match rarely!(!inner.resting.is_empty()) && inner.resting.contains(&thread) {
                     true => stacks.rest(thread),
                     false => stacks.put_back(thread),
                 }
             }
             Resumed::Finished(Err(payload)) => {
+                cold_path();
                 stacks.end(thread);
                 if runtime
                     .failing
@@ -295,10 +304,12 @@ fn go_on(
                 return runtime.fault().unwrap_or(End::Panicked { thread });
             }
             Resumed::Overflowed => {
+                cold_path();
                 stacks.end(thread);
                 return End::StackOverflow { thread };
             }
             Resumed::Faulted(Fault { address, stack }) => {
+                cold_path();
                 stacks.end(thread);
                 if !runtime.unexplored.get() {
                     runtime.faulted.set(Some(stack));
@@ -309,6 +320,16 @@ fn go_on(
             }
         }
     }
+}
+
+/// [`go_on`] where few executions come.
+#[inline(never)]
+fn go_further(
+    runtime: &Runtime,
+    stacks: &mut Stacks<'_>,
+    panicked: &mut Option<Box<dyn Any + Send>>,
+) -> End {
+    go_on(runtime, stacks, panicked)
 }
 
 /// The thread that goes on, for which everything but its stack is ready; how the execution has ended if none does.
@@ -345,21 +366,6 @@ fn resume(runtime: &Runtime, thread: ThreadId, coroutine: &mut Coroutine) -> Res
     runtime.heap.record(false);
     runtime.running.set(false);
     coroutine.came_back()
-}
-
-/// Runs the code of a thread.
-fn run(body: Body) {
-    /// Drops the thread's variables, also if its body unwinds.
-    struct End;
-    impl Drop for End {
-        fn drop(&mut self) {
-            super::context::drop_locals();
-        }
-    }
-    let end = End;
-    body.run();
-    drop(end);
-    super::announce::exit(here());
 }
 
 #[cfg(test)]

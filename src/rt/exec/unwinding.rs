@@ -78,16 +78,13 @@ pub(crate) fn failed() -> bool {
 }
 
 /// Whether panics of threads are only their own ends.
+#[inline(always)]
 pub(crate) fn catches_panics() -> bool {
     with_any(|runtime| runtime.catches_panics) == Some(true)
 }
 
-/// Runs the body of a thread whose panics are caught, where that is what the model wants.
-#[inline]
+/// Runs the body of a thread in a model that wants panics to be caught.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    if !catches_panics() {
-        return Ok(body());
-    }
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
         Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
         Err(payload) => {

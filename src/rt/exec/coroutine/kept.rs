@@ -157,7 +157,7 @@ mod tests {
 
     /// Runs so many bodies at once in an exploration with stacks of this size, and says where the stacks are.
     fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
-        let mut pool = Pool::new(bytes, Body::run);
+        let mut pool = Pool::new(bytes);
         pool.idle.kept = kept;
         let mut all = [(); BODIES].map(|()| pool.start(Body::of(suspend)));
         for _ in 0..2 {
@@ -211,7 +211,7 @@ mod tests {
         let kept = Kept::new();
         kept.keep([Coroutine::new(STACK)]);
         let pool = |stack| {
-            let mut pool = Pool::new(STACK, Body::run);
+            let mut pool = Pool::new(STACK);
             pool.idle.stacks.push(stack);
             pool
         };

@@ -5,6 +5,7 @@
 
 use std::any::Any;
 
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::verdict::{End, Leaked, Panic, Pruned};
 
@@ -16,7 +17,7 @@ use super::super::raised::Raised;
 use super::super::rooted::{self, Rooted};
 use super::super::unshown::AtEnd;
 use super::stacks::Stacks;
-use super::{go_on, resume};
+use super::{go_further, resume};
 
 /// How an execution has ended, as far as the runtime does not know of it.
 pub(super) struct Ended {
@@ -38,11 +39,13 @@ pub(super) fn after(
     (must_free, statics): (MustFree, Rooted),
 ) -> Ended {
     if let Some(outside) = runtime.used_from_outside(&end, stacks.pool.got_after()) {
+        cold_path();
         end = outside;
     }
     let mut ended_with = None;
     if let End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain | Pruned::EndsAreSeen) = end
     {
+        cold_path();
         let mut inner = runtime.inner.borrow_mut();
         inner.driver.finish(&end);
         if let End::Pruned(Pruned::Rounds | Pruned::InVain) = end {
@@ -53,10 +56,11 @@ pub(super) fn after(
         run_out(runtime, stacks, &mut None);
     }
     // A panic is the end of an execution where it begins; what it waited for later is of no interest.
-    let unwinds = end.has_panicked() || std::thread::panicking();
+    let unwinds = rarely!(end.has_panicked() || std::thread::panicking());
     let failing = runtime.failing.get().filter(|_| unwinds);
     let (failed, mut events) = failing.unzip();
     if let Some(thread) = failed {
+        cold_path();
         end = End::Panicked { thread };
     }
     let mut raised = runtime.raised.take();
@@ -65,7 +69,7 @@ pub(super) fn after(
     settle(&mut raised, &mut events, failed, payload.as_deref());
     note(runtime, &end, events);
     // Mostly the others have ended, and there is nothing left to keep from being unwound.
-    if !matches!(end, End::Complete | End::Pruned(_)) && stacks.in_use > 0 {
+    if rarely!(!matches!(end, End::Complete | End::Pruned(_))) && stacks.in_use > 0 {
         *runtime.at_end.borrow_mut() = Some(Box::new(AtEnd {
             end: end.clone(),
             machine: runtime.inner.borrow().driver.machine.clone(),
@@ -78,7 +82,7 @@ pub(super) fn after(
         payload = payload.or(late.filter(|_| failed.is_some()));
     }
     // Where every thread has finished there is nothing to unwind.
-    if stacks.in_use > 0 || !matches!(end, End::Complete) {
+    if rarely!(stacks.in_use > 0 || !matches!(end, End::Complete)) {
         tear_down(runtime, stacks, failed, &mut payload);
         if let Some(at_end) = runtime.at_end.take() {
             ended_with = Some(at_end.machine);
@@ -88,6 +92,7 @@ pub(super) fn after(
     runtime.locals.borrow_mut().reset();
     // Those that were spawned only now are unwound, too, so it is not put back before.
     if let Some(machine) = ended_with {
+        cold_path();
         let driver = &mut runtime.inner.borrow_mut().driver;
         let later = std::mem::replace(&mut driver.machine, machine);
         driver.machine.keep_names_of(later);
@@ -130,6 +135,7 @@ fn settle(
     let (Some(thread), Some(payload)) = (failed, payload) else {
         return;
     };
+    cold_path();
     let Some(last) = raised.take() else {
         return;
     };
@@ -145,6 +151,7 @@ fn settle(
 #[inline]
 fn before(mut earlier: Vec<Panic>, raised: Option<&Raised>, is_caught: bool) -> Vec<Panic> {
     if let Some(raised) = raised {
+        cold_path();
         let mut panics = raised.panics();
         if !is_caught {
             panics.pop();
@@ -160,6 +167,7 @@ fn note(runtime: &Runtime, end: &End, events: Option<usize>) {
     let Some(word) = end.in_a_word() else {
         return;
     };
+    cold_path();
     let executed = runtime.inner.borrow().driver.executed().len();
     let events = events.unwrap_or(executed).min(executed);
     runtime.failed.set(Some((word, end.thread(), events)));
@@ -212,7 +220,7 @@ fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box
     let left = runtime.inner.borrow_mut().driver.leave(FURTHER);
     runtime.unexplored.set(true);
     // Each panic ends a thread, or leaves it in the middle of its unwinding.
-    while let End::Panicked { .. } = go_on(runtime, stacks, panicked) {}
+    while let End::Panicked { .. } = go_further(runtime, stacks, panicked) {}
     runtime.unexplored.set(false);
     let mut inner = runtime.inner.borrow_mut();
     inner.driver.take_up(left);
