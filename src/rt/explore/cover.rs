@@ -26,6 +26,7 @@ pub(super) use initials::touched;
 pub(super) use needed::Needed;
 
 use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
 use crate::rt::trace::dependency::{Class, Label, commutes};
 use crate::rt::trace::happens_before::{HappensBefore, Look};
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -364,14 +365,9 @@ impl<'a> Walk<'a> {
         match *head {
             Head::Event(_) => self.gone[thread.index()] = index + 1,
             Head::Second => *self.taken = true,
-            Head::Nothing if label.changes_count() => self.pass_other(label),
+            Head::Nothing if label.changes_count() => self.others.put(label),
             Head::Nothing => {}
         }
-    }
-
-    #[inline(never)]
-    fn pass_other(&mut self, label: Label) {
-        self.others.push(label);
     }
 
     #[inline]

@@ -25,6 +25,7 @@
 //! one array read, one comparison and the operation per step.
 
 use crate::rt::object::machine::{Awaits, Limits, Machine};
+use crate::rt::rare::cold_path;
 use crate::rt::trace::dependency::Label;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
@@ -394,8 +395,9 @@ impl Driver {
             self.ends_are_seen = true;
             return;
         }
-        if self.whole.is_some() {
-            self.show_whole();
+        if let Some(whole) = self.whole.take() {
+            cold_path();
+            (self.trace, self.clocks, self.machine) = *whole;
         }
         self.trace.place();
         self.stats.events += self.position as u64;
@@ -421,15 +423,6 @@ impl Driver {
             first_new: self.plan.kept + self.plan.repeated,
             planned: self.plan.steps.len() - self.plan.repeated,
         });
-    }
-
-    /// All of the execution is there again, of which a part is hidden.
-    #[cold]
-    #[inline(never)]
-    fn show_whole(&mut self) {
-        if let Some(whole) = self.whole.take() {
-            (self.trace, self.clocks, self.machine) = *whole;
-        }
     }
 
     /// From here on nobody explores the execution, which goes on as it likes for at most `further` events. What was

@@ -200,7 +200,7 @@ pub(crate) fn default_thread(
     last: ThreadId,
     allowed: impl Fn(ThreadId) -> bool,
 ) -> Option<ThreadId> {
-    let able = |thread: ThreadId| allowed(thread) && is_able(machine, thread);
+    let able = |thread: ThreadId| allowed(thread) && machine.enabled(thread);
     if able(last) {
         return Some(last);
     }
@@ -208,12 +208,6 @@ pub(crate) fn default_thread(
     let mut others = machine.live().iter().copied();
     let elder = others.find(|&thread| thread != ThreadId::MAIN && thread != last && able(thread));
     elder.or_else(|| Some(ThreadId::MAIN).filter(|&main| main != last && able(main)))
-}
-
-/// [`Machine::enabled`], once for all that ask for several threads.
-#[inline(never)]
-fn is_able(machine: &Machine, thread: ThreadId) -> bool {
-    machine.enabled(thread)
 }
 
 /// What an explorer wants.
