@@ -20,7 +20,7 @@ use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 8";
+const MAGIC: &str = "dpor checkpoint 9";
 
 /// How it begins, whatever the number.
 const BEGINS: &str = "dpor checkpoint ";

@@ -185,7 +185,7 @@ pub(crate) fn failure(
     shown: Shown,
     given: Option<&Schedule>,
 ) -> (Failure, End, Seated) {
-    let executions = found.driver.stats.complete + found.driver.stats.assumed + 1;
+    let executions = found.driver.stats.numbered() + 1;
     let mut failure = told(
         shown.simpler.as_deref().unwrap_or(&found),
         executions,

@@ -137,4 +137,4 @@ pub use failure::{Event, Failure, FailureKind};
 pub use model::{Any, any, assume, choose, model, name, replay};
 pub use outcomes::outcomes;
 pub use regions::{explore, skip_branch, stop_exploring};
-pub use summary::{Bound, Hotspot, Limit, Report, Verdict};
+pub use summary::{Bound, Hotspot, Limit, Pruned, Report, Verdict};

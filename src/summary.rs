@@ -7,6 +7,7 @@ use crate::gives_up::GivesUp;
 use crate::plural::{counted, estimated};
 use crate::rt::exec::seat::Seated;
 use crate::rt::explore::Coverage;
+use crate::rt::explore::driver::Stats;
 use crate::rt::explore::price::Price;
 use crate::rt::report::source::Sources;
 use crate::rt::trace::schedule::Schedule;
@@ -19,12 +20,10 @@ pub struct Report {
     /// Number of executions that ran to their end; one per trace under
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal).
     pub executions: u64,
-    /// Number of executions that were begun and given up.
-    ///
-    /// Either [`assume`](crate::assume), [`Builder::max_rounds`](crate::Builder::max_rounds) or
-    /// [`Builder::await_loops`](crate::Builder::await_loops) ended them, or their
-    /// rest was covered elsewhere, which never happens under [`Algorithm::Optimal`](crate::Algorithm::Optimal).
+    /// Number of executions that were begun and given up, for whatever reason.
     pub pruned: u64,
+    /// The same by reason.
+    pub pruned_by: Pruned,
     /// Number of events in all executions.
     pub events: u64,
     /// Number of events in the longest execution.
@@ -92,10 +91,7 @@ impl Passed {
             more => text.push_str(&format!(", and gone on for {more} more")),
         }
         text.push_str(&match stats.complete {
-            0 => format!(
-                "; it was given up by {}\n",
-                self.driver.machine.gives_up_by()
-            ),
+            0 => format!("; it was given up {}\n", Pruned::of(&stats).why()),
             _ => "; nothing failed\n".to_owned(),
         });
         text
@@ -123,7 +119,8 @@ impl Passed {
         };
         Report {
             executions: stats.complete,
-            pruned: stats.asleep + stats.assumed,
+            pruned: stats.begun() - stats.complete,
+            pruned_by: Pruned::of(&stats),
             events: stats.events,
             longest: stats.longest,
             complete: verdict == Verdict::Complete,
@@ -231,7 +228,7 @@ impl fmt::Display for Report {
         }
         write!(f, ": {executions}")?;
         if self.pruned > 0 {
-            write!(f, ", {} given up", self.pruned)?;
+            write!(f, ", {}", self.pruned_by)?;
         }
         if let (Some(bound), Verdict::Stopped(_)) = (self.within, self.verdict) {
             let (most, unit, _) = bound.parts();
@@ -245,6 +242,61 @@ impl fmt::Display for Report {
             self.longest,
             self.elapsed.as_secs_f64()
         )
+    }
+}
+
+/// Why executions were begun and given up: how many for each reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// By the test, with [`assume`](crate::assume).
+    pub assumed: u64,
+    /// Because a thread had made as many rounds as [`Builder::max_rounds`](crate::Builder::max_rounds) allows.
+    pub rounds: u64,
+    /// Because a thread had looked in vain, with [`Builder::await_loops`](crate::Builder::await_loops).
+    pub in_vain: u64,
+    /// Because other executions cover the rest. Never under [`Algorithm::Optimal`](crate::Algorithm::Optimal).
+    pub covered: u64,
+}
+
+impl Pruned {
+    /// Those of an exploration that has come so far.
+    pub(crate) fn of(stats: &Stats) -> Pruned {
+        Pruned {
+            assumed: stats.assumed,
+            rounds: stats.rounds,
+            in_vain: stats.in_vain,
+            covered: stats.asleep,
+        }
+    }
+
+    /// The reasons that there were, with how many executions were given up for each.
+    fn reasons(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        let reasons = [
+            (self.assumed, "by `assume(false)`"),
+            (self.rounds, "by `max_rounds`"),
+            (self.in_vain, "by `await_loops`"),
+            (self.covered, "because others cover the rest"),
+        ];
+        reasons.into_iter().filter(|&(number, _)| number > 0)
+    }
+
+    /// The reasons without numbers, as `` by `assume(false)` and by `max_rounds` ``.
+    pub(crate) fn why(&self) -> String {
+        let reasons = self.reasons().map(|(_, reason)| reason);
+        reasons.collect::<Vec<_>>().join(" and ")
+    }
+}
+
+impl fmt::Display for Pruned {
+    /// The reasons that there were, as ``2 given up by `assume(false)`, 1 by `max_rounds` ``.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut reasons = self.reasons();
+        match reasons.next() {
+            Some((number, reason)) => write!(f, "{number} given up {reason}")?,
+            None => f.write_str("none given up")?,
+        }
+        reasons.try_for_each(|(number, reason)| write!(f, ", {number} {reason}"))
     }
 }
 

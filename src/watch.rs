@@ -26,7 +26,7 @@ use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{Again, End, Pruned};
 use crate::said;
-use crate::summary::{Limit, named_at};
+use crate::summary::{self, Limit, named_at};
 
 /// What happens between two executions.
 pub(crate) struct Watch<'a> {
@@ -221,10 +221,10 @@ impl<'a> Watch<'a> {
     /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
     pub(crate) fn vain(&self, driver: &Driver) -> Option<String> {
         let (site, stats) = (self.site, driver.stats);
-        if stats.assumed > 0 && stats.complete == 0 {
+        if stats.left_out() > 0 && stats.complete == 0 {
             return Some(format!(
-                "dpor: no execution of the model at {site} came to its end: all were given up by {}",
-                driver.machine.gives_up_by()
+                "dpor: no execution of the model at {site} came to its end: all were given up {}",
+                summary::Pruned::of(&stats).why()
             ));
         }
         let nothing = stats.begun() > 0 && stats.longest == 0;
@@ -301,7 +301,7 @@ impl<'a> Watch<'a> {
         let Some(Executions::Only(wanted)) = self.settings.trace else {
             return None;
         };
-        let run = driver.stats.complete + driver.stats.assumed;
+        let run = driver.stats.numbered();
         (run < wanted).then(|| {
             format!(
                 "dpor: there is no execution {wanted} of the model at {} to be shown (DPOR_TRACE): it has had {}",
@@ -319,7 +319,7 @@ impl<'a> Watch<'a> {
             callers,
             ..
         } = between;
-        let number = driver.stats.complete + driver.stats.assumed;
+        let number = driver.stats.numbered();
         let chosen = match wanted {
             Executions::All => true,
             Executions::Only(wanted) => wanted == number,

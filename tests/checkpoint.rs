@@ -110,7 +110,7 @@ fn executions_that_are_left_out_for_their_rounds_are_remembered() {
         })
     };
     // The first execution has too many rounds, those behind it have not.
-    assert_eq!(part(1).pruned, 1);
+    assert_eq!(part(1).pruned_by.rounds, 1);
     let report = part(9);
     assert_eq!((report.executions, report.verdict), (3, Verdict::Rounds(2)));
     assert!(!file.0.exists(), "all within the bound has been explored");

@@ -153,6 +153,10 @@ fn there_are_as_many_executions_as_if_nobody_looked_in_vain() {
                 );
                 if algorithm == Algorithm::Optimal {
                     assert_eq!(report.pruned, looks_once.pruned, "{name}: {report}");
+                    assert_eq!(
+                        report.pruned_by.in_vain, looks_once.pruned_by.assumed,
+                        "{name}: {report}"
+                    );
                 }
             }
         }

@@ -48,6 +48,7 @@ fn a_loop_that_gets_on_in_each_round_has_as_many_rounds_as_the_bound_says() {
                 // It is stopped before its first round, behind one of so many, or not in time.
                 let both = (report.executions, report.pruned);
                 assert_eq!(both, (rounds as u64 + 1, 1), "{told}");
+                assert_eq!(report.pruned_by.rounds, 1, "{told}");
             }
             assert_eq!(report.verdict, Verdict::Rounds(rounds), "{told}");
             assert_eq!(report.within_rounds, Some(rounds), "{told}");

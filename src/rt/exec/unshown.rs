@@ -64,7 +64,7 @@ impl Runtime {
             names: &inner.names,
             message: message.as_ref(),
             earlier,
-            executions: driver.stats.complete + driver.stats.assumed + 1,
+            executions: driver.stats.numbered() + 1,
             test: self.os_thread.name(),
         }))
     }

@@ -91,10 +91,17 @@ pub(crate) fn encode(
         complete,
         asleep,
         assumed,
+        rounds,
+        in_vain,
         events,
         longest,
     } = progress.stats;
-    for number in [complete, asleep, assumed, events, longest as u64] {
+    let given_up = [asleep, assumed, rounds, in_vain];
+    for number in [complete]
+        .into_iter()
+        .chain(given_up)
+        .chain([events, longest as u64])
+    {
         out.number(number);
     }
     let Learnt {
@@ -157,6 +164,8 @@ pub(crate) fn decode(
         complete: from.number()?,
         asleep: from.number()?,
         assumed: from.number()?,
+        rounds: from.number()?,
+        in_vain: from.number()?,
         events: from.number()?,
         longest: from.number()? as usize,
     };

@@ -117,8 +117,12 @@ pub(crate) struct Stats {
     pub(crate) complete: u64,
     /// Executions given up because what was left was covered elsewhere.
     pub(crate) asleep: u64,
-    /// Executions given up by the program, or for their rounds.
+    /// Executions given up by the program.
     pub(crate) assumed: u64,
+    /// Executions given up because a thread had made as many rounds as it may.
+    pub(crate) rounds: u64,
+    /// Executions given up because a thread had looked in vain.
+    pub(crate) in_vain: u64,
     /// Events in all executions, replayed ones included.
     pub(crate) events: u64,
     /// The most events in one execution.
@@ -128,7 +132,17 @@ pub(crate) struct Stats {
 impl Stats {
     /// Executions that were begun, whatever came of them.
     pub(crate) fn begun(&self) -> u64 {
-        self.complete + self.asleep + self.assumed
+        self.asleep + self.numbered()
+    }
+
+    /// Those of them that nothing else covers, which are the ones that are shown and counted where one is named by its number.
+    pub(crate) fn numbered(&self) -> u64 {
+        self.complete + self.left_out()
+    }
+
+    /// Those that the program or a setting left out of what is explored.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.assumed + self.rounds + self.in_vain
     }
 }
 
@@ -405,9 +419,9 @@ impl Driver {
         self.stats.longest = self.stats.longest.max(self.position);
         match end {
             End::Pruned(Pruned::Asleep) => self.stats.asleep += 1,
-            End::Pruned(Pruned::Assumed | Pruned::Rounds | Pruned::InVain) => {
-                self.stats.assumed += 1
-            }
+            End::Pruned(Pruned::Assumed) => self.stats.assumed += 1,
+            End::Pruned(Pruned::Rounds) => self.stats.rounds += 1,
+            End::Pruned(Pruned::InVain) => self.stats.in_vain += 1,
             _ => self.stats.complete += 1,
         }
         if self.asks_for_clocks {

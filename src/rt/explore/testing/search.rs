@@ -105,7 +105,7 @@ pub(crate) fn count(program: &Program, algorithm: &str) -> u64 {
     if algorithm == "optimal" {
         assert_eq!(stats.asleep, 0, "Optimal prunes nothing");
     }
-    stats.complete + stats.assumed
+    stats.numbered()
 }
 
 /// What an exploration of `program` cost.

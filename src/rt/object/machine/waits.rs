@@ -245,14 +245,6 @@ impl Machine {
         self.leaves_rounds_out = left_out;
     }
 
-    /// What may have made a thread go no further.
-    pub(crate) fn gives_up_by(&self) -> &'static str {
-        match self.rounds_left_out() {
-            Some(_) => "`assume(false)` or `max_rounds`",
-            None => "`assume(false)`",
-        }
-    }
-
     /// A hint, and how often at most a thread has come there in one execution with something changed, if that is so often
     /// that the loop may have no end.
     pub(crate) fn many_rounds(&self) -> Option<(Site, usize)> {
