@@ -1,7 +1,7 @@
 //! Where is an unfinished exploration kept, and when is it taken up again?
 //!
 //! A file holds the lines that say what it belongs to, then those of the loops that have waited (`first_waits.rs`), what the
-//! explorer still has to do (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
+//! test has said that executions came to (`outcomes.rs`), what the explorer still has to do (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
 //! renamed, so that there is a whole one at any time, whenever the process is killed. A file that
 //! belongs to another test, or to another build of this one, is refused: the numbers in it
 //! would mean something else. One that belongs to another model of the test is left to that one, and so is one that another
@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::config::Builder;
 use crate::first_waits::FirstWait;
+use crate::outcomes::Outcomes;
 use crate::progress::{above, above_captured};
 use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
@@ -32,6 +33,9 @@ const SETTINGS: &str = "settings";
 
 /// How the name ends of a file that is being written.
 const BESIDE: &str = ".new";
+
+/// What it knows besides what the explorer still has to do: the first waits, and what executions came to.
+pub(crate) type Known = (Vec<FirstWait>, Outcomes);
 
 /// The file of one exploration.
 pub(crate) struct Checkpoint {
@@ -104,9 +108,9 @@ impl Checkpoint {
         }))
     }
 
-    /// Takes up what the file holds, if there is one, and gives the first waits at hints that it knows of. `None` if it
+    /// Takes up what the file holds, if there is one, and gives what it knows besides. `None` if it
     /// belongs to another model of the test, which has been told then: this one has no file.
-    pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Vec<FirstWait>>, String> {
+    pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Known>, String> {
         // What is no file may never end, or never come to anything.
         if let Ok(known) = fs::metadata(&self.file)
             && !known.is_file()
@@ -123,7 +127,7 @@ impl Checkpoint {
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.try_to_write().map(|()| Some(Vec::new()));
+                return self.try_to_write().map(|()| Some(Known::default()));
             }
             Err(error) => return Err(self.refusal(&format!("cannot be read: {error}"))),
         };
@@ -166,12 +170,13 @@ impl Checkpoint {
                 wait => waits.push(FirstWait::parse(wait).ok_or_else(damaged)?),
             }
         }
+        let outcomes = read_outcomes(&mut rest).ok_or_else(damaged)?;
         if !driver.restore(rest, &Image) {
             return Err(damaged());
         }
         self.written = driver.stats.begun();
         self.is_ours = true;
-        Ok(Some(waits))
+        Ok(Some((waits, outcomes)))
     }
 
     /// Whether a file can be written here, which is better known before the exploration than after it.
@@ -192,12 +197,7 @@ impl Checkpoint {
     }
 
     /// Writes the file if it is time to, or in any case if the exploration has been `stopped`.
-    pub(crate) fn tick(
-        &mut self,
-        driver: &Driver,
-        waits: impl FnOnce() -> Vec<FirstWait>,
-        stopped: bool,
-    ) {
+    pub(crate) fn tick(&mut self, driver: &Driver, known: impl FnOnce() -> Known, stopped: bool) {
         let begun = driver.stats.begun();
         if begun - self.written < self.interval && !stopped {
             return;
@@ -211,7 +211,7 @@ impl Checkpoint {
             if self.is_anothers() {
                 return Err("another process has written it meanwhile".to_owned());
             }
-            let written = self.write(&waits(), &bytes);
+            let written = self.write(&known(), &bytes);
             written.map_err(|error| error.to_string())
         });
         self.is_ours |= written.is_ok();
@@ -223,7 +223,7 @@ impl Checkpoint {
         }
     }
 
-    fn write(&self, waits: &[FirstWait], payload: &[u8]) -> std::io::Result<()> {
+    fn write(&self, (waits, outcomes): &Known, payload: &[u8]) -> std::io::Result<()> {
         let mut bytes = format!("{MAGIC}\n").into_bytes();
         for (_, line) in &self.identity {
             bytes.extend_from_slice(line.as_bytes());
@@ -234,6 +234,13 @@ impl Checkpoint {
             bytes.push(b'\n');
         }
         // An empty line ends these.
+        bytes.push(b'\n');
+        // A text may have several lines, so how long it is comes first.
+        for (outcome, executions) in outcomes.said() {
+            let head = format!("{executions} {}\n", outcome.len());
+            bytes.extend_from_slice(head.as_bytes());
+            bytes.extend_from_slice(outcome.as_bytes());
+        }
         bytes.push(b'\n');
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(&fnv(&bytes).to_le_bytes());
@@ -364,6 +371,22 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         claimed().retain(|(file, _)| *file != self.0);
+    }
+}
+
+/// Takes what executions came to off the bytes, which an empty line ends.
+fn read_outcomes(bytes: &mut &[u8]) -> Option<Outcomes> {
+    let mut outcomes = Outcomes::default();
+    loop {
+        let head = line(bytes)?;
+        if head.is_empty() {
+            return Some(outcomes);
+        }
+        let (executions, length) = head.split_once(' ')?;
+        let (outcome, rest) = bytes.split_at_checked(length.parse().ok()?)?;
+        *bytes = rest;
+        let outcome = String::from_utf8(outcome.to_vec()).ok()?;
+        outcomes.put(outcome, executions.parse().ok()?);
     }
 }
 

@@ -242,7 +242,8 @@ pub struct Builder {
     /// If the file exists, the exploration resumes from it; once everything is explored, the file is removed. One
     /// file serves one test at a time, and only [`Algorithm::Optimal`] without a bound can keep one. Of a test with
     /// several models it serves one at a time: while it belongs to one, the others are explored without a file, and
-    /// standard error says so. Whose turn it is in an [`Order`] is not kept: the order starts anew.
+    /// standard error says so. Whose turn it is in an [`Order`] is not kept: the order starts anew. What closures return is not
+    /// kept either, so [`Builder::outcomes`] explores without the file.
     ///
     /// Environment: `DPOR_CHECKPOINT_FILE`. Default: `None`, nothing is kept.
     pub checkpoint_file: Option<PathBuf>,

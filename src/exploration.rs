@@ -327,6 +327,7 @@ impl Exploration<'_> {
             verdict,
             gives_up,
             could_await,
+            outcomes: std::mem::take(&mut self.watch.outcomes),
             elapsed: self.watch.start.elapsed(),
         };
         if !matches!(verdict, Verdict::Stopped(_)) {

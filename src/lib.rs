@@ -135,6 +135,6 @@ pub const MAX_THREADS: usize = 5;
 pub use config::{Algorithm, Builder, Executions, Order};
 pub use failure::{Event, Failure, FailureKind};
 pub use model::{Any, any, assume, choose, model, name, replay};
-pub use outcomes::outcomes;
+pub use outcomes::{outcome, outcomes};
 pub use regions::{explore, skip_branch, stop_exploring};
 pub use summary::{Bound, Hotspot, Limit, Pruned, Report, Verdict};

@@ -1,11 +1,14 @@
 //! What can a program come to?
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::Builder;
-use crate::rt;
-use crate::rt::object::machine::Learnt;
+use crate::progress::above_captured;
+use crate::rt::came_to;
+use crate::rt::came_to::CameTo;
 
 /// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
 ///
@@ -39,10 +42,72 @@ where
     Builder::new().outcomes(f)
 }
 
+/// Adds `value`, as [`Debug`] writes it, to the outcomes of this execution.
+///
+/// [`Report::outcomes`](crate::Report::outcomes) says how many executions had each. An execution may have several, and has none
+/// twice. What an execution says that is given up later, as by [`assume`](crate::assume), does not count. Outside a model this
+/// does nothing.
+///
+/// Any thread can call this, wherever it is in the test. Where the closure can return the value, [`outcomes`](outcomes())
+/// takes less and needs no text.
+///
+/// ```
+/// use dpor::sync::Arc;
+/// use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+///
+/// let report = dpor::Builder::new().check(|| {
+///     let x = Arc::new(AtomicUsize::new(0));
+///     let theirs = x.clone();
+///     dpor::thread::spawn(move || dpor::outcome(theirs.load(SeqCst)));
+///     x.store(1, SeqCst);
+/// });
+/// assert!(report.outcomes.keys().eq(["0", "1"]));
+/// ```
+pub fn outcome<T: Debug>(value: T) {
+    // The text is the program's, whose `Debug` may do anything.
+    came_to::say(&format!("{value:?}"));
+}
+
+/// In how many executions the test has said what they came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    said: BTreeMap<String, u64>,
+    /// By number of a value how many closures have returned it, of those that were run in this process.
+    returned: Vec<u64>,
+}
+
+impl Outcomes {
+    /// Another execution has come to its end, and to this.
+    pub(crate) fn add(&mut self, came_to: &CameTo) {
+        for outcome in &came_to.said {
+            match self.said.get_mut(outcome) {
+                Some(executions) => *executions += 1,
+                None => self.put(outcome.clone(), 1),
+            }
+        }
+        if let Some(number) = came_to.returned {
+            let known = self.returned.len().max(number + 1);
+            self.returned.resize(known, 0);
+            self.returned[number] += 1;
+        }
+    }
+
+    /// So many executions have come to this, in words.
+    pub(crate) fn put(&mut self, outcome: String, executions: u64) {
+        self.said.insert(outcome, executions);
+    }
+
+    /// What executions have come to, in words.
+    pub(crate) fn said(&self) -> &BTreeMap<String, u64> {
+        &self.said
+    }
+}
+
 impl Builder {
     /// Explores `f` with these settings and counts, for each value that it returns, the executions that return it.
     ///
-    /// As [`outcomes`](outcomes()), which says more.
+    /// As [`outcomes`](outcomes()), which says more. There is no [checkpoint](Builder::checkpoint_file), which could not keep what a
+    /// closure returns; it keeps what the test says by [`outcome`](outcome()).
     ///
     /// # Panics
     ///
@@ -53,24 +118,33 @@ impl Builder {
         T: Ord + Send + 'static,
         F: Fn() -> T + Send + Sync + 'static,
     {
-        // With what the exploration knew of the program when these were found.
-        type Found<T> = (Option<Learnt>, BTreeMap<T, u64>);
-        let found: Arc<Mutex<Found<T>>> = Arc::default();
-        let collect = found.clone();
-        let report = self.checked(move || {
+        let mut settings = self.clone();
+        if let Some(file) = settings.checkpoint_file.take() {
+            above_captured(&format!(
+                "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) cannot keep what a closure returns, so the outcomes of the model at \
+                 {} are explored without it; those that a test says by `dpor::outcome` are kept\n",
+                file.display(),
+                Location::caller()
+            ));
+        }
+        // Whether an execution counts is known only when it is over, so each value has a number, by which it is counted then.
+        let numbers: Arc<Mutex<BTreeMap<T, usize>>> = Arc::default();
+        let known = numbers.clone();
+        let passed = settings.checked(move || {
             let value = f();
-            if rt::is_unexplored() {
-                return;
-            }
-            let mut found = collect.lock().unwrap_or_else(PoisonError::into_inner);
-            let learnt = rt::learnt();
-            if found.0 != learnt {
-                *found = (learnt, BTreeMap::new());
-            }
-            *found.1.entry(value).or_default() += 1;
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = known.len();
+            came_to::has_returned(*known.entry(value).or_insert(next));
         });
-        let report = report.report();
+        let report = passed.report();
         assert!(report.complete, "the outcomes are not all: {report}");
-        std::mem::take(&mut found.lock().unwrap_or_else(PoisonError::into_inner).1)
+        let returned = &passed.outcomes.returned;
+        debug_assert_eq!(returned.iter().sum::<u64>(), report.executions);
+        let numbers = std::mem::take(&mut *numbers.lock().unwrap_or_else(PoisonError::into_inner));
+        let times = |number: usize| returned.get(number).copied().filter(|&times| times > 0);
+        let found = numbers.into_iter();
+        found
+            .filter_map(|(value, number)| Some((value, times(number)?)))
+            .collect()
     }
 }

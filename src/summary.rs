@@ -1,9 +1,11 @@
 //! What did an exploration do, and was that all?
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::gives_up::GivesUp;
+use crate::outcomes::Outcomes;
 use crate::plural::{counted, estimated};
 use crate::rt::exec::seat::Seated;
 use crate::rt::explore::Coverage;
@@ -24,6 +26,10 @@ pub struct Report {
     pub pruned: u64,
     /// The same by reason.
     pub pruned_by: Pruned,
+    /// Outcomes that the test has given to [`outcome`](crate::outcome), each with the number of executions that had it.
+    ///
+    /// Executions that were pruned do not count. All outcomes are here if the exploration is complete.
+    pub outcomes: BTreeMap<String, u64>,
     /// Number of events in all executions.
     pub events: u64,
     /// Number of events in the longest execution.
@@ -74,6 +80,7 @@ pub(crate) struct Passed {
     pub(crate) gives_up: Option<GivesUp>,
     /// The hint of a loop that waits, and could be taken for one step.
     pub(crate) could_await: Option<String>,
+    pub(crate) outcomes: Outcomes,
 }
 
 impl Passed {
@@ -121,6 +128,7 @@ impl Passed {
             executions: stats.complete,
             pruned: stats.begun() - stats.complete,
             pruned_by: Pruned::of(&stats),
+            outcomes: self.outcomes.said().clone(),
             events: stats.events,
             longest: stats.longest,
             complete: verdict == Verdict::Complete,

@@ -5,9 +5,10 @@
 
 use std::time::Instant;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Known};
 use crate::config::{Builder, Executions};
 use crate::first_waits::{FirstWait, FirstWaits};
+use crate::outcomes::Outcomes;
 use crate::plural::counted;
 use crate::progress::{Progress, above};
 use crate::report_dir::ReportDir;
@@ -48,6 +49,8 @@ pub(crate) struct Watch<'a> {
     failed: bool,
     /// Where loops have waited first.
     pub(crate) waits: FirstWaits,
+    /// What executions have come to, as far as the test says it.
+    pub(crate) outcomes: Outcomes,
     /// Whether loops with a hint that wait are taken for one step.
     takes_loops_for_steps: bool,
     /// Whether the exploration has stopped between two executions to ask whether loops give up.
@@ -73,13 +76,14 @@ impl<'a> Watch<'a> {
         follows: bool,
     ) -> Watch<'a> {
         let start = Instant::now();
-        let (checkpoint, waits) = match follows {
+        let (checkpoint, before) = match follows {
             true => (None, None),
             false => match taken_up(settings, driver, site) {
                 Ok(taken_up) => taken_up.unzip(),
                 Err(error) => panic!("{error}"),
             },
         };
+        let (waits, outcomes) = before.unzip();
         let takes_loops_for_steps = settings.takes_loops_for_steps();
         Watch {
             settings,
@@ -96,6 +100,7 @@ impl<'a> Watch<'a> {
                 Some(waits) => FirstWaits::taken_up(waits, takes_loops_for_steps),
                 None => FirstWaits::new(takes_loops_for_steps),
             },
+            outcomes: outcomes.unwrap_or_default(),
             takes_loops_for_steps,
             asks: false,
             hintless: 0,
@@ -110,6 +115,7 @@ impl<'a> Watch<'a> {
         self.asks = false;
         self.hintless = 0;
         self.waits = FirstWaits::new(self.takes_loops_for_steps);
+        self.outcomes = Outcomes::default();
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.begin_anew();
         }
@@ -170,6 +176,10 @@ impl<'a> Watch<'a> {
             self.waits.note(between);
             self.asks = self.waits.are_to_be_asked() || self.is_to_ask(driver);
         }
+        if let (Some(came_to), Some(End::Complete)) = (between.came_to, between.end) {
+            cold_path();
+            self.outcomes.add(came_to);
+        }
         log.clear();
         self.uses_cells = between.uses_cells;
         if !self.asks {
@@ -181,9 +191,9 @@ impl<'a> Watch<'a> {
         }
         // Whoever takes it up is to find the failure again, and not to call complete what has failed.
         if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
-            let waits = || self.waits.all();
+            let known = || (self.waits.all(), self.outcomes.clone());
             cold_path();
-            checkpoint.tick(driver, waits, self.stopped.is_some());
+            checkpoint.tick(driver, known, self.stopped.is_some());
         }
         self.stopped.is_none() && !self.asks
     }
@@ -393,9 +403,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// A file whose exploration is taken up, with the first waits at hints that were known when it was written. It is in a box because
-/// mostly there is none.
-type TakenUp = (Box<Checkpoint>, Vec<FirstWait>);
+/// A file whose exploration is taken up, with what it knows besides. It is in a box because mostly there is none.
+type TakenUp = (Box<Checkpoint>, Known);
 
 /// Takes up what is in the file that the settings ask for, if that is this model's.
 fn taken_up(
@@ -406,6 +415,6 @@ fn taken_up(
     let Some(mut file) = Checkpoint::new(settings, site)? else {
         return Ok(None);
     };
-    let waits = file.resume(driver)?;
-    Ok(waits.map(|waits| (Box::new(file), waits)))
+    let known = file.resume(driver)?;
+    Ok(known.map(|known| (Box::new(file), known)))
 }

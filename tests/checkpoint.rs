@@ -60,7 +60,10 @@ fn part(file: &Path, most: usize, seen: &Arc<Mutex<Seen>>) -> Report {
     builder.max_permutations = Some(most);
     let seen = seen.clone();
     builder.check(move || {
-        adders(|found| *seen.lock().unwrap().entry(found).or_default() += 1);
+        adders(|found| {
+            dpor::outcome(format_args!("found\n{found}\n"));
+            *seen.lock().unwrap().entry(found).or_default() += 1;
+        });
     })
 }
 
@@ -85,9 +88,24 @@ fn an_exploration_in_parts_is_the_same_as_one_in_a_piece() {
             (last.executions, last.events),
             (piece.executions, piece.events)
         );
+        assert_eq!(last.outcomes, piece.outcomes);
+        assert_eq!(last.outcomes.len() as u64, piece.executions);
         assert_eq!(last.estimate, Some(piece.executions as f64));
         assert!(!file.0.exists(), "the end leaves none");
     }
+}
+
+#[test]
+fn what_closures_return_is_counted_without_a_checkpoint() {
+    let file = Scratch::new("returned");
+    part(&file.0, 10, &Arc::default());
+    let before = std::fs::read(&file.0).expect("it was stopped");
+    let mut builder = Builder::new();
+    builder.checkpoint_file = Some(file.0.clone());
+    builder.checkpoint_interval = 1;
+    let outcomes = builder.outcomes(|| adders(|_| {}));
+    assert_eq!(outcomes, BTreeMap::from([((), 342)]));
+    assert_eq!(std::fs::read(&file.0).expect("it is still there"), before);
 }
 
 #[test]

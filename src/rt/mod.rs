@@ -21,6 +21,7 @@ pub(crate) mod trace;
 use std::sync::atomic::Ordering;
 
 pub(crate) use body::{Body, Fate, Work};
+pub(crate) use exec::came_to;
 use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
@@ -234,16 +235,6 @@ fn nowhere(kind: OpKind) -> Answer {
 fn nowhere_at(kind: OpKind, site: trace::Site) -> Answer {
     let object = ObjectId::NONE;
     announce::announce(site, |_, _| Some(Operation { object, kind }))
-}
-
-/// Whether the execution that runs here was given up, and only goes on to its end.
-pub(crate) fn is_unexplored() -> bool {
-    context::is_unexplored()
-}
-
-/// What the exploration that runs here knows of the program: where that is something else than before, it has begun anew.
-pub(crate) fn learnt() -> Option<object::machine::Learnt> {
-    context::learnt()
 }
 
 /// Spawns a thread with at least so many bytes of stack; `None` where no model runs, or the execution has ended.

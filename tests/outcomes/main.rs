@@ -9,6 +9,7 @@ mod mpsc;
 mod once;
 mod park;
 mod rwlock;
+mod said;
 mod seen_as;
 mod spurious;
 

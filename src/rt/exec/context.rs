@@ -12,7 +12,6 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::rt::explore::driver::Driver;
-use crate::rt::object::machine::Learnt;
 use crate::rt::race::Detector;
 use crate::rt::rare::{mostly, rarely};
 use crate::rt::trace::Site;
@@ -22,6 +21,7 @@ use crate::rt::trace::verdict::{End, Made, Panic};
 use crate::rt::{Answer, Body};
 
 use super::callers::Callers;
+use super::came_to::CameTo;
 use super::coroutine::{Stretch, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
@@ -111,6 +111,8 @@ pub(crate) struct Runtime {
     pub(super) at_end: RefCell<Option<Box<AtEnd>>>,
     /// Who writes a report of that.
     pub(crate) report: fn(&Unshown<'_>) -> String,
+    /// What the test has said that this execution came to. In a box, because most tests say nothing.
+    pub(super) came_to: Cell<Option<Box<CameTo>>>,
 }
 
 /// What the runtime works with between two steps.
@@ -334,16 +336,6 @@ pub(crate) fn first_born(threads: &[ThreadId]) -> Option<usize> {
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn current() -> Option<ThreadId> {
     with_any(|runtime| runtime.current.get())
-}
-
-/// Whether the execution that runs here was given up, and only goes on to its end.
-pub(crate) fn is_unexplored() -> bool {
-    with_any(|runtime| runtime.unexplored.get()) == Some(true)
-}
-
-/// What is known of the program.
-pub(crate) fn learnt() -> Option<Learnt> {
-    with_any(|runtime| runtime.inner.borrow().driver.machine.limits.learnt.clone())
 }
 
 /// The name a thread was given when it was built.

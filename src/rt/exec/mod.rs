@@ -7,6 +7,7 @@ pub(crate) mod accesses;
 pub(crate) mod announce;
 pub(crate) mod aside;
 pub(crate) mod callers;
+pub(crate) mod came_to;
 pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod coroutine;

@@ -18,6 +18,7 @@ use crate::rt::trace::said::Said;
 use crate::rt::trace::verdict::{Block, End, Panic, Pruned};
 
 use super::callers::{Call, Round};
+use super::came_to::CameTo;
 use super::context::{self, Inner, Runtime, enter};
 use super::coroutine::{self, Coroutine, Pool, Resumed};
 use super::faults::{self, Fault};
@@ -121,6 +122,8 @@ pub(crate) struct Between<'a> {
     pub(crate) rounds: &'a [Round],
     /// Whether plain memory was used that is watched for races, which is no event.
     pub(crate) uses_cells: bool,
+    /// What the test has said that the last execution came to, if it has.
+    pub(crate) came_to: Option<&'a CameTo>,
 }
 
 /// The stacks that executions run on, each of this size.
@@ -194,6 +197,7 @@ fn fails(
         let mut inner = runtime.inner.borrow_mut();
         let callers = runtime.callers.take();
         let rounds = runtime.callers.rounds();
+        let came_to = runtime.came_to.take();
         let between = Between {
             driver: &inner.driver,
             end: last.as_ref(),
@@ -201,6 +205,7 @@ fn fails(
             callers: &callers,
             rounds: &rounds,
             uses_cells: inner.races.is_active(),
+            came_to: came_to.as_deref(),
         };
         let more = go_on(&between);
         inner.names.clear();

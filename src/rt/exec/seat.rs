@@ -136,6 +136,7 @@ impl Default for Runtime {
             watchdog: None,
             at_end: RefCell::default(),
             report: |_| String::new(),
+            came_to: Cell::default(),
         }
     }
 }
@@ -195,6 +196,7 @@ impl Runtime {
             watchdog: _,
             at_end,
             report: _,
+            came_to,
         } = self;
         let Inner {
             driver: _,
@@ -221,6 +223,7 @@ impl Runtime {
         (*roomy, *next_tracked) = Default::default();
         faulted.get_mut().empty();
         raised.get_mut().empty();
+        came_to.take();
         table.empty();
         races.empty();
         *in_order = InOrder::All;

@@ -90,6 +90,7 @@ fn has_a_local() {
 }
 
 fn leaks() {
+    crate::outcome("leaks");
     let leaked = Box::leak(Box::new(AtomicUsize::new(0)));
     leaked.store(1, SeqCst);
 }
@@ -169,10 +170,15 @@ fn told(program: fn()) -> String {
             callers,
             rounds,
             uses_cells,
+            came_to,
         } = between;
         let events = events(&driver.trace, driver);
         let stacks = (callers.len(), rounds.len());
-        writeln!(told, "{end:?} {names:?} {stacks:?} {uses_cells} {events}").expect("a string");
+        writeln!(
+            told,
+            "{end:?} {names:?} {stacks:?} {uses_cells} {came_to:?} {events}"
+        )
+        .expect("a string");
         true
     });
     let seated = match &explored {
