@@ -339,6 +339,13 @@ impl Exploration<'_> {
             cold_path();
             above(|| eprintln!("{line}"));
         }
+        if let Some(line) = self.watch.raw_use(&passed.driver) {
+            cold_path();
+            // A test that passes would not show it, and passes because of it.
+            if said::is_first(line.clone()) {
+                above_captured(&line);
+            }
+        }
         passed
     }
 

@@ -17,6 +17,7 @@ use crate::rt::exec::callers::Round;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::explore::driver::Driver;
+use crate::rt::explore::raw_uses::RawUse;
 use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::report::execution::Execution;
@@ -244,6 +245,19 @@ impl<'a> Watch<'a> {
                  with `--cfg dpor`, and are its imports swapped?"
             )
         })
+    }
+
+    /// What is to be said of memory that may have been used after it was freed, where nobody could see it.
+    pub(crate) fn raw_use(&self, driver: &Driver) -> Option<String> {
+        let uses = driver.raw_uses.as_ref().filter(|_| !self.follows)?;
+        let RawUse { read, freed, .. } = uses.first(&driver.machine.names)?;
+        let pointer = named_at(read).map_or(String::new(), |name| format!("{name} at "));
+        Some(format!(
+            "dpor: in the model at {} a block is freed (after {freed}) while another thread may still use the pointer to it that it has \
+             read ({pointer}{read}). The block holds neither shims nor cells, so dpor does not see whether it does: put what is \
+             read through raw pointers into `dpor::cell::UnsafeCell`, and it is found\n",
+            self.site
+        ))
     }
 
     /// Says of each loop without a hint once where it is.

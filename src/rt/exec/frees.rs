@@ -104,6 +104,12 @@ impl Runtime {
         if let Some((thread, used)) = inner.about_to_use(objects, me) {
             return Some(inner.bad_memory(thread, used, gone(&block()?)));
         }
+        if objects.is_empty()
+            && !inner.races.knows_in(start, length)
+            && let Some(block) = block()
+        {
+            (inner.driver).note_raw_use(start, (block.size, block.align), me);
+        }
         let name = || block().map(|block| block.name());
         let memory = (start, length);
         (inner.race_of_end(memory, objects, (me, Effect::Free), name)).map(End::DataRace)

@@ -206,8 +206,16 @@ impl Runtime {
             Some(Ok(region)) => Some(region),
             None => None,
         };
-        if let Some(Region::Elsewhere { .. }) = region {
-            self.inner.borrow_mut().table.keep_foreign(memory);
+        match region {
+            Some(Region::Elsewhere { .. }) => {
+                self.inner.borrow_mut().table.keep_foreign(memory);
+            }
+            Some(Region::Heap { size, align, .. }) => {
+                let driver = &mut self.inner.borrow_mut().driver;
+                let uses = driver.raw_uses.get_or_insert_default();
+                uses.note_cell((size, align));
+            }
+            _ => {}
         }
         self.begin_access_to(cell, (None, region), effect, site)
     }

@@ -39,6 +39,7 @@ use super::estimate::Estimator;
 use super::hotspots::Hotspots;
 use super::leisure::Leisure;
 use super::owners::{Owners, Releases};
+use super::raw_uses::RawUses;
 use super::regions::Regions;
 use super::replay::Replay;
 use super::{Coverage, Explorer, Finished};
@@ -197,6 +198,8 @@ pub(crate) struct Driver {
     /// Whether a thread has looked whether another one has finished, and ends are no events.
     ends_are_seen: bool,
     owners: Owners,
+    /// Uses of freed memory that nobody sees. In a box, because mostly there are none.
+    pub(crate) raw_uses: Option<Box<RawUses>>,
     /// All of an execution of which a part is hidden.
     whole: Option<Box<(Trace, HappensBefore, Machine)>>,
 }

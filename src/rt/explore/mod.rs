@@ -39,6 +39,7 @@ pub(crate) mod owners;
 pub(crate) mod pct;
 pub(crate) mod pos;
 pub(crate) mod price;
+pub(crate) mod raw_uses;
 pub(crate) mod regions;
 mod relabel;
 pub(crate) mod replay;

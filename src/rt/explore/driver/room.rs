@@ -44,6 +44,7 @@ impl Default for Driver {
             end: None,
             ends_are_seen: false,
             owners: Owners::default(),
+            raw_uses: None,
             whole: None,
         }
     }
@@ -77,6 +78,7 @@ impl Empty for Driver {
             end,
             ends_are_seen,
             owners,
+            raw_uses,
             whole,
         } = self;
         machine.empty();
@@ -91,6 +93,7 @@ impl Empty for Driver {
         (*replayed, *begun, *unbroken, *again) = Default::default();
         (*free_from, *free_for, *position) = Default::default();
         (*current, *end, *ends_are_seen, *whole) = (ThreadId::MAIN, None, false, None);
+        *raw_uses = None;
     }
 }
 
