@@ -26,7 +26,7 @@ use crate::rt::explore::in_full::InFull;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
 use crate::rt::object::machine::{Awaits, Hintless, Learnt};
-use crate::rt::rare::{cold_path, rarely};
+use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::End;
@@ -303,8 +303,8 @@ impl Exploration<'_> {
 
     /// Nothing has failed. Says what there is to be said of that.
     fn passed(&mut self, driver: Seated) -> Passed {
-        if let Some(line) = self.watch.vain(&driver) {
-            cold_path();
+        let is_plain = mostly!(self.watch.is_plain(&driver));
+        if !is_plain && let Some(line) = self.watch.vain(&driver) {
             above(|| eprintln!("{line}"));
         }
         let coverage = driver.coverage();
@@ -319,7 +319,9 @@ impl Exploration<'_> {
         };
         let verdict = Verdict::of(coverage, self.watch.stopped, &gives_up, self.seed);
         let could_await = match (coverage, &gives_up) {
-            (Coverage::All, None) => self.watch.could_await(),
+            (Coverage::All, None) if rarely!(!self.watch.waits.is_empty()) => {
+                self.watch.could_await()
+            }
             _ => None,
         };
         let passed = Passed {
@@ -327,7 +329,7 @@ impl Exploration<'_> {
             verdict,
             gives_up,
             could_await,
-            outcomes: std::mem::take(&mut self.watch.outcomes),
+            outcomes: self.watch.outcomes.take(),
             elapsed: self.watch.start.elapsed(),
         };
         if !matches!(verdict, Verdict::Stopped(_)) {
@@ -335,18 +337,24 @@ impl Exploration<'_> {
             self.watch.complete();
         }
         self.tell(&passed);
-        if let Some(line) = self.watch.unshown(&passed.driver) {
-            cold_path();
-            above(|| eprintln!("{line}"));
-        }
-        if let Some(line) = self.watch.raw_use(&passed.driver) {
-            cold_path();
-            // A test that passes would not show it, and passes because of it.
-            if said::is_first(line.clone()) {
-                above_captured(&line);
-            }
+        if !is_plain {
+            self.say_more(&passed.driver);
         }
         passed
+    }
+
+    /// Says what there is to be said behind that.
+    #[cold]
+    fn say_more(&self, driver: &Driver) {
+        if let Some(line) = self.watch.unshown(driver) {
+            above(|| eprintln!("{line}"));
+        }
+        // A test that passes would not show it, and passes because of it.
+        if let Some(line) = self.watch.raw_use(driver)
+            && said::is_first(line.clone())
+        {
+            above_captured(&line);
+        }
     }
 
     /// Says on standard error what was explored, if that is not all there is.

@@ -109,6 +109,7 @@ impl FirstWaits {
     }
 
     /// Whether there are none.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.earlier.is_empty() && self.known.is_empty()
     }

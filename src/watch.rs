@@ -50,8 +50,8 @@ pub(crate) struct Watch<'a> {
     failed: bool,
     /// Where loops have waited first.
     pub(crate) waits: FirstWaits,
-    /// What executions have come to, as far as the test says it.
-    pub(crate) outcomes: Outcomes,
+    /// What executions have come to, if the test says it. In a box, because most tests say nothing.
+    pub(crate) outcomes: Option<Box<Outcomes>>,
     /// Whether loops with a hint that wait are taken for one step.
     takes_loops_for_steps: bool,
     /// Whether the exploration has stopped between two executions to ask whether loops give up.
@@ -101,7 +101,7 @@ impl<'a> Watch<'a> {
                 Some(waits) => FirstWaits::taken_up(waits, takes_loops_for_steps),
                 None => FirstWaits::new(takes_loops_for_steps),
             },
-            outcomes: outcomes.unwrap_or_default(),
+            outcomes: outcomes.map(Box::new),
             takes_loops_for_steps,
             asks: false,
             hintless: 0,
@@ -116,7 +116,7 @@ impl<'a> Watch<'a> {
         self.asks = false;
         self.hintless = 0;
         self.waits = FirstWaits::new(self.takes_loops_for_steps);
-        self.outcomes = Outcomes::default();
+        self.outcomes = None;
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.begin_anew();
         }
@@ -179,7 +179,7 @@ impl<'a> Watch<'a> {
         }
         if let (Some(came_to), Some(End::Complete)) = (between.came_to, between.end) {
             cold_path();
-            self.outcomes.add(came_to);
+            self.outcomes.get_or_insert_default().add(came_to);
         }
         log.clear();
         self.uses_cells = between.uses_cells;
@@ -192,7 +192,12 @@ impl<'a> Watch<'a> {
         }
         // Whoever takes it up is to find the failure again, and not to call complete what has failed.
         if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
-            let known = || (self.waits.all(), self.outcomes.clone());
+            let known = || {
+                (
+                    self.waits.all(),
+                    self.outcomes.as_deref().cloned().unwrap_or_default(),
+                )
+            };
             cold_path();
             checkpoint.tick(driver, known, self.stopped.is_some());
         }
@@ -227,6 +232,17 @@ impl<'a> Watch<'a> {
     /// An execution has failed: the file stays as it was before that.
     pub(crate) fn failed(&mut self) {
         self.failed = true;
+    }
+
+    /// Whether there is nothing more to be said of an exploration without a failure: it has seen and checked something, nobody has
+    /// asked for one execution, and it knows of no use that it could not see. So it mostly is.
+    #[inline]
+    pub(crate) fn is_plain(&self, driver: &Driver) -> bool {
+        let stats = driver.stats;
+        stats.complete > 0
+            && stats.longest > 0
+            && self.settings.trace.is_none()
+            && driver.raw_uses.is_none()
     }
 
     /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
