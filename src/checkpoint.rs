@@ -1,7 +1,8 @@
 //! Where is an unfinished exploration kept, and when is it taken up again?
 //!
 //! A file holds the lines that say what it belongs to, then those of the loops that have waited (`first_waits.rs`), what the
-//! test has said that executions came to (`outcomes.rs`), what the explorer still has to do (`rt/explore/checkpoint.rs`), and a checksum over both. It is written beside its place and then
+//! test has said that executions came to (`outcomes.rs`), what the explorer still has to do (`rt/explore/checkpoint.rs`), and a
+//! checksum over all of it. It is written beside its place and then
 //! renamed, so that there is a whole one at any time, whenever the process is killed. A file that
 //! belongs to another test, or to another build of this one, is refused: the numbers in it
 //! would mean something else. One that belongs to another model of the test is left to that one, and so is one that another

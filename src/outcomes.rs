@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::Builder;
 use crate::progress::above_captured;
-use crate::rt::came_to;
-use crate::rt::came_to::CameTo;
+use crate::rt::came_to::{self, CameTo};
 
 /// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
 ///
