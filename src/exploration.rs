@@ -350,9 +350,7 @@ impl Exploration<'_> {
             above(|| eprintln!("{line}"));
         }
         // A test that passes would not show it, and passes because of it.
-        if let Some(line) = self.watch.raw_use(driver)
-            && said::is_first(line.clone())
-        {
+        if let Some(line) = self.watch.raw_use(driver) {
             above_captured(&line);
         }
     }

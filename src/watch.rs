@@ -263,10 +263,14 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// What is to be said of memory that may have been used after it was freed, where nobody could see it.
+    /// What is to be said of memory that may have been used after it was freed, where nobody could see it: once for these places,
+    /// whichever models come there.
     pub(crate) fn raw_use(&self, driver: &Driver) -> Option<String> {
         let uses = driver.raw_uses.as_ref().filter(|_| !self.follows)?;
         let RawUse { read, freed, .. } = uses.first(&driver.machine.names)?;
+        if !said::is_first_of_all(format!("{read} {freed}")) {
+            return None;
+        }
         let pointer = named_at(read).map_or(String::new(), |name| format!("{name} at "));
         Some(format!(
             "dpor: in the model at {} a block is freed (after {freed}) while another thread may still use the pointer to it that it has \
