@@ -117,7 +117,7 @@ impl Progress {
             return;
         }
         let (begun, estimate) = (driver.stats.begun(), driver.estimate());
-        let given_up = begun - driver.stats.complete;
+        let given_up = driver.stats.given_up();
         let test = std::thread::current();
         let test = test.name().filter(|test| *test != "main");
         let text = line((begun, given_up), estimate, now - self.start, test);

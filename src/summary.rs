@@ -13,7 +13,7 @@ use crate::rt::explore::driver::Stats;
 use crate::rt::explore::price::Price;
 use crate::rt::report::source::Sources;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::{Site, foreign};
+use crate::rt::trace::{Site, foreign, verdict};
 
 /// Result of an exploration that found no failure.
 #[derive(Clone, Debug)]
@@ -127,7 +127,7 @@ impl Passed {
         };
         Report {
             executions: stats.complete,
-            pruned: stats.begun() - stats.complete,
+            pruned: stats.given_up(),
             pruned_by: Pruned::of(&stats),
             outcomes: (self.outcomes.as_ref()).map_or_else(BTreeMap::new, |all| all.said().clone()),
             events: stats.events,
@@ -282,12 +282,13 @@ impl Pruned {
     /// The reasons that there were, with how many executions were given up for each.
     fn reasons(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let reasons = [
-            (self.assumed, "by `assume(false)`"),
-            (self.rounds, "by `max_rounds`"),
-            (self.in_vain, "by `await_loops`"),
-            (self.covered, "because others cover the rest"),
+            (self.assumed, verdict::Pruned::Assumed),
+            (self.rounds, verdict::Pruned::Rounds),
+            (self.in_vain, verdict::Pruned::InVain),
+            (self.covered, verdict::Pruned::Asleep),
         ];
-        reasons.into_iter().filter(|&(number, _)| number > 0)
+        let given = reasons.into_iter().filter(|&(number, _)| number > 0);
+        given.map(|(number, why)| (number, why.reason()))
     }
 
     /// The reasons without numbers, as `` by `assume(false)` and by `max_rounds` ``.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::context::{self, Runtime};
+use super::context;
 
 /// What an execution has come to.
 #[derive(Debug, Default)]
@@ -11,18 +11,6 @@ pub(crate) struct CameTo {
     pub(crate) said: BTreeSet<String>,
     /// The number of the value that its closure has returned, where these are numbered.
     pub(crate) returned: Option<usize>,
-}
-
-impl Runtime {
-    /// The execution that runs here has come to something. What is left of one that was given up comes to nothing.
-    fn note_came_to(&self, note: impl FnOnce(&mut CameTo)) {
-        if self.unexplored.get() {
-            return;
-        }
-        let mut came_to = self.came_to.take().unwrap_or_default();
-        note(&mut came_to);
-        self.came_to.set(Some(came_to));
-    }
 }
 
 /// The execution that runs here says of itself what it has come to, among others.
@@ -37,7 +25,14 @@ pub(crate) fn has_returned(number: usize) {
     note(|came_to| came_to.returned = Some(number));
 }
 
+/// The execution that runs here has come to something. What is left of one that was given up comes to nothing.
 fn note(note: impl FnOnce(&mut CameTo)) {
     // Where no model runs nobody counts.
-    let _ = context::with(|runtime| runtime.note_came_to(note));
+    let _ = context::with(|runtime| {
+        if !runtime.unexplored.get() {
+            let mut came_to = runtime.came_to.take().unwrap_or_default();
+            note(&mut came_to);
+            runtime.came_to.set(Some(came_to));
+        }
+    });
 }

@@ -104,11 +104,9 @@ impl Runtime {
         if let Some((thread, used)) = inner.about_to_use(objects, me) {
             return Some(inner.bad_memory(thread, used, gone(&block()?)));
         }
-        if objects.is_empty()
-            && !inner.races.knows_in(start, length)
-            && let Some(block) = block()
-        {
-            (inner.driver).note_raw_use(start, (block.size, block.align), me);
+        if objects.is_empty() && !inner.races.knows_in(start, length) {
+            let layout = || block().map(|block| (block.size, block.align));
+            inner.driver.note_raw_use(start, layout, me);
         }
         let name = || block().map(|block| block.name());
         let memory = (start, length);

@@ -96,12 +96,8 @@ pub(crate) fn encode(
         events,
         longest,
     } = progress.stats;
-    let given_up = [asleep, assumed, rounds, in_vain];
-    for number in [complete]
-        .into_iter()
-        .chain(given_up)
-        .chain([events, longest as u64])
-    {
+    let longest = longest as u64;
+    for number in [complete, asleep, assumed, rounds, in_vain, events, longest] {
         out.number(number);
     }
     let Learnt {

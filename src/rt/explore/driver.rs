@@ -133,7 +133,12 @@ pub(crate) struct Stats {
 impl Stats {
     /// Executions that were begun, whatever came of them.
     pub(crate) fn begun(&self) -> u64 {
-        self.asleep + self.numbered()
+        self.complete + self.given_up()
+    }
+
+    /// Those of them that did not come to an end, for whatever reason.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.asleep + self.left_out()
     }
 
     /// Those of them that nothing else covers, which are the ones that are shown and counted where one is named by its number.

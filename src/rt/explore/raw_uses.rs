@@ -5,10 +5,8 @@
 //! may be one: another thread has read a pointer to the block, nothing orders its next event before the free, and none of the
 //! blocks with this layout has a shim or a cell in it.
 
-use crate::rt::rare::cold_path;
-use crate::rt::trace::Site;
 use crate::rt::trace::id::{Names, Region, ThreadId};
-use crate::rt::trace::verdict::{Access, Effect};
+use crate::rt::trace::{Event, Site};
 
 use super::driver::Driver;
 
@@ -68,33 +66,37 @@ impl RawUses {
 
 impl Driver {
     /// `thread` has freed the block at this address, in which no shim and no cell was used in this execution.
-    pub(crate) fn note_raw_use(&mut self, start: usize, layout: Layout, thread: ThreadId) {
+    pub(crate) fn note_raw_use(
+        &mut self,
+        start: usize,
+        layout: impl FnOnce() -> Option<Layout>,
+        thread: ThreadId,
+    ) {
         // What is the same as in the execution before was looked at there.
-        let known = self.raw_uses.as_ref().is_some_and(|it| it.has(layout));
-        if known || self.was_asked() || self.stats.begun() >= EXECUTIONS_MAX {
+        if self.was_asked() || self.stats.begun() >= EXECUTIONS_MAX {
             return;
         }
-        let Some(last) = self.last_of(thread) else {
+        let (Some(layout), Some(last)) = (layout(), self.last_of(thread)) else {
             return;
         };
-        let freed = self.trace.at(last).site;
+        if self.raw_uses.as_ref().is_some_and(|it| it.has(layout)) {
+            return;
+        }
         let (size, _) = layout;
         let leads_there = |value: u64| (start..start + size).contains(&(value as usize));
-        let reads: Vec<Access> = (self.executed().iter())
-            .filter(|event| {
-                let is_read = event.thread != thread && event.operation.kind.is_atomic();
-                is_read && event.outcome.value().is_some_and(leads_there)
-            })
-            .map(|read| Access {
-                thread: read.thread,
-                effect: Effect::Read,
-                site: read.site,
-                after: read.index + 1,
-            })
-            .collect();
-        if let Some(read) = reads.iter().find(|read| !self.comes_before(read, thread)) {
-            cold_path();
-            let read = read.site;
+        let is_read = |event: &Event| {
+            let is_anothers = event.thread != thread && event.operation.kind.is_atomic();
+            is_anothers && event.outcome.value().is_some_and(leads_there)
+        };
+        if !self.executed().iter().any(is_read) {
+            return;
+        }
+        self.measure();
+        let clocks = &self.clocks;
+        let is_late = |read: &Event| !clocks.knows(last, read.thread, read.index + 1);
+        let late = |event: &&Event| is_read(event) && is_late(event);
+        if let Some(&Event { site: read, .. }) = self.executed().iter().find(late) {
+            let freed = self.trace.at(last).site;
             let uses = &mut self.raw_uses.get_or_insert_default().uses;
             uses.push(RawUse {
                 read,

@@ -7,15 +7,13 @@ use super::text::View;
 use super::words::Names;
 use super::{log, table};
 use crate::plural::counted;
-use crate::rt::trace::verdict::{End, Pruned};
+use crate::rt::trace::verdict::End;
 
 /// The line and the table, without a line break at the end.
 pub(crate) fn render(view: &View<'_>) -> String {
     let end = match view.end {
-        End::Pruned(Pruned::Assumed) => "given up by `assume(false)`",
-        End::Pruned(Pruned::Rounds) => "given up by `max_rounds`",
-        End::Pruned(Pruned::InVain) => "given up by `await_loops`",
-        _ => "passed",
+        End::Pruned(why) => format!("given up {}", why.reason()),
+        _ => "passed".to_owned(),
     };
     let (number, schedule) = (view.executions, view.schedule);
     let events = counted(view.trace.len() as u64, "event");

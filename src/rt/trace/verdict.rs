@@ -28,6 +28,18 @@ pub(crate) enum Pruned {
     EndsAreSeen,
 }
 
+impl Pruned {
+    /// The words behind "given up".
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Pruned::Assumed => "by `assume(false)`",
+            Pruned::Rounds => "by `max_rounds`",
+            Pruned::InVain => "by `await_loops`",
+            Pruned::Asleep | Pruned::EndsAreSeen => "because others cover the rest",
+        }
+    }
+}
+
 /// How an execution ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {

@@ -162,9 +162,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         End::Pruned(Pruned::Asleep | Pruned::EndsAreSeen) => {
             "given up: the rest is covered elsewhere".to_owned()
         }
-        End::Pruned(Pruned::Assumed) => "given up by `assume(false)`".to_owned(),
-        End::Pruned(Pruned::Rounds) => "given up by `max_rounds`".to_owned(),
-        End::Pruned(Pruned::InVain) => "given up by `await_loops`".to_owned(),
+        End::Pruned(why) => format!("given up {}", why.reason()),
         End::Deadlock(_) | End::Livelock { .. } => {
             let threads = outcome.waiting.iter();
             let threads =
