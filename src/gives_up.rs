@@ -74,6 +74,10 @@ impl Body<'_> {
         let log = self.log.quiet();
         let explored = log.listen(|| explore(self.main, driver, self.stacks, settings, |_| true));
         let (more, driver) = match explored {
+            // Nobody is asked where it ends by what the thread does behind the loop.
+            Explored::Passed(driver) if driver.ends_are_seen() => {
+                (Some(driver.machine.rounds_further().0), driver)
+            }
             Explored::Passed(driver) => (rounds.get(), driver),
             // What has failed is not the loop.
             Explored::Failed(found) => {

@@ -62,6 +62,24 @@ fn a_loop_that_gives_up_after_more_rounds_than_are_free_is_told_and_can_be_explo
 }
 
 #[test]
+fn who_asks_for_an_end_for_the_first_time_behind_its_loop_has_left_it() {
+    let report = Builder::new().check(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let theirs = flag.clone();
+        let other = thread::spawn(move || theirs.store(true, SeqCst));
+        for _ in 0..20 {
+            if flag.load(SeqCst) {
+                return;
+            }
+            hint::spin_loop();
+        }
+        // Wrong, and not explored.
+        assert!(other.is_finished());
+    });
+    assert_eq!(report.verdict, Verdict::Waits(20));
+}
+
+#[test]
 fn what_goes_further_and_fails_has_left_its_loop() {
     let report = Builder::new().check(|| {
         let flag = Arc::new(AtomicBool::new(false));
