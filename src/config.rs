@@ -366,7 +366,8 @@ pub struct Builder {
     /// that is shown, and its panic the one that is raised. The search is among executions with few preemptions. If
     /// it finds none, as many executions again may be tried, each with one switch less. With 0, the execution that
     /// failed is shown as it was, no pair of operations is tried in the other order, and nobody checks whether the
-    /// failure recurs from its schedule.
+    /// failure recurs from its schedule. Nor is it tried whether a thread that is held up uses freed memory: the closure
+    /// runs for the exploration only.
     ///
     /// Environment: `DPOR_SIMPLIFY`. Default: 200.
     pub simplify: u64,

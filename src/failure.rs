@@ -226,7 +226,9 @@ pub(crate) fn kind_of(end: &End) -> FailureKind {
         End::Leaked(_) => FailureKind::Leak,
         End::Outside(_) => FailureKind::Outside,
         End::BadMemory(bad) => match bad.wrong {
-            Wrong::Operation(..) | Wrong::Access(..) => FailureKind::UseAfterFree,
+            Wrong::Operation(..) | Wrong::Access(..) | Wrong::Raw { .. } => {
+                FailureKind::UseAfterFree
+            }
             Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. } => {
                 FailureKind::WrongFree
             }

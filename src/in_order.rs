@@ -10,7 +10,7 @@ use crate::rt::explore::linearise::past;
 use crate::rt::explore::replay::Replay;
 use crate::rt::trace::id::{ObjectId, Region};
 use crate::rt::trace::verdict::{Block, DataRace, End};
-use crate::shown::{Body, Looks, begin_with_spawns, leads_to, schedule};
+use crate::shown::{Body, Looks, begin_with_spawns, leads_to, schedule, without};
 
 /// Whether the threads of this execution have operated on objects where a block of std's has its counts.
 fn are_counts_seen(found: &Found, block: &Block) -> bool {
@@ -69,8 +69,7 @@ impl Body<'_> {
         let mut freed = [(race.second.thread, race.second.after)];
         let began = begin_with_spawns(trace, &mut freed);
         let through = race.first.through();
-        let before = |&at: &u32| clocks.clock(at, race.first.thread) < through;
-        let order: Vec<u32> = (0..trace.len() as u32).filter(before).collect();
+        let order = without(driver, (race.first.thread, through), trace.len());
         let mut counts = vec![0; trace.threads()];
         for &at in &order {
             counts[trace.at(at).thread.index()] += 1;

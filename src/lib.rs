@@ -110,6 +110,7 @@ mod nth;
 mod outcomes;
 mod plural;
 mod progress;
+mod raw_uses;
 mod regions;
 mod report_dir;
 mod rerun;

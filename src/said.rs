@@ -9,18 +9,9 @@ use std::sync::{Mutex, PoisonError};
 /// Whether this is asked about this text for the first time in this process by the thread's test: the harness shows what a
 /// test prints only with that test.
 pub(crate) fn is_first(text: String) -> bool {
-    let test = std::thread::current();
-    is_new((test.name().map(str::to_owned), text))
-}
-
-/// Whether this is asked about this text for the first time in this process, by whatever test. That is for what is printed past the
-/// harness.
-pub(crate) fn is_first_of_all(text: String) -> bool {
-    is_new((None, text))
-}
-
-fn is_new(what: (Option<String>, String)) -> bool {
     static SAID: Mutex<BTreeSet<(Option<String>, String)>> = Mutex::new(BTreeSet::new());
+    let test = std::thread::current();
+    let what = (test.name().map(str::to_owned), text);
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     said.insert(what)
 }

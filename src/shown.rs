@@ -356,6 +356,12 @@ pub(crate) fn begin_with_spawns(trace: &Trace, of: &mut [(ThreadId, u32)]) -> Ve
     began
 }
 
+/// Those of the first so many events that can be made without the ones of this thread from so many on, in order.
+pub(crate) fn without(driver: &Driver, (thread, from): (ThreadId, u32), length: usize) -> Vec<u32> {
+    let is_left = |&at: &u32| driver.clocks.clock(at, thread) < from;
+    (0..length as u32).filter(is_left).collect()
+}
+
 /// The schedule of these events in this order.
 pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
     let step = |&at: &u32| {

@@ -17,7 +17,6 @@ use crate::rt::exec::callers::Round;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::explore::driver::Driver;
-use crate::rt::explore::raw_uses::RawUse;
 use crate::rt::object::machine::{Hintless, Learnt};
 use crate::rt::rare::{cold_path, rarely};
 use crate::rt::report::execution::Execution;
@@ -176,6 +175,11 @@ impl<'a> Watch<'a> {
         if !self.follows {
             self.waits.note(between);
             self.asks = self.waits.are_to_be_asked() || self.is_to_ask(driver);
+            // Of one that has failed nobody knows any more what led to them.
+            if let (Some(uses), Some(_)) = (&driver.raw_uses, between.end) {
+                cold_path();
+                self.asks |= uses.are_some();
+            }
         }
         if let (Some(came_to), Some(End::Complete)) = (between.came_to, between.end) {
             cold_path();
@@ -234,15 +238,12 @@ impl<'a> Watch<'a> {
         self.failed = true;
     }
 
-    /// Whether there is nothing more to be said of an exploration without a failure: it has seen and checked something, nobody has
-    /// asked for one execution, and it knows of no use that it could not see. So it mostly is.
+    /// Whether there is nothing more to be said of an exploration without a failure: it has seen and checked something, and nobody
+    /// has asked for one execution. So it mostly is.
     #[inline]
     pub(crate) fn is_plain(&self, driver: &Driver) -> bool {
         let stats = driver.stats;
-        stats.complete > 0
-            && stats.longest > 0
-            && self.settings.trace.is_none()
-            && driver.raw_uses.is_none()
+        stats.complete > 0 && stats.longest > 0 && self.settings.trace.is_none()
     }
 
     /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
@@ -261,23 +262,6 @@ impl<'a> Watch<'a> {
                  with `--cfg dpor`, and are its imports swapped?"
             )
         })
-    }
-
-    /// What is to be said of memory that may have been used after it was freed, where nobody could see it: once for these places,
-    /// whichever models come there.
-    pub(crate) fn raw_use(&self, driver: &Driver) -> Option<String> {
-        let uses = driver.raw_uses.as_ref().filter(|_| !self.follows)?;
-        let RawUse { read, freed, .. } = uses.first(&driver.machine.names)?;
-        if !said::is_first_of_all(format!("{read} {freed}")) {
-            return None;
-        }
-        let pointer = named_at(read).map_or(String::new(), |name| format!("{name} at "));
-        Some(format!(
-            "dpor: in the model at {} a block is freed (after {freed}) while another thread may still use the pointer to it that it has \
-             read ({pointer}{read}). The block holds neither shims nor cells, so dpor does not see whether it does: put what is \
-             read through raw pointers into `dpor::cell::UnsafeCell`, and it is found\n",
-            self.site
-        ))
     }
 
     /// Says of each loop without a hint once where it is.

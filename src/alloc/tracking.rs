@@ -20,6 +20,9 @@ use crate::rt::{
 /// uses of it are found. At most 64 MiB wait for that; beyond, the oldest blocks are given back early. Up to 16 MiB
 /// of small blocks are kept for the next execution, until the exploration ends.
 ///
+/// There is one exception to where memory comes from. In the few executions in which a thread is held up to see whether it uses
+/// freed memory, blocks of up to 64 KiB lie on pages of their own, which only `Tracking` can free.
+///
 /// ```
 /// use dpor::alloc::Tracking;
 /// use std::alloc::System;
@@ -82,9 +85,9 @@ unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: 
 }
 
 // SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
-// that returns, or a block that the inner allocator has returned for the same layout and that has been freed, so
-// the contract is kept if `A` keeps it; a block that is to be freed may stay allocated
-// for longer, and one that is to be made larger may move, which callers cannot tell. What `rt::heap`
+// that returns, or a block that the inner allocator has returned for the same layout and that has been freed, or one
+// with pages of its own, which is recognised when it comes back. So the contract is kept if `A` keeps it; a block that
+// is to be freed may stay allocated for longer, and one that is to be made larger may move, which callers cannot tell. What `rt::heap`
 // does besides neither unwinds nor touches the block; when it allocates itself, it has made sure that it
 // is not entered again.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {

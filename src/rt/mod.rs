@@ -26,7 +26,7 @@ use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::unwinding;
-use exec::{announce, aside, context};
+use exec::{announce, aside, context, held};
 pub(crate) use memory::{
     Accessing, Tracked, access, access_shim, bytes, contents, keep_pristine, may_leak, must_free,
     name_object, note_block, note_written, track, undo_at_end, value_is_gone,
@@ -57,15 +57,33 @@ fn shortly(way: impl FnOnce(&Runtime) -> bool) -> bool {
 }
 
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
-/// handed over in pieces, and where it is enough ([`shortly`]) nothing else is made of them.
+/// handed over in pieces, and where it is enough ([`shortly`]) nothing else is made of them. As the other operations on
+/// atomics it says whether the thread is [`held_up`] behind it.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) {
+pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) -> bool {
     let site = context::here();
-    if !shortly(|runtime| runtime.load(address, ty, memory, order, site)) {
-        let target = Target::atomic(address, ty, memory);
-        announce::perform(&target, &OpKind::Load { order }, site);
+    if shortly(|runtime| runtime.load(address, ty, memory, order, site)) {
+        return false;
     }
+    let target = Target::atomic(address, ty, memory);
+    announce::perform(&target, &OpKind::Load { order }, site);
+    is_held_up()
+}
+
+/// Whether the thread is held up behind the operation that it has just made.
+#[inline]
+fn is_held_up() -> bool {
+    rarely!(held::is_anybody()) && context::with_any(Runtime::is_held_up) == Some(true)
+}
+
+/// Makes what was announced, and has the thread held up behind it: to go on is a step of its own.
+#[cold]
+#[track_caller]
+pub(crate) fn held_up<R>(make: impl FnOnce() -> R) -> R {
+    let made = make();
+    nowhere(OpKind::GoOn);
+    made
 }
 
 /// [`perform`] for a store to an atomic.
@@ -77,13 +95,14 @@ pub(crate) fn store(
     memory: u64,
     order: Ordering,
     value: u64,
-) -> Answer {
+) -> (Answer, bool) {
     let site = context::here();
     if shortly(|runtime| runtime.store(address, ty, memory, order, value, site)) {
-        return Answer::Done(Outcome::Done);
+        return (Answer::Done(Outcome::Done), false);
     }
     let target = Target::atomic(address, ty, memory);
-    announce::perform(&target, &OpKind::Store { order, value }, site)
+    let answer = announce::perform(&target, &OpKind::Store { order, value }, site);
+    (answer, is_held_up())
 }
 
 /// [`perform`] for a read-modify-write on an atomic.
@@ -95,28 +114,31 @@ pub(crate) fn modify(
     memory: u64,
     order: Ordering,
     (rmw, operand): (Rmw, u64),
-) {
+) -> bool {
     let site = context::here();
-    if !shortly(|runtime| runtime.modify(address, ty, memory, order, (rmw, operand), site)) {
-        let kind = OpKind::Rmw {
-            order,
-            rmw,
-            operand,
-        };
-        announce::perform(&Target::atomic(address, ty, memory), &kind, site);
+    if shortly(|runtime| runtime.modify(address, ty, memory, order, (rmw, operand), site)) {
+        return false;
     }
+    let kind = OpKind::Rmw {
+        order,
+        rmw,
+        operand,
+    };
+    announce::perform(&Target::atomic(address, ty, memory), &kind, site);
+    is_held_up()
 }
 
 /// [`perform`] for a compare-exchange, which `kind` is, on an atomic.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind) -> Answer {
+pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind) -> (Answer, bool) {
     let site = context::here();
     match context::with_any(|runtime| runtime.compare(address, ty, memory, &kind, site)).flatten() {
-        Some(outcome) => Answer::Done(outcome),
+        Some(outcome) => (Answer::Done(outcome), false),
         None => {
             cold_path();
-            announce::perform(&Target::atomic(address, ty, memory), &kind, site)
+            let answer = announce::perform(&Target::atomic(address, ty, memory), &kind, site);
+            (answer, is_held_up())
         }
     }
 }

@@ -6,7 +6,6 @@ mod hints;
 mod hotspots;
 mod max_failures;
 mod patience;
-mod raw_uses;
 mod replay;
 mod settings;
 mod stop_exploring;

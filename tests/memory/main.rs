@@ -6,6 +6,8 @@ mod counted;
 mod late;
 mod leaks;
 mod passed_on;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod raw_uses;
 mod stacks;
 mod unfreed;
 mod unsync;

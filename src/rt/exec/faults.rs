@@ -172,6 +172,8 @@ mod unix {
                 runtime.running.get() && runtime.heap.record(false)
             }) == Some(true);
         if is_program_s {
+            // SAFETY: the system gives a pointer to what the thread was at, where it does not go on.
+            unsafe { step_into(context) };
             let stack = Backtrace::force_capture();
             // SAFETY: the thread was in the middle of code of the program: the runtime is not borrowed, and the
             // allocator not locked. Nothing on the stack of this handler is ever used again.
@@ -183,6 +185,36 @@ mod unix {
         };
         // SAFETY: it is called as the system would have called it.
         unsafe { go_to(others, signal, info, context) };
+    }
+
+    /// Has the thread stand one byte further. A backtrace is made of the places that functions return to, and looks one byte before
+    /// each, to come to the calls. Before the instruction that has caused a fault there may be one of no line.
+    ///
+    /// # Safety
+    ///
+    /// The pointer is the one that a handler is given, and the thread does not go on from there.
+    unsafe fn step_into(context: *mut c_void) {
+        #[cfg(all(
+            target_os = "linux",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        ))]
+        // SAFETY: that is what it points to, and nobody else uses it now.
+        unsafe {
+            let at = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext;
+            #[cfg(target_arch = "x86_64")]
+            {
+                at.gregs[libc::REG_RIP as usize] += 1;
+            }
+            #[cfg(target_arch = "aarch64")]
+            {
+                at.pc += 1;
+            }
+        }
+        #[cfg(not(all(
+            target_os = "linux",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        )))]
+        let _ = context;
     }
 
     /// Does what one of these does at this signal.

@@ -104,13 +104,15 @@ impl Runtime {
         if let Some((thread, used)) = inner.about_to_use(objects, me) {
             return Some(inner.bad_memory(thread, used, gone(&block()?)));
         }
-        if objects.is_empty() && !inner.races.knows_in(start, length) {
-            let layout = || block().map(|block| (block.size, block.align));
-            inner.driver.note_raw_use(start, layout, me);
-        }
         let name = || block().map(|block| block.name());
         let memory = (start, length);
-        (inner.race_of_end(memory, objects, (me, Effect::Free), name)).map(End::DataRace)
+        let race = inner.race_of_end(memory, objects, (me, Effect::Free), name);
+        // Where references are counted, who has read a pointer has one of them. And what is not explored is not measured.
+        let is_counted = |&object: &ObjectId| inner.is_counted(object);
+        if race.is_none() && !self.unexplored.get() && !objects.iter().any(is_counted) {
+            inner.driver.note_raw_uses(memory, me);
+        }
+        race.map(End::DataRace)
     }
 }
 

@@ -48,6 +48,7 @@ mod block;
 mod blocks;
 mod classes;
 mod counters;
+mod guarded;
 mod kept;
 mod stock;
 mod watched;
@@ -60,6 +61,7 @@ pub(crate) use attached::{
 pub(crate) use block::Block;
 use blocks::{Blocks, Listing};
 use counters::Counters;
+pub(crate) use guarded::CAN_LOCK;
 pub(crate) use kept::Kept;
 use kept::Queue;
 use stock::Stock;
@@ -104,6 +106,8 @@ pub(crate) struct Heap {
     some_freed: Cell<bool>,
     /// Whether a block is watched.
     watching: Cell<bool>,
+    /// Whether blocks get pages of their own, which are locked when they are freed.
+    guarding: Cell<bool>,
     /// Whether a block of this execution had to be freed whatever the settings say.
     owing: Cell<bool>,
     /// Empty while a function of this module works on it.
@@ -134,6 +138,7 @@ impl Heap {
             thread: Cell::new((0, 0)),
             some_freed: Cell::new(false),
             watching: Cell::new(false),
+            guarding: Cell::new(false),
             owing: Cell::new(false),
             state: Cell::new(Some(Box::default())),
         }
@@ -157,6 +162,14 @@ impl Heap {
         let (by, _) = self.thread.get();
         debug_assert_eq!(by, thread);
         self.thread.set((by, events));
+    }
+
+    /// From now on blocks get pages of their own, and a use after their free is a fault. What is in stock is given back: it would
+    /// be handed out instead.
+    pub(crate) fn guard(&self) {
+        self.guarding.set(true);
+        self.give_back();
+        self.with(|state| state.stock = Stock::default());
     }
 
     /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of the
@@ -360,8 +373,22 @@ impl Heap {
             return None;
         }
         let by = self.thread.get();
-        let start = self.with(|state| state.hand_out(layout, allocator, by))??;
+        let Some(start) = self.with(|state| state.hand_out(layout, allocator, by))? else {
+            cold_path();
+            return self.hand_out_guarded(layout);
+        };
         self.look_at(start.addr(), layout, |watched| &mut watched.allocated);
+        Some(start)
+    }
+
+    /// A block with pages of its own, where blocks get such.
+    #[cold]
+    fn hand_out_guarded(&self, layout: Layout) -> Option<*mut u8> {
+        if !self.guarding.get() {
+            return None;
+        }
+        let start = guarded::block(layout)?;
+        self.note_allocated(start.addr(), layout, || None);
         Some(start)
     }
 
@@ -462,6 +489,9 @@ impl Heap {
 
     /// Keeps a freed block until the execution has ended.
     fn keep(&self, kept: Kept) {
+        if guarded::is_one(kept.start.addr()) {
+            return guarded::lock(kept.start, kept.layout.size());
+        }
         self.with(|state| state.kept.push(kept));
         while let Some(kept) = self.with(|state| state.kept.surplus()).flatten() {
             let (start, size) = (kept.start.addr(), kept.layout.size());
@@ -479,6 +509,7 @@ impl Empty for Heap {
         self.thread.set((0, 0));
         self.some_freed.set(false);
         self.watching.set(false);
+        self.guarding.set(false);
         self.owing.set(false);
         let state = self.state.get_mut().get_or_insert_default();
         match state.blocks.are_few() && state.stock.is_small() {

@@ -73,6 +73,18 @@ impl Runtime {
             .bad_memory(self.current.get(), wrong, memory)
     }
 
+    /// How the execution ends in which the thread that ran has used this memory, which is not there.
+    pub(super) fn end_of_use(&self, thread: ThreadId, address: Option<usize>) -> End {
+        let block = |address| Some((address, self.heap.find_gone(address)?));
+        match address.and_then(block) {
+            Some((address, block)) => {
+                let offset = address - block.start;
+                self.bad_memory(Wrong::Raw { offset }, gone(&block))
+            }
+            None => End::MemoryFault { thread, address },
+        }
+    }
+
     /// Whether an atomic or a cell that is older than the execution leads to a block of it. Such a block is not
     /// leaked where that keeps its value.
     pub(super) fn leads_somewhere(&self) -> bool {
@@ -206,16 +218,8 @@ impl Runtime {
             Some(Ok(region)) => Some(region),
             None => None,
         };
-        match region {
-            Some(Region::Elsewhere { .. }) => {
-                self.inner.borrow_mut().table.keep_foreign(memory);
-            }
-            Some(Region::Heap { size, align, .. }) => {
-                let driver = &mut self.inner.borrow_mut().driver;
-                let uses = driver.raw_uses.get_or_insert_default();
-                uses.note_cell((size, align));
-            }
-            _ => {}
+        if let Some(Region::Elsewhere { .. }) = region {
+            self.inner.borrow_mut().table.keep_foreign(memory);
         }
         self.begin_access_to(cell, (None, region), effect, site)
     }

@@ -16,6 +16,7 @@ pub(crate) mod faults;
 pub(crate) mod frees;
 mod front;
 pub(crate) mod heap;
+pub(crate) mod held;
 pub(crate) mod hook;
 pub(crate) mod image;
 mod life;

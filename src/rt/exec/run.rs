@@ -320,8 +320,9 @@ fn go_on(
                     runtime.faulted.set(Some(stack));
                 }
                 // What was wrong before comes first.
-                let fault = End::MemoryFault { thread, address };
-                return runtime.fault().unwrap_or(fault);
+                return runtime
+                    .fault()
+                    .unwrap_or_else(|| runtime.end_of_use(thread, address));
             }
         }
     }

@@ -14,11 +14,13 @@ use crate::rt::explore::driver::{Bounds, Driver};
 use crate::rt::object::machine::Limits;
 use crate::rt::pooled::{Empty, Pooled, empty_rows, pooled};
 use crate::rt::race::Detector;
+use crate::rt::rare::rarely;
 use crate::rt::trace::id::ThreadId;
 
 use super::callers::Callers;
 use super::context::{Inner, Runtime};
 use super::heap::Heap;
+use super::held;
 use super::objects::Table;
 use super::run::Settings;
 use super::unseen::InOrder;
@@ -51,6 +53,10 @@ impl Seated {
         runtime.replay = settings.replay;
         runtime.report = settings.report;
         inner.in_order = settings.in_order.clone();
+        if rarely!(inner.driver.machine.limits.learnt.held.is_some()) {
+            held::note();
+            runtime.heap.guard();
+        }
         if let Some(block) = settings.watch {
             runtime.heap.watch(block);
         }

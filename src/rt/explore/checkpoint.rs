@@ -104,6 +104,8 @@ pub(crate) fn encode(
         ends_are_events,
         hintless,
         awaits,
+        // Who explores holds up nobody.
+        held: _,
     } = &machine.limits.learnt;
     out.number(*ends_are_events as u64);
     out.number(*hintless as u64);
@@ -174,6 +176,7 @@ pub(crate) fn decode(
             _ => return None,
         },
         awaits: from.awaits()?,
+        held: None,
     });
     // What was learnt of loops without a hint last is looked at now.
     machine.take_up(from.number()? != 0);

@@ -203,7 +203,7 @@ pub(crate) struct Driver {
     /// Whether a thread has looked whether another one has finished, and ends are no events.
     ends_are_seen: bool,
     owners: Owners,
-    /// Uses of freed memory that nobody sees. In a box, because mostly there are none.
+    /// Uses of freed memory that there may be and nobody sees. In a box, because mostly there are none.
     pub(crate) raw_uses: Option<Box<RawUses>>,
     /// All of an execution of which a part is hidden.
     whole: Option<Box<(Trace, HappensBefore, Machine)>>,
@@ -314,6 +314,10 @@ impl Driver {
         self.regions.begin();
         self.begun = 0;
         self.owners.reset();
+        if let Some(uses) = &mut self.raw_uses {
+            cold_path();
+            uses.forget();
+        }
         self.find_break();
         // What is made again may be longer.
         self.free_from = self.replayed.max(self.plan.kept + self.plan.steps.len());

@@ -19,10 +19,12 @@ use crate::rt::trace::{Event, Site};
 mod awaits;
 mod execute;
 mod foresee;
+mod learnt;
 mod lives;
 mod waits;
 
 pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
+pub(crate) use learnt::{Hintless, Learnt};
 pub(crate) use waits::{AtHint, ROUNDS_FURTHER, Waited, WaitsAt};
 
 pub(crate) use execute::{Executed, Noted, outcome_of_life};
@@ -63,40 +65,6 @@ pub(crate) struct Limits {
     pub(crate) max_rounds: Option<usize>,
     /// How many bytes the stack of a thread has that has asked for no more, to be named when that is too small.
     pub(crate) stack_size: usize,
-}
-
-/// What is learnt of a program while it is explored, so that the exploration begins anew.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Learnt {
-    /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
-    /// the end of a thread from its last event, and a thread that is joined has ended.
-    pub(crate) ends_are_events: bool,
-    pub(crate) hintless: Hintless,
-    /// The loops with a hint that are taken for one step.
-    pub(crate) awaits: Awaits,
-}
-
-/// What is known of loops without a hint.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Hintless {
-    /// Nothing: each waits after many rounds.
-    #[default]
-    Unknown,
-    /// One has waited until another thread changed something: each waits after a few rounds.
-    Soon,
-    /// And one gives up by itself, as a `for` loop that reads: again each waits after many rounds.
-    GivesUp,
-}
-
-impl Limits {
-    /// Sets what goes by what was learnt. A livelock is one after as many rounds.
-    pub(crate) fn learn(&mut self, learnt: Learnt) {
-        (self.unhinted_spin_bound, self.unhinted_livelock_bound) = match learnt.hintless {
-            Hintless::Soon => (10, 3000),
-            Hintless::Unknown | Hintless::GivesUp => (1000, 30),
-        };
-        self.learnt = learnt;
-    }
 }
 
 impl Default for Limits {

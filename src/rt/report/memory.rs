@@ -262,6 +262,11 @@ fn order(event: &Event) -> Option<Ordering> {
     event.operation.kind.ordering(event.outcome.succeeded())
 }
 
+/// What is done to a block by who uses it through nothing that is seen.
+pub(super) fn used_raw(offset: usize) -> String {
+    format!("use byte {offset} of it")
+}
+
 /// Memory that was used or freed when it must not be.
 pub(super) fn bad_memory(
     out: &mut String,
@@ -283,6 +288,7 @@ pub(super) fn bad_memory(
             };
             (format!("{verb} {cell}"), Some(*site))
         }
+        Wrong::Raw { offset } => (used_raw(*offset), None),
         _ => (String::new(), None),
     };
     let again = view.life.again.as_ref().or(view.life.freed.as_ref());
@@ -295,6 +301,10 @@ pub(super) fn bad_memory(
                 }
             }
             _ => at(site),
+        },
+        (None, _) if matches!(bad.wrong, Wrong::Raw { .. }) => match &view.life.faulted {
+            Some(known) => known.clone(),
+            None => after(view, names, bad.thread, bad.after),
         },
         (None, Some(known)) => format!("at {known}"),
         (None, None) => after(view, names, bad.thread, bad.after),
@@ -313,7 +323,7 @@ pub(super) fn bad_memory(
     };
     let size = bytes(block.size);
     let (sentence, did) = match bad.wrong {
-        Wrong::Operation(..) | Wrong::Access(..) => (
+        Wrong::Operation(..) | Wrong::Access(..) | Wrong::Raw { .. } => (
             format!("use after free: {thread} uses what is in a block that has been freed"),
             used,
         ),
@@ -352,6 +362,29 @@ pub(super) fn bad_memory(
         let _ = writeln!(out, "  {thread:<name_width$} {did:<did_width$}   {at}");
     }
     let _ = writeln!(out, "  {}", born(view, names, &block));
+    held_up(out, view, names);
+}
+
+/// Who was held up, if somebody was, and since when: the table has only that the thread goes on.
+fn held_up(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+    let events = view.trace.events();
+    let goes_on = |event: &Event| event.operation.kind == OpKind::GoOn;
+    let Some(at) = events.iter().position(goes_on) else {
+        return;
+    };
+    let thread = events[at].thread;
+    let before = events[..at]
+        .iter()
+        .rposition(|event| event.thread == thread);
+    if let Some(before) = before {
+        let _ = writeln!(
+            out,
+            "  {} is held up behind event {} and goes on with its code only in event {}, as a slow thread may",
+            names.thread(thread),
+            before + 1,
+            at + 1
+        );
+    }
 }
 
 /// Whether the place of an operation is not the one where it was called: the drop of a reference has the place where

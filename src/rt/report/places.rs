@@ -214,13 +214,16 @@ fn path(function: &str) -> &str {
 /// Where in the program memory was used that is not there: the line, or the function where lines are not known, as in a
 /// release build without debug information.
 pub(crate) fn of_fault(trace: &Backtrace, site: Site) -> Option<String> {
-    let function = || {
-        let text = trace.to_string();
-        let mut named = frames(&text).filter(|(function, _)| *function != "<unknown>");
-        named.next().map(|(function, _)| format!("in {function}"))
-    };
-    let line = of(trace, site).map(|place| format!("at {place}"));
-    line.or_else(function)
+    let text = trace.to_string();
+    let mut named = frames(&text).filter(|(function, _)| *function != "<unknown>");
+    let line = of(trace, site);
+    // Where the processor has stopped in the middle of a line, there may be no line in what is known of the function.
+    Some(match (named.next(), line) {
+        (Some((function, None)), Some(line)) => format!("in {function}, called at {line}"),
+        (_, Some(line)) => format!("at {line}"),
+        (Some((function, _)), None) => format!("in {function}"),
+        (None, None) => return None,
+    })
 }
 
 #[cfg(test)]

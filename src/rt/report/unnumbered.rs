@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::memory::place_of_use;
+use super::memory::{place_of_use, used_raw};
 use super::text::{View, place};
 use super::words::Names;
 use crate::rt::trace::id::ThreadId;
@@ -145,6 +145,7 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
                 None => return,
             }
         }
+        Wrong::Raw { offset } => (used_raw(offset), fault_of(view)),
         Wrong::FreedTwice => ("free again".to_owned(), known(&view.life.again)),
         Wrong::Layout { .. } | Wrong::Inside { .. } => {
             let place = view.life.again.as_ref().or(view.life.freed.as_ref());
@@ -157,6 +158,14 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
         place,
     };
     put(rows, view.trace.len(), row);
+}
+
+/// Where memory was used that is gone, as a place of a row.
+fn fault_of(view: &View<'_>) -> String {
+    let place = view.life.faulted.as_deref().unwrap_or_default();
+    // Who has called it is told above the table, which has not so much room.
+    let place = place.split(", called ").next().unwrap_or(place);
+    place.strip_prefix("at ").unwrap_or(place).to_owned()
 }
 
 fn put(rows: &mut Rows, before: usize, row: Unnumbered) {

@@ -356,11 +356,6 @@ impl Names {
         self.places[object.index()]
     }
 
-    /// The places of all objects.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
-        self.places.iter().copied()
-    }
-
     /// How many objects have been named so far.
     pub(crate) fn object_count(&self) -> usize {
         self.places.len()

@@ -234,6 +234,9 @@ pub(crate) enum OpKind {
     /// What a thread announces that was spawned and not begun. It is no event: to pick the thread lets its code run up
     /// to its first visible operation.
     Start,
+    /// The thread goes on with its code behind its last event, after which it was held up
+    /// ([`Hold`](super::schedule::Hold)). What it does between two events takes no time, unless this comes between.
+    GoOn,
     /// A spinning thread's wait for a change in what it has read: the locations are a set of
     /// [`super::dependency::ReadSets`], the values begin at `seen` in the execution's record. Also what a wait that is
     /// `timed` waits for instead of another timeout. One that comes `soon` is that of a loop without a hint that has gone

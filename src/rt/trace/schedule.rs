@@ -8,6 +8,9 @@
 //! `v2 ends` the end of a thread is a step, too. After `v2 soon` loops without a hint wait soon, and the waits are steps.
 //!
 //! What threads do in turn, again and again, is told once: `(main main.1*2)*9`.
+//!
+//! What a thread does between two of its steps it does together with the first of them. After `v2 held main.1*3` the thread
+//! `main.1` is held up behind its third step, and that it goes on from there is a step of its own.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,6 +26,21 @@ const ENDS: &str = "ends";
 /// What says that loops without a hint wait soon.
 const SOON: &str = "soon";
 
+/// What says that a thread is held up.
+const HELD: &str = "held";
+
+/// What is behind that.
+const WHO_IS_HELD: &str = "expected a thread and how many steps it makes before it is held up, such as `main.1*3`, after `held`";
+
+/// A thread that is held up, and goes on later.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Hold {
+    /// Its path of births.
+    pub(crate) path: String,
+    /// Behind how many of its events.
+    pub(crate) events: u32,
+}
+
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
 /// Equal steps in a row are one run, and rounds that a text tells once are told once, in memory as in the text: a text
@@ -36,6 +54,8 @@ pub(crate) struct Schedule {
     has_ends: bool,
     /// Whether loops without a hint wait soon.
     waits_soon: bool,
+    /// Who is held up.
+    held: Option<Hold>,
 }
 
 /// Equal steps in a row; none where a thread only begins.
@@ -87,6 +107,12 @@ impl Schedule {
             let kind = &event.operation.kind;
             schedule.has_ends |= matches!(kind, OpKind::Exit);
             schedule.waits_soon |= matches!(kind, OpKind::Wait { soon: true, .. });
+            if let OpKind::GoOn = kind {
+                schedule.held = Some(Hold {
+                    path: names.path(step.thread),
+                    events: event.index,
+                });
+            }
         }
         schedule
     }
@@ -117,6 +143,16 @@ impl Schedule {
     /// Whether loops without a hint wait soon.
     pub(crate) fn waits_soon(&self) -> bool {
         self.waits_soon
+    }
+
+    /// Who is held up.
+    pub(crate) fn held(&self) -> Option<&Hold> {
+        self.held.as_ref()
+    }
+
+    /// Has this thread held up. That it goes on is still to be added.
+    pub(crate) fn hold(&mut self, hold: Hold) {
+        self.held = Some(hold);
     }
 
     /// Adds that the code of a thread begins.
@@ -228,7 +264,11 @@ impl Schedule {
         let soon = marked(rest, SOON);
         (schedule.has_ends, schedule.waits_soon) = (ends.is_some(), soon.is_some());
         let rest = soon.unwrap_or(rest);
+        let held = marked(rest, HELD);
+        let rest = held.unwrap_or(rest);
         let mut at = text.len() - rest.len();
+        // Whether the next word says who is held up.
+        let mut holds = held.is_some();
         // Where the loop begins that is open, and at which byte.
         let mut open: Option<(usize, usize)> = None;
         for word in rest.split_inclusive(char::is_whitespace) {
@@ -279,6 +319,16 @@ impl Schedule {
                     "at byte {here}: expected a thread such as `main` or `main.1.2`, found `{path}`"
                 ));
             }
+            if std::mem::take(&mut holds) {
+                if step != word || word_left != path || count == 0 {
+                    return Err(format!("at byte {here}: {WHO_IS_HELD}, found `{word}`"));
+                }
+                schedule.held = Some(Hold {
+                    path: path.to_owned(),
+                    events: count,
+                });
+                continue;
+            }
             // The first step of a round is none of the run before.
             match open {
                 Some((start, _)) if start == schedule.runs.len() => schedule.runs.push(Run {
@@ -317,6 +367,7 @@ impl Schedule {
             });
         }
         match open {
+            _ if holds => Err(format!("at byte {at}: {WHO_IS_HELD}, found nothing")),
             Some((_, here)) => Err(format!("at byte {here}: there is no `)` to this `(`")),
             None => Ok(schedule),
         }
@@ -377,6 +428,9 @@ impl fmt::Display for Schedule {
         if self.waits_soon {
             write!(f, " {SOON}")?;
         }
+        if let Some(Hold { path, events }) = &self.held {
+            write!(f, " {HELD} {path}*{events}")?;
+        }
         let mut written = 0;
         for Loop { runs, times } in &self.loops {
             Schedule::write_runs(f, &self.runs[written..runs.start])?;
@@ -402,201 +456,4 @@ impl fmt::Display for Run {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::mix::{STEP, mix};
-    use super::*;
-
-    #[test]
-    fn a_schedule_reads_back_as_it_was_written() {
-        let text = "v2 main*4 main.1*0 main.1 main.2:1 main.2 main main.3*0 main.3*0";
-        let schedule = Schedule::parse(text).expect("well formed");
-        assert_eq!(schedule.length(), 8);
-        assert!(!schedule.has_ends());
-        assert_eq!(schedule.to_string(), text);
-        for marks in ["ends", "soon", "ends soon"] {
-            let text = format!("v2 {marks} main*4 main.1");
-            let schedule = Schedule::parse(&text).expect("well formed");
-            assert_eq!(schedule.length(), 5);
-            assert_eq!(schedule.has_ends(), marks.contains("ends"));
-            assert_eq!(schedule.waits_soon(), marks.contains("soon"));
-            assert_eq!(schedule.to_string(), text);
-        }
-    }
-
-    #[test]
-    fn a_schedule_is_followed_step_by_step() {
-        let schedule = Schedule::parse("v2 main*2 main.1:1 main.1:1").expect("well formed");
-        let mut at = Cursor::default();
-        let mut steps = Vec::new();
-        while let Some((path, alternative)) = schedule.step(at) {
-            steps.push((path.to_owned(), alternative));
-            at = schedule.behind(at);
-            assert_eq!(at.position, steps.len() as u64);
-        }
-        let expected = [("main", 0), ("main", 0), ("main.1", 1), ("main.1", 1)];
-        assert_eq!(steps, expected.map(|(path, it)| (path.to_owned(), it)));
-        assert_eq!(schedule.length(), 4);
-        let again = steps.into_iter().collect::<Schedule>();
-        assert_eq!(again.to_string(), schedule.to_string());
-    }
-
-    /// The steps of a schedule, and in between who begins.
-    fn followed(schedule: &Schedule) -> Vec<(String, u32, bool)> {
-        let mut at = Cursor::default();
-        let mut steps = Vec::new();
-        while let Some((path, alternative)) = schedule.step(at) {
-            let begins = schedule.beginning(at).is_some();
-            steps.push((path.to_owned(), alternative, begins));
-            at = schedule.behind(at);
-        }
-        assert_eq!(at.position, schedule.length());
-        steps
-    }
-
-    #[test]
-    fn what_threads_do_in_turn_again_and_again_is_told_once() {
-        let mut schedule = Schedule::default();
-        let mut add = |path: &str, times| (0..times).for_each(|_| schedule.step_of(path.into(), 0));
-        add("main", 3);
-        for round in 0..1000 {
-            add("main.1", 3);
-            add("main", 2);
-            if round == 500 {
-                add("main.2", 1);
-            }
-        }
-        add("main.1", 4);
-        let text = schedule.to_string();
-        let rounds = "v2 main*3 (main.1*3 main*2)*501 main.2 (main.1*3 main*2)*499 main.1*4";
-        assert_eq!(text, rounds);
-        let read = Schedule::parse(&text).expect("well formed");
-        assert_eq!(followed(&read), followed(&schedule));
-        assert_eq!(read.to_string(), text);
-        // The first step of a round, and the first one behind the last round, are none of the run before.
-        let text = "v2 main (main main.1)*2 main.1 (main*2)*3 main main.1*0 (main.1 main.2*0)*2";
-        let read = Schedule::parse(text).expect("well formed");
-        let steps = followed(&read)
-            .into_iter()
-            .map(|(path, _, begins)| match begins {
-                false => path,
-                true => format!("{path}*0"),
-            });
-        let expected = "main main main.1 main main.1 main.1 main main main main main main main \
-                        main.1*0 main.1 main.2*0 main.1 main.2*0";
-        assert_eq!(steps.collect::<Vec<String>>().join(" "), expected);
-        assert_eq!(read.to_string(), text);
-    }
-
-    #[test]
-    fn a_random_schedule_reads_back_step_by_step() {
-        for seed in 0..2000 {
-            let mut random: u64 = seed;
-            let mut draw = |n: usize| {
-                random = random.wrapping_add(STEP);
-                mix(random) as usize % n
-            };
-            let mut schedule = Schedule::default();
-            for _ in 0..draw(4) + 1 {
-                let round: Vec<usize> = (0..draw(4) + 1).map(|_| draw(4)).collect();
-                for _ in 0..draw(5) {
-                    for &step in &round {
-                        let path = ["main", "main.1", "main.2"][step % 3].to_owned();
-                        match (step, draw(20)) {
-                            (3, 0) => schedule.begin(path),
-                            _ => schedule.step_of(path, (step == 1) as u32),
-                        }
-                    }
-                }
-            }
-            let text = schedule.to_string();
-            let read = Schedule::parse(&text).expect(&text);
-            assert_eq!(followed(&read), followed(&schedule), "{text}");
-            assert_eq!(read.to_string(), text);
-        }
-    }
-
-    #[test]
-    fn a_schedule_of_billions_of_steps_takes_no_more_memory_than_its_text() {
-        let text = "v2 main*4294967295 main.1 main*4294967295";
-        let schedule = Schedule::parse(text).expect("well formed");
-        assert_eq!(schedule.runs.len(), 3);
-        assert_eq!(schedule.length(), 2 * u64::from(u32::MAX) + 1);
-        assert_eq!(schedule.to_string(), text);
-        let text = "v2 (main*4294967295 main.1)*4294967295 main";
-        let schedule = Schedule::parse(text).expect("well formed");
-        assert_eq!(schedule.runs.len(), 3);
-        assert_eq!(schedule.length(), (1 << 32) * u64::from(u32::MAX) + 1);
-        assert_eq!(schedule.to_string(), text);
-    }
-
-    #[test]
-    fn a_malformed_schedule_is_refused_with_the_position_and_what_was_expected() {
-        for (text, expected) in [
-            (
-                "main*4",
-                "a schedule begins with its version, `v2`; at byte 0",
-            ),
-            (
-                "v2 main*x",
-                "at byte 3, in `main*x`: expected a number of steps after `*`, found `x`",
-            ),
-            ("v2 main*+4", "expected a number of steps after `*`"),
-            (
-                "v2 main*18446744073709551615",
-                "expected a number of steps after `*`, which is at most 4294967295, found",
-            ),
-            (
-                "v2main*4",
-                "a schedule begins with its version, `v2`; at byte 0 there is `v2main*4`",
-            ),
-            (
-                "v2 main.0",
-                "at byte 3: expected a thread such as `main` or `main.1.2`, found `main.0`",
-            ),
-            (
-                "v2 main rain",
-                "at byte 8: expected a thread such as `main` or `main.1.2`, found `rain`",
-            ),
-            (
-                "v2 main:",
-                "at byte 3, in `main:`: expected the number of an outcome",
-            ),
-            (
-                "v2 (main main.1)",
-                "at byte 9, in `main.1)`: expected `*` and a number of rounds after `)`, found ``",
-            ),
-            (
-                "v2 (main main.1)*0",
-                "at byte 9, in `main.1)*0`: expected `*` and a number of rounds, from 1, after `)`",
-            ),
-            (
-                "v2 (main main.1)3",
-                "at byte 9, in `main.1)3`: expected `*` and a number of rounds, from 1, after `)`",
-            ),
-            (
-                "v2 (main main.1)*x",
-                "at byte 9, in `main.1)*x`: expected a number of rounds after `)*`, found `x`",
-            ),
-            ("v2 (main main.1", "at byte 3: there is no `)` to this `(`"),
-            (
-                "v2 main main.1)*2",
-                "at byte 8, in `main.1)*2`: there is no `(` to this `)`",
-            ),
-            (
-                "v2 (main (main.1 main)*2)*2",
-                "at byte 9: the `(` at byte 3 is still open, and rounds have no rounds in them",
-            ),
-            (
-                "v2 main (main.1*0)*9",
-                "at byte 8: no step is made in the rounds that end here",
-            ),
-            (
-                "v2 ()*3",
-                "at byte 3: expected a thread such as `main` or `main.1.2`, found ``",
-            ),
-        ] {
-            let error = Schedule::parse(text).expect_err(text);
-            assert!(error.contains(expected), "{error}");
-        }
-    }
-}
+mod tests;

@@ -329,6 +329,8 @@ pub(crate) enum Wrong {
     Operation(Operation, Site),
     /// A cell is used that is gone, and was there.
     Access(Effect, Site, Region),
+    /// It is used in a way that is seen by nothing but the fault that it causes, at this distance from its beginning in bytes.
+    Raw { offset: usize },
     /// It is freed a second time.
     FreedTwice,
     /// It is freed with another size, or another alignment, than it was allocated with.

@@ -16,7 +16,12 @@ pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target 
 
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(super) fn load(target: Target, ty: AtomicType, order: Ordering) {
+pub(super) fn load<R>(
+    target: Target,
+    ty: AtomicType,
+    order: Ordering,
+    make: impl FnOnce() -> R,
+) -> R {
     assert!(
         !matches!(order, Ordering::Release | Ordering::AcqRel),
         "there is no such thing as {} load",
@@ -26,15 +31,24 @@ pub(super) fn load(target: Target, ty: AtomicType, order: Ordering) {
             "an acquire-release"
         }
     );
-    rt::load(target.address, ty, target.memory, order);
+    match rt::load(target.address, ty, target.memory, order) {
+        false => make(),
+        true => rt::held_up(make),
+    }
 }
 
-/// Announces a store, and says with which ordering it is to be made. Where a model runs, all that may look
+/// Announces a store, and has it made with the ordering that is needed. Where a model runs, all that may look
 /// at the atomic is on this OS thread, so the processor need not wait for its earlier stores, of which the
 /// announcement has made many.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering) -> Ordering {
+pub(super) fn store(
+    target: Target,
+    ty: AtomicType,
+    value: u64,
+    order: Ordering,
+    make: impl FnOnce(Ordering),
+) {
     assert!(
         !matches!(order, Ordering::Acquire | Ordering::AcqRel),
         "there is no such thing as an {} store",
@@ -46,29 +60,41 @@ pub(super) fn store(target: Target, ty: AtomicType, value: u64, order: Ordering)
     );
     let value = ty.truncate(value);
     match rt::store(target.address, ty, target.memory, order, value) {
-        Answer::Outside => order,
-        Answer::Done(_) | Answer::Inert => Ordering::Relaxed,
+        (Answer::Outside, _) => make(order),
+        (Answer::Done(_) | Answer::Inert, false) => make(Ordering::Relaxed),
+        (Answer::Done(_) | Answer::Inert, true) => rt::held_up(|| make(Ordering::Relaxed)),
     }
 }
 
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(super) fn modify(target: Target, ty: AtomicType, rmw: Rmw, operand: u64, order: Ordering) {
+pub(super) fn modify<R>(
+    target: Target,
+    ty: AtomicType,
+    rmw: Rmw,
+    operand: u64,
+    order: Ordering,
+    make: impl FnOnce() -> R,
+) -> R {
     let operand = ty.truncate(operand);
     let rmw = rmw.on(ty);
-    rt::modify(target.address, ty, target.memory, order, (rmw, operand));
+    match rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
+        false => make(),
+        true => rt::held_up(make),
+    }
 }
 
-/// Announces a compare-exchange. False if it is to fail although the value is the expected one.
+/// Announces a compare-exchange, and has it made. `make` is told whether it is to fail although the value is the expected one.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
-pub(super) fn compare(
+pub(super) fn compare<R>(
     target: Target,
     ty: AtomicType,
     (expected, new): (u64, u64),
     (success, failure): (Ordering, Ordering),
     weak: bool,
-) -> bool {
+    make: impl FnOnce(bool) -> R,
+) -> R {
     assert!(
         !matches!(failure, Ordering::Release | Ordering::AcqRel),
         "there is no such thing as {} failure ordering",
@@ -86,10 +112,12 @@ pub(super) fn compare(
         new: ty.truncate(new),
         spurious: weak && rt::may_fail_for_no_reason(target.address),
     };
-    !matches!(
-        rt::compare(target.address, ty, target.memory, kind),
-        Answer::Done(Outcome::Failure(found)) if found == expected
-    )
+    let (answer, is_held_up) = rt::compare(target.address, ty, target.memory, kind);
+    let fails = matches!(answer, Answer::Done(Outcome::Failure(found)) if found == expected);
+    match is_held_up {
+        false => make(fails),
+        true => rt::held_up(|| make(fails)),
+    }
 }
 
 /// The methods that every atomic has. `$to` makes bits of a value.
@@ -173,8 +201,7 @@ macro_rules! common {
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn load(&self, order: Ordering) -> $value {
-            super::cell::load(self.target(), $kind, order);
-            self.0.load(order)
+            super::cell::load(self.target(), $kind, order, || self.0.load(order))
         }
 
         /// Writes the value.
@@ -185,8 +212,8 @@ macro_rules! common {
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn store(&self, value: $value, order: Ordering) {
-            let order = super::cell::store(self.target(), $kind, $to(value), order);
-            self.0.store(value, order);
+            let make = |order| self.0.store(value, order);
+            super::cell::store(self.target(), $kind, $to(value), order, make);
         }
 
         /// Writes the value and returns the previous one.
@@ -199,8 +226,8 @@ macro_rules! common {
                 crate::rt::Rmw::Swap,
                 $to(value),
                 order,
-            );
-            self.0.swap(value, order)
+                || self.0.swap(value, order),
+            )
         }
 
         /// Writes `new` if the value is `current`; returns the previous value in either case.
@@ -222,8 +249,15 @@ macro_rules! common {
             failure: Ordering,
         ) -> Result<$value, $value> {
             let values = ($to(current), $to(new));
-            super::cell::compare(self.target(), $kind, values, (success, failure), false);
-            self.0.compare_exchange(current, new, success, failure)
+            let make = |_| self.0.compare_exchange(current, new, success, failure);
+            super::cell::compare(
+                self.target(),
+                $kind,
+                values,
+                (success, failure),
+                false,
+                make,
+            )
         }
 
         /// Same as [`compare_exchange`](Self::compare_exchange), but may fail spuriously.
@@ -247,11 +281,11 @@ macro_rules! common {
             failure: Ordering,
         ) -> Result<$value, $value> {
             let values = ($to(current), $to(new));
-            if super::cell::compare(self.target(), $kind, values, (success, failure), true) {
-                self.0.compare_exchange(current, new, success, failure)
-            } else {
-                Err(current)
-            }
+            let make = |fails| match fails {
+                false => self.0.compare_exchange(current, new, success, failure),
+                true => Err(current),
+            };
+            super::cell::compare(self.target(), $kind, values, (success, failure), true, make)
         }
 
         /// Writes `new` if the value is `current`; returns the previous value in either case.
@@ -347,8 +381,8 @@ macro_rules! fetch {
         #[cfg_attr(not(debug_assertions), inline)]
         #[track_caller]
         pub fn $name(&self, value: $value, order: Ordering) -> $value {
-            super::cell::modify(self.target(), $kind, crate::rt::Rmw::$rmw, $to(value), order);
-            self.0.$name(value, order)
+            let make = || self.0.$name(value, order);
+            super::cell::modify(self.target(), $kind, crate::rt::Rmw::$rmw, $to(value), order, make)
         }
     )*};
 }

@@ -36,8 +36,8 @@ impl AtomicBool {
     #[cfg_attr(not(debug_assertions), inline)]
     #[track_caller]
     pub fn fetch_not(&self, order: Ordering) -> bool {
-        super::cell::modify(self.target(), AtomicType::Bool, Rmw::Xor, 1, order);
-        self.0.fetch_not(order)
+        let make = || self.0.fetch_not(order);
+        super::cell::modify(self.target(), AtomicType::Bool, Rmw::Xor, 1, order, make)
     }
 }
 
@@ -131,13 +131,16 @@ impl<T> AtomicPtr<T> {
         order: Ordering,
         new: impl Fn(*mut T) -> *mut T,
     ) -> *mut T {
-        super::cell::modify(self.target(), AtomicType::Ptr, rmw, operand as u64, order);
-        let updated = self
-            .0
-            .fetch_update(order, Ordering::Relaxed, |p| Some(new(p)));
-        match updated {
-            Ok(before) | Err(before) => before,
-        }
+        let make = || {
+            let updated = self
+                .0
+                .fetch_update(order, Ordering::Relaxed, |p| Some(new(p)));
+            match updated {
+                Ok(before) | Err(before) => before,
+            }
+        };
+        let operand = operand as u64;
+        super::cell::modify(self.target(), AtomicType::Ptr, rmw, operand, order, make)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::rt::rare::rarely;
 
 use super::super::coroutine::leave_room_on_coroutine;
-use super::{Free, Heap, Kept};
+use super::{Free, Heap, Kept, guarded};
 
 thread_local! {
     /// The heap of the exploration that runs on this OS thread. A constant without a destructor, so
@@ -115,18 +115,23 @@ pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept)
         }
         free == Free::Now
     });
-    now.unwrap_or(true)
+    let now = now.unwrap_or(true);
+    if rarely!(now) && guarded::is_one(start.addr()) {
+        guarded::lock(start, layout.size());
+        return false;
+    }
+    now
 }
 
 /// Whether the block is one of a model, so that it must not be made larger in place: who still uses the
-/// old one is to be found.
+/// old one is to be found. Or it was one, and the allocator behind does not know it.
 #[inline]
 pub(crate) fn knows(start: *mut u8, layout: Layout) -> bool {
     let knows = with_attached(|heap| {
         let (start, size) = (start.addr(), layout.size());
         heap.with(|state| state.blocks.get(start, size).is_some())
     });
-    knows.flatten() == Some(true)
+    knows.flatten() == Some(true) || guarded::is_one(start.addr())
 }
 
 /// Called by the tracking allocator after each successful reallocation of an unknown block at `old`.

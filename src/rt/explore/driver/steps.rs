@@ -12,6 +12,7 @@ use crate::rt::rare::{cold_path, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
+use crate::rt::trace::schedule::Hold;
 use crate::rt::trace::verdict::{End, Pruned};
 
 use super::repeat::{Made, alike, same};
@@ -284,6 +285,7 @@ impl Driver {
             };
             let step = match self.explorer.choose(&point) {
                 Choice::Run(step) => step,
+                Choice::RunOn(step, _) if rarely!(self.holds_up()) => step,
                 Choice::RunOn(step, further) => {
                     let begins = self.machine.is_to_begin(step.thread);
                     self.let_go_on(further, begins);
@@ -298,6 +300,21 @@ impl Driver {
             };
             return self.run(step);
         }
+    }
+
+    /// Whether a thread is to be held up.
+    #[inline]
+    fn holds_up(&self) -> bool {
+        self.machine.limits.learnt.held.is_some()
+    }
+
+    /// Whether this thread is to be held up now.
+    pub(crate) fn is_held_up(&self, thread: ThreadId) -> bool {
+        let machine = &self.machine;
+        let is_here = |hold: &Hold| {
+            hold.events == machine.events_of(thread) && hold.path == machine.names.path(thread)
+        };
+        machine.limits.learnt.held.as_ref().is_some_and(is_here)
     }
 
     /// Nothing can run: lets waiting threads go, or says how the execution has ended.

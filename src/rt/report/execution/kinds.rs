@@ -76,6 +76,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::DropReceiver { .. } => "receiver_drop",
         OpKind::Choose { .. } => "choose",
         OpKind::GiveUp { .. } => "give_up",
+        OpKind::GoOn => "go_on",
         OpKind::Start => "start",
         OpKind::Wait { .. } => "spin",
     }
@@ -107,7 +108,7 @@ pub(super) const fn end(end: &End) -> &'static str {
         End::NotDeterministic(_) => "not_deterministic",
         End::DataRace(_) => "data_race",
         End::BadMemory(bad) => match bad.wrong {
-            Wrong::Operation(..) | Wrong::Access(..) => "use_after_free",
+            Wrong::Operation(..) | Wrong::Access(..) | Wrong::Raw { .. } => "use_after_free",
             Wrong::FreedTwice | Wrong::Layout { .. } | Wrong::Inside { .. } => "wrong_free",
         },
         End::Leaked(_) => "leak",

@@ -51,6 +51,11 @@ pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
             let cell = data.names.memory().unwrap_or("a cell");
             (format!("{verb} {cell}"), Some(site))
         }
+        Wrong::Raw { offset } => {
+            let place = data.view.life.faulted.as_ref();
+            let place = place.map_or(String::new(), |place| format!(" {place}"));
+            (format!("uses byte {offset} of the block{place}"), None)
+        }
         Wrong::FreedTwice => ("frees the block again".to_owned(), None),
         Wrong::Layout { size, align } => (
             format!("frees the block as {size} bytes aligned to {align}"),

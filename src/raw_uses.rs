@@ -1,0 +1,52 @@
+//! Does a thread use a block after its free in a way that nothing sees?
+//!
+//! It is held up behind its last event before the free, until the block is freed, which is done in an execution whose blocks
+//! are locked then: if it uses this one in whatever way, there is a fault. Nothing is wrongly found. It is an execution as any
+//! other, in which a thread has been slow, and who only keeps the pointer, or compares it, does not use the block.
+
+use crate::rt::exec::heap::CAN_LOCK;
+use crate::rt::exec::run::Found;
+use crate::rt::explore::driver::Driver;
+use crate::rt::explore::in_full::InFull;
+use crate::rt::explore::raw_uses::RawUse;
+use crate::rt::trace::schedule::{Hold, Schedule};
+use crate::rt::trace::verdict::{End, Wrong};
+use crate::shown::{Body, Looks, begin_with_spawns, schedule, without};
+
+impl Body<'_> {
+    /// The execution in which the block is used after its free, if this thread does so once it goes on.
+    pub(crate) fn uses_after_free(
+        &mut self,
+        driver: &mut Driver,
+        raw: &RawUse,
+    ) -> Option<Box<Found>> {
+        if !CAN_LOCK {
+            return None;
+        }
+        let schedule = held_up(driver, raw);
+        self.learnt.held = schedule.held().cloned();
+        let explorer = Box::new(InFull::explorer(schedule));
+        let found = self.fails(explorer, 1, Looks::at_bad_memory())?;
+        let is_raw = |end: &End| matches!(end, End::BadMemory(bad) if matches!(bad.wrong, Wrong::Raw { .. }));
+        is_raw(&found.end).then_some(found)
+    }
+}
+
+/// What leads to the free while the thread is held up, and then to its going on.
+fn held_up(driver: &mut Driver, raw: &RawUse) -> Schedule {
+    driver.measure();
+    let order = without(driver, (raw.thread, raw.events + 1), raw.length);
+    let began = begin_with_spawns(&driver.trace, &mut [raw.freeing]);
+    let mut schedule = schedule(&order, driver);
+    let names = &driver.machine.names;
+    for thread in began {
+        schedule.begin(names.path(thread));
+    }
+    let path = names.path(raw.thread);
+    schedule.hold(Hold {
+        path: path.clone(),
+        events: raw.events,
+    });
+    schedule.step_of(path, 0);
+    schedule
+}

@@ -1,0 +1,41 @@
+//! What is known of a program before an exploration of it begins?
+
+use crate::rt::trace::schedule::Hold;
+
+use super::{Awaits, Limits};
+
+/// What is learnt of a program while it is explored, so that the exploration begins anew.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Learnt {
+    /// Whether the end of a thread is an event. Where no thread looks whether another one has finished, nobody can tell
+    /// the end of a thread from its last event, and a thread that is joined has ended.
+    pub(crate) ends_are_events: bool,
+    pub(crate) hintless: Hintless,
+    /// The loops with a hint that are taken for one step.
+    pub(crate) awaits: Awaits,
+    /// The thread that is held up, in an execution that is to show what it does then.
+    pub(crate) held: Option<Hold>,
+}
+
+/// What is known of loops without a hint.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Hintless {
+    /// Nothing: each waits after many rounds.
+    #[default]
+    Unknown,
+    /// One has waited until another thread changed something: each waits after a few rounds.
+    Soon,
+    /// And one gives up by itself, as a `for` loop that reads: again each waits after many rounds.
+    GivesUp,
+}
+
+impl Limits {
+    /// Sets what goes by what was learnt. A livelock is one after as many rounds.
+    pub(crate) fn learn(&mut self, learnt: Learnt) {
+        (self.unhinted_spin_bound, self.unhinted_livelock_bound) = match learnt.hintless {
+            Hintless::Soon => (10, 3000),
+            Hintless::Unknown | Hintless::GivesUp => (1000, 30),
+        };
+        self.learnt = learnt;
+    }
+}
