@@ -11,6 +11,7 @@
 use std::alloc::Layout;
 
 /// The largest blocks that get pages of their own, in bytes: what threads hand to each other by pointers is small.
+#[cfg(all(unix, target_pointer_width = "64"))]
 const SIZE_MAX: usize = 64 << 10;
 
 /// How many bytes of addresses are set aside.
@@ -26,7 +27,7 @@ pub(crate) const CAN_LOCK: bool = cfg!(all(unix, target_pointer_width = "64"));
 /// Without pages there are no such blocks.
 #[cfg(not(all(unix, target_pointer_width = "64")))]
 mod none {
-    use std::alloc::Layout;
+    use super::Layout;
 
     pub(in super::super) fn block(_: Layout) -> Option<*mut u8> {
         None
