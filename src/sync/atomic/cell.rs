@@ -15,7 +15,7 @@ pub(super) fn target(address: *const (), ty: AtomicType, memory: u64) -> Target 
 }
 
 #[track_caller]
-#[cfg_attr(not(debug_assertions), inline)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn load<R>(
     target: Target,
     ty: AtomicType,
@@ -41,7 +41,7 @@ pub(super) fn load<R>(
 /// at the atomic is on this OS thread, so the processor need not wait for its earlier stores, of which the
 /// announcement has made many.
 #[track_caller]
-#[cfg_attr(not(debug_assertions), inline)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn store(
     target: Target,
     ty: AtomicType,
@@ -67,7 +67,7 @@ pub(super) fn store(
 }
 
 #[track_caller]
-#[cfg_attr(not(debug_assertions), inline)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn modify<R>(
     target: Target,
     ty: AtomicType,
@@ -86,7 +86,7 @@ pub(super) fn modify<R>(
 
 /// Announces a compare-exchange, and has it made. `make` is told whether it is to fail although the value is the expected one.
 #[track_caller]
-#[cfg_attr(not(debug_assertions), inline)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn compare<R>(
     target: Target,
     ty: AtomicType,
