@@ -169,11 +169,7 @@ impl Exploration<'_> {
 
     /// Tries whether threads use what has been freed. False if that was the last failure to be found.
     fn tries_raw_uses(&mut self, driver: &mut Driver) -> bool {
-        // Who has nothing simplified has the closure run for nothing but the exploration.
-        let uses = match self.settings.simplify {
-            0 => None,
-            _ => driver.raw_uses.as_mut().map(|uses| uses.take()),
-        };
+        let uses = driver.raw_uses.as_mut().map(|uses| uses.take());
         for raw in uses.unwrap_or_default() {
             let found = self.body(driver).uses_after_free(driver, &raw);
             if let Some(mut found) = found {

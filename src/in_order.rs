@@ -82,10 +82,7 @@ impl Body<'_> {
             return None;
         }
         let names = &driver.machine.names;
-        let mut schedule = schedule(&order, driver);
-        for thread in began {
-            schedule.begin(names.path(thread));
-        }
+        let mut schedule = schedule(&order, &began, driver);
         // Behind the free comes the use, before anything else could keep its thread from it.
         let used = past(trace, clocks, &[(race.first.thread, through)]);
         for event in trace.events() {

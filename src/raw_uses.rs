@@ -4,7 +4,6 @@
 //! are locked then: if it uses this one in whatever way, there is a fault. Nothing is wrongly found. It is an execution as any
 //! other, in which a thread has been slow, and who only keeps the pointer, or compares it, does not use the block.
 
-use crate::rt::exec::heap::CAN_LOCK;
 use crate::rt::exec::run::Found;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::in_full::InFull;
@@ -20,9 +19,6 @@ impl Body<'_> {
         driver: &mut Driver,
         raw: &RawUse,
     ) -> Option<Box<Found>> {
-        if !CAN_LOCK {
-            return None;
-        }
         let schedule = held_up(driver, raw);
         self.learnt.held = schedule.held().cloned();
         let explorer = Box::new(InFull::explorer(schedule));
@@ -37,11 +33,8 @@ fn held_up(driver: &mut Driver, raw: &RawUse) -> Schedule {
     driver.measure();
     let order = without(driver, (raw.thread, raw.events + 1), raw.length);
     let began = begin_with_spawns(&driver.trace, &mut [raw.freeing]);
-    let mut schedule = schedule(&order, driver);
+    let mut schedule = schedule(&order, &began, driver);
     let names = &driver.machine.names;
-    for thread in began {
-        schedule.begin(names.path(thread));
-    }
     let path = names.path(raw.thread);
     schedule.hold(Hold {
         path: path.clone(),

@@ -362,13 +362,18 @@ pub(crate) fn without(driver: &Driver, (thread, from): (ThreadId, u32), length: 
     (0..length as u32).filter(is_left).collect()
 }
 
-/// The schedule of these events in this order.
-pub(crate) fn schedule(order: &[u32], driver: &Driver) -> Schedule {
+/// The schedule of these events in this order, behind which the code of those who `began` begins.
+pub(crate) fn schedule(order: &[u32], began: &[ThreadId], driver: &Driver) -> Schedule {
+    let names = &driver.machine.names;
     let step = |&at: &u32| {
         let event = driver.trace.at(at);
-        (driver.machine.names.path(event.thread), event.alternative)
+        (names.path(event.thread), event.alternative)
     };
-    order.iter().map(step).collect()
+    let mut schedule: Schedule = order.iter().map(step).collect();
+    for &thread in began {
+        schedule.begin(names.path(thread));
+    }
+    schedule
 }
 
 /// The schedule that leads to a failure.

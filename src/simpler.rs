@@ -136,11 +136,7 @@ fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     let order = fewest_switches(trace, clocks, &counts)?;
     let threads = order.iter().map(|&at| trace.at(at).thread);
     let cost = (switches(threads), order.len(), began.len());
-    let mut schedule = schedule(&order, driver);
-    for thread in began {
-        schedule.begin(driver.machine.names.path(thread));
-    }
-    Some((cost, schedule))
+    Some((cost, schedule(&order, &began, driver)))
 }
 
 /// How hard an execution is to read: its switches, then its events, then the threads that begin before their first steps.

@@ -6,7 +6,7 @@
 use std::cell::LazyCell;
 
 use super::context::{Inner, Runtime, with};
-use super::heap::Fault;
+use super::heap::{CAN_LOCK, Fault};
 use super::memory::gone;
 use super::unseen::InOrder;
 use crate::rt::explore::owners::Releases;
@@ -109,7 +109,8 @@ impl Runtime {
         let race = inner.race_of_end(memory, objects, (me, Effect::Free), name);
         // Where references are counted, who has read a pointer has one of them. And what is not explored is not measured.
         let is_counted = |&object: &ObjectId| inner.is_counted(object);
-        if race.is_none() && !self.unexplored.get() && !objects.iter().any(is_counted) {
+        let is_seen = self.unexplored.get() || objects.iter().any(is_counted);
+        if CAN_LOCK && race.is_none() && !is_seen {
             inner.driver.note_raw_uses(memory, me);
         }
         race.map(End::DataRace)
