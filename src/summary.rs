@@ -12,8 +12,9 @@ use crate::rt::explore::Coverage;
 use crate::rt::explore::driver::Stats;
 use crate::rt::explore::price::Price;
 use crate::rt::report::source::Sources;
-use crate::rt::trace::schedule::Schedule;
-use crate::rt::trace::{Site, foreign, verdict};
+use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::schedule::{Hold, Schedule};
+use crate::rt::trace::{Event, Site, foreign, verdict};
 
 /// Result of an exploration that found no failure.
 #[derive(Clone, Debug)]
@@ -102,6 +103,14 @@ impl Passed {
             0 => format!("; it was given up {}\n", Pruned::of(&stats).why()),
             _ => "; nothing failed\n".to_owned(),
         });
+        let goes_on = |event: &Event| event.operation.kind == OpKind::GoOn;
+        if let Some(Hold { path, events }) = schedule.held()
+            && !self.driver.trace.events().iter().any(goes_on)
+        {
+            text.push_str(&format!(
+                "dpor: {path} was not held up behind its event {events}, which it has not made or which is no operation on an atomic\n"
+            ));
+        }
         text
     }
 

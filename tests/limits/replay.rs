@@ -26,6 +26,30 @@ fn child_that_chooses() {
     }
 }
 
+/// What such a child says on standard error whose schedule this is.
+fn said_by_a_child_that_chooses(schedule: &str) -> String {
+    // Not with `--nocapture`.
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "replay::child_that_chooses"])
+        .env("DPOR_TEST_CHOOSES", "1")
+        .env("DPOR_REPLAY", schedule)
+        .output()
+        .unwrap();
+    String::from_utf8(child.stderr).unwrap()
+}
+
+#[test]
+fn a_replay_says_that_it_has_held_up_nobody() {
+    // It has one event, and that is a choice.
+    for events in [1, 3] {
+        let text = said_by_a_child_that_chooses(&format!("v2 held main*{events} main:1"));
+        let told = format!(
+            "dpor: main was not held up behind its event {events}, which it has not made or which is no operation on an atomic\n"
+        );
+        assert!(text.ends_with(&told), "{text}");
+    }
+}
+
 #[test]
 fn a_replay_that_does_not_fail_is_told_whatever_the_harness_keeps_to_itself() {
     for (schedule, told) in [
@@ -35,14 +59,7 @@ fn a_replay_that_does_not_fail_is_told_whatever_the_harness_keeps_to_itself() {
         ),
         ("v2 main:1", "1 step; nothing failed"),
     ] {
-        // Not with `--nocapture`.
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "replay::child_that_chooses"])
-            .env("DPOR_TEST_CHOOSES", "1")
-            .env("DPOR_REPLAY", schedule)
-            .output()
-            .unwrap();
-        let text = String::from_utf8(child.stderr).unwrap();
+        let text = said_by_a_child_that_chooses(schedule);
         assert!(
             text.starts_with("dpor: the model at tests/limits/replay.rs:"),
             "{text}"
