@@ -1,11 +1,11 @@
 //! Is a use of a freed block found that goes through nothing of this crate's, as by a plain field of a node?
 
-use std::ptr::null_mut;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use dpor::sync::Arc;
-use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
+use dpor::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use dpor::{Builder, FailureKind, replay, thread};
 
 use super::{each_finds_it, fails};
@@ -219,4 +219,161 @@ fn what_outlives_an_execution_in_which_somebody_is_held_up_can_be_freed() {
         assert_eq!(list[..6], [3, 3, 3, 3, 3, 0]);
     }
     drop(kept);
+}
+
+/// What is kept with a pointer in a word, and in which of its bits.
+#[derive(Clone, Copy)]
+enum Tag {
+    /// A mark in the lowest bit.
+    Low,
+    /// A count of the changes above the address.
+    High,
+}
+
+impl Tag {
+    fn pack(self, pointer: *mut Plain, changes: u64) -> u64 {
+        let address = pointer.expose_provenance() as u64;
+        match self {
+            Tag::Low => address | (changes & 1),
+            Tag::High => address | changes << 48,
+        }
+    }
+
+    fn unpack(self, word: u64) -> (*mut Plain, u64) {
+        let (address, changes) = match self {
+            Tag::Low => (word & !1, word & 1),
+            Tag::High => (word & (1 << 48) - 1, word >> 48),
+        };
+        (with_exposed_provenance_mut(address as usize), changes)
+    }
+}
+
+/// A node without anything of dpor's.
+struct Plain {
+    next: *mut Plain,
+}
+
+/// A stack whose nodes are freed as soon as they are taken, with a tag at each pointer to them. Two threads take, and
+/// `behind` comes last of all.
+fn tagged<A: Word>(tag: Tag, nodes: u32, behind: fn()) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let head = Arc::new(A::new(0));
+        for changes in 0..u64::from(nodes) {
+            let (next, _) = tag.unpack(head.load());
+            let node = Box::into_raw(Box::new(Plain { next }));
+            head.store(tag.pack(node, changes + 1));
+        }
+        let pop = move |head: &A| loop {
+            let seen = head.load();
+            let (first, changes) = tag.unpack(seen);
+            // SAFETY: none, which is what is to be found.
+            let Some(node) = (unsafe { first.as_ref() }) else {
+                return;
+            };
+            if head.compare_exchange(seen, tag.pack(node.next, changes + 1)) {
+                // SAFETY: it was taken, and nobody takes it twice.
+                drop(unsafe { Box::from_raw(first) });
+                return;
+            }
+        };
+        let theirs = head.clone();
+        let other = thread::spawn(move || pop(&theirs));
+        pop(&head);
+        other.join().unwrap();
+        behind();
+    }
+}
+
+/// An atomic with room for a pointer and a tag.
+trait Word: Send + Sync + 'static {
+    fn new(value: u64) -> Self;
+    fn load(&self) -> u64;
+    fn store(&self, value: u64);
+    fn compare_exchange(&self, seen: u64, new: u64) -> bool;
+}
+
+macro_rules! word {
+    ($atomic:ty, $value:ty) => {
+        impl Word for $atomic {
+            fn new(value: u64) -> Self {
+                <$atomic>::new(value as $value)
+            }
+            #[track_caller]
+            fn load(&self) -> u64 {
+                self.load(Acquire) as u64
+            }
+            #[track_caller]
+            fn store(&self, value: u64) {
+                self.store(value as $value, Release);
+            }
+            #[track_caller]
+            fn compare_exchange(&self, seen: u64, new: u64) -> bool {
+                let (seen, new) = (seen as $value, new as $value);
+                self.compare_exchange(seen, new, AcqRel, Acquire).is_ok()
+            }
+        }
+    };
+}
+
+word!(AtomicUsize, usize);
+word!(AtomicU64, u64);
+
+#[test]
+fn a_block_whose_pointer_has_a_tag_is_not_to_be_used_either() {
+    for tag in [Tag::Low, Tag::High] {
+        fails(
+            FailureKind::UseAfterFree,
+            tagged::<AtomicUsize>(tag, 2, || {}),
+        );
+        fails(
+            FailureKind::UseAfterFree,
+            tagged::<AtomicU64>(tag, 2, || {}),
+        );
+    }
+}
+
+#[test]
+fn a_block_whose_pointer_has_a_tag_must_be_freed() {
+    for tag in [Tag::Low, Tag::High] {
+        fails(FailureKind::Leak, tagged::<AtomicU64>(tag, 3, || {}));
+    }
+}
+
+#[test]
+fn a_pointer_with_a_tag_is_told_as_one() {
+    let behind = || panic!("to be told");
+    let told = |tag, words: &[&str]| {
+        let failure = fails(FailureKind::Panic, tagged::<AtomicUsize>(tag, 2, behind));
+        let text = failure.to_string();
+        for word in words {
+            assert!(text.contains(word), "{word}\n{text}");
+        }
+    };
+    told(Tag::Low, &["ptr1+1"]);
+    told(Tag::High, &["ptr1 | 1 << 48"]);
+}
+
+#[test]
+fn a_pointer_into_a_block_is_told_by_the_first_one() {
+    // What an `Arc` points to is behind its counts.
+    let failure = fails(FailureKind::Panic, || {
+        let pair = std::sync::Arc::into_raw(std::sync::Arc::new([1_u32, 2])).cast_mut();
+        let place = AtomicPtr::new(pair.cast::<u32>());
+        // SAFETY: it is in the block.
+        place.store(unsafe { pair.cast::<u32>().add(1) }, Relaxed);
+        // SAFETY: it comes from `into_raw`, and is not used any more.
+        drop(unsafe { std::sync::Arc::from_raw(pair) });
+        panic!("to be told");
+    });
+    let text = failure.to_string();
+    assert!(text.contains("place := ptr1+4 (was ptr1)"), "{text}");
+}
+
+#[test]
+fn a_block_that_a_word_was_made_with_must_be_freed() {
+    fails(FailureKind::Leak, || {
+        let node = Box::into_raw(Box::new(Plain { next: null_mut() }));
+        let word = AtomicUsize::new(node.expose_provenance() | 1);
+        word.load(Relaxed);
+    });
 }

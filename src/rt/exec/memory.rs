@@ -8,8 +8,8 @@ use super::context::{Inner, Runtime};
 use super::heap;
 use super::segments;
 use crate::rt::trace::Site;
-use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Rmw};
+use crate::rt::trace::id::{Extent, ObjectId, Place, Region, ThreadId};
+use crate::rt::trace::operation::{ADDRESS_MIN, ObjectKind, OpKind, Operation, Rmw, address_in};
 use crate::rt::trace::verdict::{Access, Accessed, BadMemory, Block, Effect, End, Gone, Wrong};
 use crate::rt::{Memory, Target};
 
@@ -96,8 +96,7 @@ impl Runtime {
     fn leads_to_a_block(&self) -> bool {
         let inner = self.inner.borrow();
         let values = inner.table.values_elsewhere(&inner.driver.machine);
-        let mut addresses =
-            (values.map(|value| value as usize)).chain(inner.table.words_elsewhere());
+        let mut addresses = (values.map(address_in)).chain(inner.table.words_elsewhere());
         addresses.any(|address| self.heap.contains(address))
     }
 
@@ -112,7 +111,18 @@ impl Runtime {
     /// This pointer has been published.
     #[inline(never)]
     pub(super) fn note_published(&self, pointer: u64) {
-        self.heap.find(pointer as usize);
+        self.note_published_in(&mut self.inner.borrow_mut(), pointer);
+    }
+
+    /// [`Runtime::note_published`] where the runtime is at work.
+    pub(super) fn note_published_in(&self, inner: &mut Inner, pointer: u64) {
+        if let Some(block) = self.heap.find(address_in(pointer)) {
+            (inner.driver.machine.names).note_block(Extent {
+                start: block.start,
+                size: block.size,
+                align: block.align,
+            });
+        }
     }
 
     /// Where an address is, in words that are the same in every execution with the same history.
@@ -317,10 +327,7 @@ fn region(block: Block, offset: usize) -> Region {
 /// compare-exchange has offered is the model's, too, and its thread has to free it.
 #[inline(always)]
 pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
-    if target.kind != ObjectKind::Atomic(AtomicType::Ptr) {
-        return None;
-    }
-    let pointer = match *kind {
+    let word = match *kind {
         OpKind::Store { value, .. }
         | OpKind::Rmw {
             rmw: Rmw::Swap,
@@ -330,6 +337,11 @@ pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
         OpKind::CompareExchange { new, .. } => new,
         _ => return None,
     };
-    // No block is at null.
-    (pointer != 0).then_some(pointer)
+    may_be_pointer(target.kind, word).then_some(word)
+}
+
+/// Whether this word may be a pointer to a block, in an atomic of this kind.
+#[inline(always)]
+pub(super) fn may_be_pointer(kind: ObjectKind, word: u64) -> bool {
+    word >= ADDRESS_MIN && matches!(kind, ObjectKind::Atomic(ty) if ty.holds_pointers())
 }

@@ -12,12 +12,13 @@ use crate::rt::explore::driver::Next;
 use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, Operation, Outcome};
+use crate::rt::trace::operation::{Operation, Outcome};
 use crate::rt::trace::verdict::{End, Gone};
 
 use super::context::{Inner, ROOM, Runtime, Stop};
 use super::coroutine::{Stretch, leave_room, suspend};
 use super::image::Image;
+use super::memory::may_be_pointer;
 
 /// Where the stack of each thread is, and where those of threads that have ended were.
 type Stacks = [Option<(usize, usize)>];
@@ -171,9 +172,9 @@ impl Runtime {
     /// An object was met, of which others are `to_be_told`.
     #[inline(always)]
     fn has_met(&self, inner: &mut Inner, target: &Target, to_be_told: bool) {
-        if rarely!(target.kind == ObjectKind::Atomic(AtomicType::Ptr)) {
+        if rarely!(may_be_pointer(target.kind, target.memory)) {
             // What it was made with is published like what is stored to it.
-            self.heap.find(target.memory as usize);
+            self.note_published_in(inner, target.memory);
         }
         if rarely!(to_be_told) {
             // Whether those that use it have learnt of it has to be watched.

@@ -6,7 +6,7 @@
 //! events that come before the free, and what it does then be seen. Here it is noted where that is to be tried.
 
 use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::operation::{OpKind, address_in};
 use crate::rt::trace::{Event, Site};
 
 use super::driver::Driver;
@@ -79,7 +79,7 @@ impl Driver {
         {
             return;
         }
-        let leads_there = |value: u64| (value as usize).wrapping_sub(start) < size;
+        let leads_there = |value: u64| address_in(value).wrapping_sub(start) < size;
         let is_read = |event: &&Event| {
             let is_anothers = event.thread != thread && event.operation.kind.is_atomic();
             is_anothers && event.outcome.value().is_some_and(leads_there)

@@ -5,6 +5,7 @@
 //! failure is about, of the two accesses that are told. An operation is worded twice: as announced,
 //! before it happens, and as it happened, with its values.
 
+mod pointers;
 mod results;
 mod tasks;
 mod timeouts;
@@ -12,6 +13,7 @@ mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use self::pointers::Pointers;
 use self::timeouts::Unnotified;
 use super::changes;
 use super::source::Sources;
@@ -25,10 +27,6 @@ use crate::rt::trace::operation::{
 use crate::rt::trace::verdict::{DataRace, Effect, End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
-/// Nothing is allocated below this address, the first page: such a pointer is a number that the program
-/// uses as a mark.
-const SENTINELS: u64 = 4096;
-
 /// What threads and objects are called.
 pub(super) struct Names<'a> {
     machine: &'a Machine,
@@ -40,9 +38,7 @@ pub(super) struct Names<'a> {
     tasks: BTreeSet<ObjectId>,
     /// How waits have ended that nobody has notified.
     unnotified: BTreeMap<(ThreadId, u32), Unnotified>,
-    /// The pointers that the events speak of, in their order: an address says nothing, and is another
-    /// one each time.
-    pointers: Vec<u64>,
+    pointers: Pointers,
 }
 
 impl<'a> Names<'a> {
@@ -130,20 +126,6 @@ impl<'a> Names<'a> {
             },
             _ => None,
         };
-        let mut pointers = Vec::new();
-        for event in trace.events() {
-            let pointer = ObjectKind::Atomic(AtomicType::Ptr);
-            if event.operation.object == ObjectId::NONE
-                || machine.state(event.operation.object).kind() != pointer
-            {
-                continue;
-            }
-            for value in values(event) {
-                if value >= SENTINELS && !pointers.contains(&value) {
-                    pointers.push(value);
-                }
-            }
-        }
         Names {
             machine,
             threads,
@@ -151,7 +133,7 @@ impl<'a> Names<'a> {
             memory,
             tasks,
             unnotified: timeouts::unnotified(trace, machine),
-            pointers,
+            pointers: Pointers::of(trace, machine),
         }
     }
 
@@ -196,13 +178,11 @@ impl<'a> Names<'a> {
             ObjectKind::Atomic(AtomicType::Bool | AtomicType::Poison) => (bits != 0).to_string(),
             ObjectKind::Atomic(AtomicType::Task) => tasks::state(bits).to_owned(),
             ObjectKind::Atomic(AtomicType::Ptr) if bits == 0 => "null".to_owned(),
-            ObjectKind::Atomic(AtomicType::Ptr) => {
-                match self.pointers.iter().position(|&known| known == bits) {
-                    Some(number) => format!("ptr{}", number + 1),
-                    None => format!("{bits:#x}"),
-                }
-            }
-            ObjectKind::Atomic(ty) => number(ty, bits),
+            ObjectKind::Atomic(ty) => match (self.pointers.name(self.machine, ty, bits), ty) {
+                (Some(pointer), _) => pointer,
+                (None, AtomicType::Ptr) => format!("{bits:#x}"),
+                (None, _) => number(ty, bits),
+            },
             _ => bits.to_string(),
         }
     }
@@ -571,18 +551,6 @@ impl Taken {
         self.take(&name);
         name
     }
-}
-
-/// The values that an event on an atomic has found and left.
-fn values(event: &Event) -> impl Iterator<Item = u64> {
-    let written = match event.operation.kind {
-        OpKind::Store { value, .. } => Some(value),
-        OpKind::Rmw { operand, .. } => Some(operand),
-        OpKind::CompareExchange { new, .. } => Some(new),
-        _ => None,
-    };
-    let found = event.outcome.value();
-    event.before.into_iter().chain(found).chain(written)
 }
 
 /// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one whose highest bit is a flag

@@ -25,6 +25,9 @@ use crate::rt::rare::Roomy;
 /// nothing is moved several times, which is a good part of a short exploration.
 pub(crate) const FEW: usize = 16;
 
+/// To how many blocks pointers have names of their own. That is what a reader can tell from each other, and more.
+const BLOCKS_MAX: usize = 64;
+
 /// What a list that goes by the indices of names has at this one; the list is longer then if it is too short.
 #[inline]
 pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
@@ -158,6 +161,14 @@ impl Region {
     }
 }
 
+/// Where a block is in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    pub(crate) start: usize,
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+}
+
 /// The names of one exploration.
 #[derive(Default, Clone, Debug)]
 pub(crate) struct Names {
@@ -169,6 +180,8 @@ pub(crate) struct Names {
     objects: FxHashMap<Place, ObjectId>,
     /// The names that the program gave to places, of so many bytes.
     labels: Vec<(Region, usize, String)>,
+    /// Blocks that pointers lead to.
+    blocks: Vec<Extent>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -203,6 +216,7 @@ impl Empty for Names {
             places,
             objects,
             labels,
+            blocks,
         } = self;
         threads.empty();
         threads.push(ThreadName::new(None, None));
@@ -210,6 +224,7 @@ impl Empty for Names {
         places.empty();
         objects.empty();
         labels.empty();
+        blocks.empty();
     }
 }
 
@@ -241,6 +256,25 @@ impl Names {
         });
         let smallest = inside.min_by_key(|(_, size, _)| *size);
         smallest.map(|(_, _, name)| name.as_str())
+    }
+
+    /// There is this block, to which a pointer leads.
+    pub(crate) fn note_block(&mut self, new: Extent) {
+        if self.blocks.contains(&new) {
+            return;
+        }
+        // Another execution may have had another block there.
+        let ends_before = |one: &Extent, other: &Extent| one.start + one.size <= other.start;
+        (self.blocks).retain(|known| ends_before(known, &new) || ends_before(&new, known));
+        if self.blocks.len() < BLOCKS_MAX {
+            self.blocks.push(new);
+        }
+    }
+
+    /// The block that this address leads into, as far as blocks are known.
+    pub(crate) fn block_around(&self, address: usize) -> Option<Extent> {
+        let leads_into = |block: &&Extent| address.wrapping_sub(block.start) < block.size;
+        self.blocks.iter().find(leads_into).copied()
     }
 
     /// Another execution begins, in which the first thread is spawned first.

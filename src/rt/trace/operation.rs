@@ -9,7 +9,9 @@ mod atomic;
 use std::sync::atomic::Ordering;
 
 use super::id::{ObjectId, ThreadId};
-pub(crate) use atomic::{AtomicType, Rmw, TASK_AWAITED, TASK_DONE};
+pub(crate) use atomic::{
+    ADDRESS_BITS, ADDRESS_MIN, AtomicType, Rmw, TASK_AWAITED, TASK_DONE, address_in,
+};
 
 /// What an object is, which decides the operations it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

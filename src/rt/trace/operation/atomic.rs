@@ -7,6 +7,17 @@ pub(crate) const TASK_DONE: u64 = 1;
 /// In an atomic of type `Task`: somebody is to be woken then.
 pub(crate) const TASK_AWAITED: u64 = 2;
 
+/// No block begins below this address.
+pub(crate) const ADDRESS_MIN: u64 = 1 << 16;
+
+/// How many bits of a word are an address. Those above are free for what a program likes to keep with one.
+pub(crate) const ADDRESS_BITS: u32 = 48;
+
+/// The address in a word that holds a pointer. A tag in its lowest bits leads into the same block.
+pub(crate) const fn address_in(word: u64) -> usize {
+    (word & ((1 << ADDRESS_BITS) - 1)) as usize
+}
+
 /// The type of an atomic: its width and how its bits are read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AtomicType {
@@ -47,6 +58,11 @@ impl AtomicType {
     pub(crate) fn may_be_seen_as(self, other: AtomicType) -> bool {
         let is_stds = |ty| !matches!(ty, AtomicType::Poison | AtomicType::Task);
         self.bits() == other.bits() && is_stds(self) && is_stds(other)
+    }
+
+    /// Whether programs keep pointers in it, as such or as a number that has room for a tag.
+    pub(crate) const fn holds_pointers(self) -> bool {
+        matches!(self, AtomicType::Ptr | AtomicType::Usize | AtomicType::U64)
     }
 
     /// Whether comparisons treat the top bit as a sign.

@@ -1,0 +1,110 @@
+//! What is a pointer called?
+//!
+//! An address says nothing, and is another one each time. So the blocks that the events of an execution speak of are numbered in
+//! their order, and a pointer is told by its block, how far behind the first thing there it leads, and what is kept in the bits of
+//! the word that are no address. A number that leads to a block is a pointer, too.
+
+use crate::rt::object::machine::Machine;
+use crate::rt::trace::id::{Extent, ObjectId};
+use crate::rt::trace::operation::{ADDRESS_BITS, AtomicType, ObjectKind, OpKind, address_in};
+use crate::rt::trace::{Event, Trace};
+
+/// Nothing is allocated below this address, the first page: such a pointer is a number that the program
+/// uses as a mark.
+const SENTINELS: u64 = 4096;
+
+/// The blocks that an execution speaks of, and pointers that lead into none that is known, in the order of its events.
+pub(super) struct Pointers(Vec<Named>);
+
+struct Named {
+    /// Where the block begins, or the pointer itself.
+    block: u64,
+    /// Where the first thing in the block is that is pointed to. Before that may be what its owner does not know of, such as counts.
+    first: u64,
+}
+
+impl Pointers {
+    pub(super) fn of(trace: &Trace, machine: &Machine) -> Pointers {
+        let mut named: Vec<Named> = Vec::new();
+        for event in trace.events() {
+            if event.operation.object == ObjectId::NONE {
+                continue;
+            }
+            let ObjectKind::Atomic(ty) = machine.state(event.operation.object).kind() else {
+                continue;
+            };
+            for value in values(event) {
+                let Some(Pointer {
+                    block, at, align, ..
+                }) = pointer(machine, ty, value)
+                else {
+                    continue;
+                };
+                // A tag in the lowest bits is not where anything is.
+                let first = at & !(align - 1);
+                match named.iter_mut().find(|known| known.block == block) {
+                    Some(known) => known.first = known.first.min(first),
+                    None => named.push(Named { block, first }),
+                }
+            }
+        }
+        Pointers(named)
+    }
+
+    /// What a word in an atomic of this type is called, if it is one of them.
+    pub(super) fn name(&self, machine: &Machine, ty: AtomicType, bits: u64) -> Option<String> {
+        let Pointer { block, at, tag, .. } = pointer(machine, ty, bits)?;
+        let number = self.0.iter().position(|known| known.block == block)?;
+        let mut name = format!("ptr{}", number + 1);
+        let offset = at.saturating_sub(self.0[number].first);
+        if offset > 0 {
+            name.push_str(&format!("+{offset}"));
+        }
+        if tag > 0 {
+            name.push_str(&format!(" | {tag} << {ADDRESS_BITS}"));
+        }
+        Some(name)
+    }
+}
+
+/// A word that leads somewhere.
+struct Pointer {
+    /// Where the block begins that it leads into.
+    block: u64,
+    /// Where it leads to. What else is there has an address that is a multiple of `align`.
+    at: u64,
+    align: u64,
+    /// What is in the bits that are no address.
+    tag: u64,
+}
+
+/// This word as a pointer, if it is one. What leads into no block that is known, but is a pointer by its type, is told whole.
+fn pointer(machine: &Machine, ty: AtomicType, bits: u64) -> Option<Pointer> {
+    let address = address_in(bits);
+    match machine.names.block_around(address) {
+        Some(Extent { start, align, .. }) if ty.holds_pointers() => Some(Pointer {
+            block: start as u64,
+            at: address as u64,
+            align: align as u64,
+            tag: bits >> ADDRESS_BITS,
+        }),
+        _ => (ty == AtomicType::Ptr && bits >= SENTINELS).then_some(Pointer {
+            block: bits,
+            at: bits,
+            align: 1,
+            tag: 0,
+        }),
+    }
+}
+
+/// The values that an event on an atomic has found and left.
+fn values(event: &Event) -> impl Iterator<Item = u64> {
+    let written = match event.operation.kind {
+        OpKind::Store { value, .. } => Some(value),
+        OpKind::Rmw { operand, .. } => Some(operand),
+        OpKind::CompareExchange { new, .. } => Some(new),
+        _ => None,
+    };
+    let found = event.outcome.value();
+    event.before.into_iter().chain(found).chain(written)
+}
