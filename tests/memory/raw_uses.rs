@@ -377,3 +377,50 @@ fn a_block_that_a_word_was_made_with_must_be_freed() {
         word.load(Relaxed);
     });
 }
+
+/// What is counted by hand.
+struct Owned {
+    owners: AtomicUsize,
+    size: u64,
+}
+
+struct Owner(*mut Owned);
+
+// SAFETY: that is what the count is for.
+unsafe impl Send for Owner {}
+
+impl Owner {
+    /// Gives it up, and looks at its size before that, or after it.
+    fn give_up(self, too_late: bool) -> u64 {
+        // SAFETY: this owner has not given it up yet, so nobody frees it.
+        let (owners, size) = unsafe { (&(*self.0).owners, &raw const (*self.0).size) };
+        // SAFETY: as above.
+        let before = unsafe { *size };
+        if owners.fetch_sub(1, AcqRel) == 1 {
+            // SAFETY: it was the last one.
+            drop(unsafe { Box::from_raw(self.0) });
+        } else if too_late {
+            // SAFETY: none, which is what is to be found.
+            return unsafe { *size };
+        }
+        before
+    }
+}
+
+#[test]
+fn what_is_counted_by_hand_is_not_to_be_used_behind_the_decrement() {
+    fn two_owners(too_late: bool) {
+        let owned = Box::into_raw(Box::new(Owned {
+            owners: AtomicUsize::new(2),
+            size: 3,
+        }));
+        let (one, other) = (Owner(owned), Owner(owned));
+        let other = thread::spawn(move || other.give_up(too_late));
+        assert_eq!(one.give_up(too_late), 3);
+        assert_eq!(other.join().unwrap(), 3);
+    }
+    assert!(Builder::new().check(|| two_owners(false)).complete);
+    let failure = fails(FailureKind::UseAfterFree, || two_owners(true));
+    assert!(failure.schedule().contains("held"), "{failure}");
+    each_finds_it(|| two_owners(true));
+}

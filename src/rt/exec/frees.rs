@@ -110,8 +110,9 @@ impl Runtime {
         // Where references are counted, who has read a pointer has one of them. And what is not explored is not measured.
         let is_counted = |&object: &ObjectId| inner.is_counted(object);
         let is_seen = self.unexplored.get() || objects.iter().any(is_counted);
-        if CAN_LOCK && race.is_none() && !is_seen {
-            inner.driver.note_raw_uses(memory, me);
+        if CAN_LOCK && race.is_none() && !is_seen && inner.driver.notes_raw_uses() {
+            let made = || block().map(|block| (ThreadId(block.thread), block.events));
+            inner.driver.note_raw_uses(memory, objects, made, me);
         }
         race.map(End::DataRace)
     }
