@@ -242,7 +242,7 @@ impl Tag {
     fn unpack(self, word: u64) -> (*mut Plain, u64) {
         let (address, changes) = match self {
             Tag::Low => (word & !1, word & 1),
-            Tag::High => (word & (1 << 48) - 1, word >> 48),
+            Tag::High => (word & ((1 << 48) - 1), word >> 48),
         };
         (with_exposed_provenance_mut(address as usize), changes)
     }
