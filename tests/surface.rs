@@ -5,6 +5,7 @@
 //! list can be wrong; what std has since a compiler newer than our oldest is compiled against `dpor`
 //! only. `docs/SURFACE.md` is printed from the same lists; `DPOR_BLESS=1` writes it anew.
 //!
+//! What std has not on every system is compiled `on` one that has it.
 //! Where std and loom disagree a row is `of_std` or `of_loom`: with the feature `loom` the rows of loom are compiled
 //! against `dpor`, and without it those of std. What they do is in `tests/loom_signatures.rs`.
 
@@ -40,6 +41,7 @@ macro_rules! list {
     };
     (@row $item:ident of_std $($row:tt)*) => { list!(@row $item $($row)*); };
     (@row $item:ident of_loom $($row:tt)*) => { list!(@row $item $($row)*); };
+    (@row $item:ident on $os:literal $($row:tt)*) => { list!(@row $item $($row)*); };
     (@row $item:ident since $since:literal fn $name:ident $($rest:tt)*) => {
         list!(@row $item since $since $name);
     };
@@ -75,6 +77,18 @@ macro_rules! check {
         holds::<This>();
     }};
     (@row std of_std $($row:tt)*) => { check!(@row std $($row)*) };
+    (@row std on $os:literal $($row:tt)*) => {
+        #[cfg(target_os = $os)]
+        {
+            check!(@row std $($row)*);
+        }
+    };
+    (@row dpor on $os:literal $($row:tt)*) => {
+        #[cfg(target_os = $os)]
+        {
+            check!(@row dpor $($row)*);
+        }
+    };
     (@row dpor of_std $($row:tt)*) => {
         #[cfg(not(any(loom, feature = "loom")))]
         {

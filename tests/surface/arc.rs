@@ -67,7 +67,7 @@ macro_rules! rows {
         };
         modelled "`Pin<Arc<T>>`" as Pin<Arc<u8>> { [impl Default] };
         modelled "`Arc<T: Error>`" as Arc<std::fmt::Error> { [impl Error] };
-        modelled "`Arc<File>`" as Arc<File> { [impl Read] [impl Write] [impl Seek] [impl AsFd] [impl AsRawFd] };
+        modelled "`Arc<File>`" as Arc<File> { [impl Read] [impl Write] [impl Seek] [on "linux" impl AsFd] [on "linux" impl AsRawFd] };
         refused "`AsHandle` and `AsSocket` of `Arc<T>` on Windows" {}
             "`arc.as_handle()` is that of the `T`; where a bound asks for the trait, pass `&*arc`";
         modelled "`Weak<T>`" as Weak<u8> { [const new() -> This] [impl Default] };
@@ -103,6 +103,7 @@ macro_rules! compiles {
             use std::io::{Read, Seek, Write};
             use std::mem::MaybeUninit;
             use std::ops::Deref;
+            #[cfg(target_os = "linux")]
             use std::os::fd::{AsFd, AsRawFd};
             use std::panic::{RefUnwindSafe, UnwindSafe};
             use std::path::{Path, PathBuf};

@@ -56,7 +56,7 @@ macro_rules! rows {
         modelled "`Barrier`" as Barrier {
             [const new(size: usize) -> This]
             [wait: fn(&This) -> BarrierWaitResult]
-            [impl Send] [impl Sync] [impl UnwindSafe] [impl RefUnwindSafe] [impl Debug]
+            [impl Send] [impl Sync] [on "linux" impl UnwindSafe] [on "linux" impl RefUnwindSafe] [impl Debug]
         };
         modelled "`BarrierWaitResult`" as BarrierWaitResult {
             [is_leader: fn(&This) -> bool] [impl Debug]

@@ -65,7 +65,7 @@ mod pages {
     static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
     fn set_aside() -> Arena {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
         // SAFETY: a new mapping anywhere changes nothing that there is.
         let start = unsafe { libc::mmap(ptr::null_mut(), ARENA, libc::PROT_NONE, flags, -1, 0) };
         Arena(match start == libc::MAP_FAILED {

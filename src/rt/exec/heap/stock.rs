@@ -169,7 +169,7 @@ impl Stock {
     }
 
     /// How many bytes are in stock.
-    #[cfg(test)]
+    #[cfg(all(test, target_pointer_width = "64"))]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
