@@ -350,7 +350,8 @@ pub struct Builder {
     /// Whether heap blocks of the model that are still allocated at the end of an execution are a failure.
     ///
     /// These are blocks in which a shim or a cell was used, and blocks that an `AtomicPtr` has pointed to or that a
-    /// compare-exchange on one has tried to store, or whose address has been in an `AtomicUsize` or `AtomicU64`. Other blocks may belong to what the test collects.
+    /// compare-exchange on one has tried to store, or whose address has been in an `AtomicUsize` or `AtomicU64`. Other
+    /// blocks may belong to what the test collects.
     /// [`may_leak`](crate::alloc::may_leak) exempts a single block. A [`Track`](crate::alloc::Track) that is not
     /// dropped is a failure regardless of this setting.
     ///

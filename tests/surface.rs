@@ -77,16 +77,10 @@ macro_rules! check {
         holds::<This>();
     }};
     (@row std of_std $($row:tt)*) => { check!(@row std $($row)*) };
-    (@row std on $os:literal $($row:tt)*) => {
+    (@row $side:ident on $os:literal $($row:tt)*) => {
         #[cfg(target_os = $os)]
         {
-            check!(@row std $($row)*);
-        }
-    };
-    (@row dpor on $os:literal $($row:tt)*) => {
-        #[cfg(target_os = $os)]
-        {
-            check!(@row dpor $($row)*);
+            check!(@row $side $($row)*);
         }
     };
     (@row dpor of_std $($row:tt)*) => {

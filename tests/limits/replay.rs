@@ -7,7 +7,7 @@ use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Mutex};
 use dpor::{Builder, FailureKind, Verdict, thread};
 
-use super::{lost_update, printed, twice};
+use super::{captured, lost_update, printed, twice};
 
 #[test]
 fn a_replay_says_that_it_is_one() {
@@ -28,14 +28,8 @@ fn child_that_chooses() {
 
 /// What such a child says on standard error whose schedule this is.
 fn said_by_a_child_that_chooses(schedule: &str) -> String {
-    // Not with `--nocapture`.
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "replay::child_that_chooses"])
-        .env("DPOR_TEST_CHOOSES", "1")
-        .env("DPOR_REPLAY", schedule)
-        .output()
-        .unwrap();
-    String::from_utf8(child.stderr).unwrap()
+    let variables = [("DPOR_TEST_CHOOSES", "1"), ("DPOR_REPLAY", schedule)];
+    captured("replay::child_that_chooses", &variables)
 }
 
 #[test]

@@ -109,8 +109,8 @@ impl Runtime {
         let race = inner.race_of_end(memory, objects, (me, Effect::Free), name);
         // Where references are counted, who has read a pointer has one of them. And what is not explored is not measured.
         let is_counted = |&object: &ObjectId| inner.is_counted(object);
-        let is_seen = self.unexplored.get() || objects.iter().any(is_counted);
-        if CAN_LOCK && race.is_none() && !is_seen && inner.driver.notes_raw_uses() {
+        let is_left_out = self.unexplored.get() || objects.iter().any(is_counted);
+        if CAN_LOCK && race.is_none() && !is_left_out && inner.driver.notes_raw_uses() {
             let made = || block().map(|block| (ThreadId(block.thread), block.events));
             inner.driver.note_raw_uses(memory, objects, made, me);
         }

@@ -104,18 +104,13 @@ impl Runtime {
     #[inline]
     pub(super) fn note_pointer(&self, target: &Target, kind: &OpKind) {
         if let Some(pointer) = published(target, kind) {
-            self.note_published(pointer);
+            self.note_published(&mut self.inner.borrow_mut(), pointer);
         }
     }
 
     /// This pointer has been published.
     #[inline(never)]
-    pub(super) fn note_published(&self, pointer: u64) {
-        self.note_published_in(&mut self.inner.borrow_mut(), pointer);
-    }
-
-    /// [`Runtime::note_published`] where the runtime is at work.
-    pub(super) fn note_published_in(&self, inner: &mut Inner, pointer: u64) {
+    pub(super) fn note_published(&self, inner: &mut Inner, pointer: u64) {
         if let Some(block) = self.heap.find(address_in(pointer)) {
             (inner.driver.machine.names).note_block(Extent {
                 start: block.start,

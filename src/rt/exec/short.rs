@@ -319,10 +319,10 @@ impl Runtime {
             drop(inner);
             return self.wait_for_turn(site).is_some();
         }
-        drop(inner);
         if published != 0 {
-            self.note_published(published);
+            self.note_published(&mut inner, published);
         }
+        drop(inner);
         self.heap.record(true);
         true
     }

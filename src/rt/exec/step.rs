@@ -174,7 +174,7 @@ impl Runtime {
     fn has_met(&self, inner: &mut Inner, target: &Target, to_be_told: bool) {
         if rarely!(may_be_pointer(target.kind, target.memory)) {
             // What it was made with is published like what is stored to it.
-            self.note_published_in(inner, target.memory);
+            self.note_published(inner, target.memory);
         }
         if rarely!(to_be_told) {
             // Whether those that use it have learnt of it has to be watched.
