@@ -25,10 +25,11 @@ use crate::rt::explore::driver::Driver;
 use crate::rt::explore::in_full::InFull;
 use crate::rt::explore::replay::Replay;
 use crate::rt::explore::{Coverage, Explorer};
+use crate::rt::heap::CAN_LOCK;
 use crate::rt::object::machine::{Awaits, Hintless, Learnt};
 use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::trace::Site;
-use crate::rt::trace::schedule::Schedule;
+use crate::rt::trace::schedule::{Guarded, Schedule};
 use crate::rt::trace::verdict::End;
 use crate::said;
 use crate::shown::{Body, Looks, leads_to};
@@ -80,6 +81,7 @@ pub(crate) fn explored(
         None => Learnt::default(),
     };
     let mut driver = settings.driver(settings.following(given.as_ref(), seed), learnt);
+    driver.looks_for_raw_uses = tries_raw_uses(settings, given.as_ref());
     let watch = Watch::new(settings, &mut driver, site, given.is_some());
     let filter = settings.targets().unwrap_or_else(|error| panic!("{error}"));
     // Who looks at each execution, or at a single one, wants to read what it says.
@@ -111,6 +113,12 @@ pub(crate) fn explored(
     Ok(exploration.passed(driver))
 }
 
+/// Whether it is tried if threads use what has been freed. Who has nothing simplified has the closure run for nothing but the
+/// exploration.
+fn tries_raw_uses(settings: &Builder, given: Option<&Schedule>) -> bool {
+    CAN_LOCK && given.is_none() && settings.simplify > 0
+}
+
 /// What is known of a program before it runs, if this schedule is to be followed.
 #[cold]
 fn known_from(schedule: &Schedule) -> Learnt {
@@ -122,6 +130,7 @@ fn known_from(schedule: &Schedule) -> Learnt {
         },
         awaits: Awaits::default(),
         held: schedule.held().cloned(),
+        guarded: Guarded::All,
     }
 }
 
@@ -207,7 +216,9 @@ impl Exploration<'_> {
         let failures = std::mem::take(&mut self.failures);
         add_new(&mut self.earlier, failures, self.settings.max_failures);
         let explorer = self.settings.following(self.given.as_ref(), self.seed);
-        self.settings.driver(explorer, learnt)
+        let mut driver = self.settings.driver(explorer, learnt);
+        driver.looks_for_raw_uses = tries_raw_uses(self.settings, self.given.as_ref());
+        driver
     }
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.

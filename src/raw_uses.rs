@@ -21,6 +21,7 @@ impl Body<'_> {
     ) -> Option<Box<Found>> {
         let schedule = held_up(driver, raw);
         self.learnt.held = schedule.held().cloned();
+        self.learnt.guarded = raw.block;
         let explorer = Box::new(InFull::explorer(schedule));
         let found = self.fails(explorer, 1, Looks::at_bad_memory())?;
         let is_raw = |end: &End| matches!(end, End::BadMemory(bad) if matches!(bad.wrong, Wrong::Raw { .. }));

@@ -378,8 +378,9 @@ pub(crate) fn schedule(order: &[u32], began: &[ThreadId], driver: &Driver) -> Sc
 
 /// The schedule that leads to a failure.
 pub(crate) fn leads_to(found: &Found) -> Schedule {
-    let (trace, names) = (&found.driver.trace, &found.driver.machine.names);
-    Schedule::leading_to(found.end.thread(), trace, decided(found), names)
+    let Driver { trace, machine, .. } = &*found.driver;
+    Schedule::leading_to(found.end.thread(), trace, decided(found), &machine.names)
+        .with_held(machine.limits.learnt.held.as_ref())
 }
 
 /// How many events of an execution that failed its schedule decides.

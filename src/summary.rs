@@ -108,7 +108,7 @@ impl Passed {
             && !self.driver.trace.events().iter().any(goes_on)
         {
             text.push_str(&format!(
-                "dpor: {path} was not held up behind its event {events}, which it has not made or which is no operation on an atomic\n"
+                "dpor: {path} was not held up behind its event {events}, which it has not made or behind which nobody is held up\n"
             ));
         }
         text

@@ -20,8 +20,9 @@ pub(crate) fn report(of: &Unshown<'_>) -> String {
     } = *of;
     let mut end = of.end.clone();
     tell_orderings(&mut end, trace);
-    let schedule = Schedule::leading_to(end.thread(), trace, trace.len(), &machine.names);
-    let schedule = schedule.to_string();
+    let schedule = Schedule::leading_to(end.thread(), trace, trace.len(), &machine.names)
+        .with_held(machine.limits.learnt.held.as_ref())
+        .to_string();
     let message = of.message.map(|message| {
         let place = message.location.as_ref();
         let place = place.map(|(file, line, column)| (file.as_str(), *line, *column));

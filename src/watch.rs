@@ -175,11 +175,10 @@ impl<'a> Watch<'a> {
         if !self.follows {
             self.waits.note(between);
             self.asks = self.waits.are_to_be_asked() || self.is_to_ask(driver);
-            // Of one that has failed nobody knows any more what led to them. And who has nothing simplified has the closure run
-            // for nothing but the exploration.
+            // Of one that has failed nobody knows any more what led to them.
             if let (Some(uses), Some(_)) = (&driver.raw_uses, between.end) {
                 cold_path();
-                self.asks |= uses.are_some() && self.settings.simplify > 0;
+                self.asks |= uses.are_some();
             }
         }
         if let (Some(came_to), Some(End::Complete)) = (between.came_to, between.end) {

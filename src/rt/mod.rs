@@ -86,6 +86,14 @@ pub(crate) fn held_up<R>(make: impl FnOnce() -> R) -> R {
     made
 }
 
+/// The shim has done what the operation was that it has just made. The thread is held up behind it, if it is to be.
+#[cfg_attr(not(debug_assertions), inline)]
+pub(crate) fn is_done(site: trace::Site) {
+    if is_held_up() {
+        nowhere_at(OpKind::GoOn, site);
+    }
+}
+
 /// [`perform`] for a store to an atomic.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]

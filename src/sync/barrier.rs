@@ -1,7 +1,7 @@
 //! Waiting for a whole group, as `std::sync::Barrier`.
 
 use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync as std_sync;
 
 use crate::rt::{self, Answer, ObjectKind, OpKind, Outcome, Target};
@@ -56,15 +56,17 @@ impl Barrier {
             // Nobody ever completes a larger group, nor one of this size.
             memory: self.size.min(u32::MAX as usize) as u64,
         };
-        match rt::waited(rt::perform(target, OpKind::Arrive)) {
-            Answer::Outside => BarrierWaitResult(self.real.wait().is_leader()),
+        let leads = match rt::waited(rt::perform(target, OpKind::Arrive)) {
+            Answer::Outside => self.real.wait().is_leader(),
             Answer::Done(Outcome::Value(value)) if value as u32 != 1 => {
                 let generation = (value >> 32) as u32;
                 rt::perform(target, OpKind::Leave { generation });
-                BarrierWaitResult(false)
+                false
             }
-            Answer::Done(_) | Answer::Inert => BarrierWaitResult(true),
-        }
+            Answer::Done(_) | Answer::Inert => true,
+        };
+        rt::is_done(Location::caller());
+        BarrierWaitResult(leads)
     }
 }
 

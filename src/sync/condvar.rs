@@ -219,16 +219,18 @@ impl Condvar {
     /// Wakes one waiting thread; each choice of one is explored.
     #[track_caller]
     pub fn notify_one(&self) {
-        if let Answer::Outside = rt::perform(self.target(), OpKind::NotifyOne) {
-            self.real.notify_one();
+        match rt::perform(self.target(), OpKind::NotifyOne) {
+            Answer::Outside => self.real.notify_one(),
+            Answer::Done(_) | Answer::Inert => rt::is_done(Location::caller()),
         }
     }
 
     /// Wakes every waiting thread.
     #[track_caller]
     pub fn notify_all(&self) {
-        if let Answer::Outside = rt::perform(self.target(), OpKind::NotifyAll) {
-            self.real.notify_all();
+        match rt::perform(self.target(), OpKind::NotifyAll) {
+            Answer::Outside => self.real.notify_all(),
+            Answer::Done(_) | Answer::Inert => rt::is_done(Location::caller()),
         }
     }
 }

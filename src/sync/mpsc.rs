@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::Location;
 use std::sync::mpsc as real;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -67,10 +68,13 @@ impl<T> Queue<T> {
         match rt::waited(self.perform(OpKind::Send)) {
             Answer::Done(Outcome::Success(index)) => {
                 self.push(index, message);
+                rt::is_done(Location::caller());
                 if self.capacity != 1 {
                     return Ok(());
                 }
-                match self.perform(OpKind::Taken { index }) {
+                let answer = self.perform(OpKind::Taken { index });
+                rt::is_done(Location::caller());
+                match answer {
                     Answer::Done(Outcome::Failure(_)) => match self.take_back(index) {
                         Some(message) => Err(SendError(message)),
                         None => Ok(()),
@@ -88,6 +92,7 @@ impl<T> Queue<T> {
         match self.perform(OpKind::TrySend) {
             Answer::Done(Outcome::Success(index)) => {
                 self.push(index, message);
+                rt::is_done(Location::caller());
                 Ok(())
             }
             Answer::Done(Outcome::Failure(why)) if why != DISCONNECTED => {

@@ -241,6 +241,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         rt::unlock(address, held, changed, self.taken.site);
         self.mutex.held.store(false, Relaxed);
         self.inner = None;
+        rt::is_done(self.taken.site);
     }
 
     /// Takes the mutex again after a wait.

@@ -341,6 +341,7 @@ impl<T: ?Sized> Drop for RwLockReadGuard<'_, T> {
         self.state.fetch_sub(1, Relaxed);
         // SAFETY: the guard is being dropped, and nobody else drops its std guard.
         unsafe { ManuallyDrop::drop(&mut self.inner) };
+        rt::is_done(self.taken.site);
     }
 }
 
@@ -353,5 +354,6 @@ impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
         self.lock.state.store(0, Relaxed);
         // SAFETY: the guard is being dropped, and nobody else drops its std guard.
         unsafe { ManuallyDrop::drop(&mut self.inner) };
+        rt::is_done(self.taken.site);
     }
 }

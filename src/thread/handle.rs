@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::Result;
@@ -160,6 +161,7 @@ impl Thread {
             Which::Real(thread) => thread.unpark(),
             Which::Modelled { thread, .. } => {
                 rt::unpark(*thread);
+                rt::is_done(Location::caller());
             }
         }
     }

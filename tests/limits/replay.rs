@@ -38,7 +38,7 @@ fn a_replay_says_that_it_has_held_up_nobody() {
     for events in [1, 3] {
         let text = said_by_a_child_that_chooses(&format!("v2 held main*{events} main:1"));
         let told = format!(
-            "dpor: main was not held up behind its event {events}, which it has not made or which is no operation on an atomic\n"
+            "dpor: main was not held up behind its event {events}, which it has not made or behind which nobody is held up\n"
         );
         assert!(text.ends_with(&told), "{text}");
     }

@@ -3,6 +3,8 @@
 #![cfg(not(feature = "loom"))]
 
 mod counted;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod given_away;
 mod late;
 mod leaks;
 mod passed_on;
@@ -31,7 +33,7 @@ fn fails(kind: FailureKind, f: impl Fn() + Send + Sync + 'static) -> Failure {
 
 /// Each algorithm finds that a block is used after its free, or that nothing orders these.
 #[track_caller]
-fn each_finds_it(body: fn()) {
+fn each_finds_it(body: impl Fn() + Copy + Send + Sync + 'static) {
     for algorithm in [
         Algorithm::Optimal,
         Algorithm::Source,

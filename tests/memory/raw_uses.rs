@@ -420,3 +420,32 @@ fn what_is_counted_by_hand_is_not_to_be_used_behind_the_decrement() {
     assert!(failure.schedule().contains("held"), "{failure}");
     each_finds_it(|| two_owners(true));
 }
+
+#[test]
+fn what_an_arc_holds_is_not_to_be_used_by_who_has_read_a_pointer_to_it() {
+    fn swapped(joins_first: bool) {
+        let place = Arc::new(AtomicPtr::new(Arc::into_raw(Arc::new(1_u32)).cast_mut()));
+        let theirs = place.clone();
+        let reader = thread::spawn(move || {
+            let seen = theirs.load(Acquire);
+            // SAFETY: none, as the writer does not wait for the reader.
+            assert!(unsafe { *seen } > 0);
+        });
+        if joins_first {
+            reader.join().unwrap();
+            let old = place.swap(Arc::into_raw(Arc::new(2)).cast_mut(), AcqRel);
+            // SAFETY: it comes from `into_raw`.
+            drop(unsafe { Arc::from_raw(old) });
+        } else {
+            let old = place.swap(Arc::into_raw(Arc::new(2)).cast_mut(), AcqRel);
+            // SAFETY: as above.
+            drop(unsafe { Arc::from_raw(old) });
+            reader.join().unwrap();
+        }
+        // SAFETY: as above.
+        drop(unsafe { Arc::from_raw(place.load(Relaxed)) });
+    }
+    assert!(Builder::new().check(|| swapped(true)).complete);
+    let failure = fails(FailureKind::UseAfterFree, || swapped(false));
+    assert!(failure.schedule().contains("held"), "{failure}");
+}

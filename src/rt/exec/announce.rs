@@ -91,6 +91,7 @@ pub(crate) fn spawn(
         if let Some(bytes) = stack_bytes {
             inner.put_stack(child, bytes);
         }
+        runtime.heap.note_others(true);
         let object = inner.driver.machine.new_thread_object(child);
         let kind = OpKind::Spawn { child };
         runtime.live(inner, &Operation { object, kind }, site)?;
@@ -106,7 +107,12 @@ pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
         let mut inner = runtime.inner.borrow_mut();
         let object = inner.driver.machine.thread_object(thread);
         let kind = OpKind::Join { child: thread };
-        runtime.live(inner, &Operation { object, kind }, site)
+        runtime.live(inner, &Operation { object, kind }, site)?;
+        let machine = &runtime.inner.borrow().driver.machine;
+        runtime
+            .heap
+            .note_others(!machine.is_alone(runtime.current.get()));
+        Some(())
     });
     joined.is_ok()
 }

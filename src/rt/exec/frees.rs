@@ -6,7 +6,7 @@
 use std::cell::LazyCell;
 
 use super::context::{Inner, Runtime, with};
-use super::heap::{CAN_LOCK, Fault};
+use super::heap::Fault;
 use super::memory::gone;
 use super::unseen::InOrder;
 use crate::rt::explore::owners::Releases;
@@ -84,6 +84,11 @@ impl Runtime {
         if inner.driver.machine.is_alone(me) {
             return None;
         }
+        // Nothing is known to be in it.
+        if self.heap.is_unasked(start) {
+            self.note_raw_uses(inner, (start, length), &[]);
+            return None;
+        }
         let mut objects = std::mem::take(&mut inner.inside);
         inner.table.find_inside(start, length, &mut objects);
         let end = self.wrong_with_free(inner, (start, length), &objects);
@@ -107,14 +112,31 @@ impl Runtime {
         let name = || block().map(|block| block.name());
         let memory = (start, length);
         let race = inner.race_of_end(memory, objects, (me, Effect::Free), name);
-        // Where references are counted, who has read a pointer has one of them. And what is not explored is not measured.
-        let is_counted = |&object: &ObjectId| inner.is_counted(object);
-        let is_left_out = self.unexplored.get() || objects.iter().any(is_counted);
-        if CAN_LOCK && race.is_none() && !is_left_out && inner.driver.notes_raw_uses() {
-            let made = || block().map(|block| (ThreadId(block.thread), block.events));
-            inner.driver.note_raw_uses(memory, objects, made, me);
+        if race.is_none() && !objects.iter().any(|&object| inner.is_internal(object)) {
+            // Where references are counted, who has used something in the block had one of them.
+            let is_counted = objects.iter().any(|&object| inner.is_count(object));
+            let objects = if is_counted { &[] } else { objects };
+            self.note_raw_uses(inner, memory, objects);
         }
         race.map(End::DataRace)
+    }
+
+    /// Notes who may use a block with these objects in it that the current thread has freed, and is not seen then.
+    fn note_raw_uses(
+        &self,
+        inner: &mut Inner,
+        (start, length): (usize, usize),
+        objects: &[ObjectId],
+    ) {
+        // What is not explored is not measured.
+        if !self.unexplored.get() && inner.driver.notes_raw_uses() {
+            let made = || {
+                let block = self.heap.find_gone(start)?;
+                Some((ThreadId(block.thread), block.events))
+            };
+            let memory = (start, length);
+            (inner.driver).note_raw_uses(memory, objects, made, self.current.get());
+        }
     }
 }
 

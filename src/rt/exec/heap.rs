@@ -53,13 +53,14 @@ mod kept;
 mod stock;
 mod watched;
 
+use crate::rt::trace::schedule::Guarded;
 #[cfg(unix)]
 pub(crate) use attached::is_behind;
 pub(crate) use attached::{
     allocated, behind, entered, freed, installed, instead, knows, reallocated, unrecorded,
 };
 pub(crate) use block::Block;
-use blocks::{Blocks, Listing};
+use blocks::{Blocks, Ended, Listing};
 use counters::Counters;
 pub(crate) use guarded::CAN_LOCK;
 pub(crate) use kept::Kept;
@@ -104,10 +105,13 @@ pub(crate) struct Heap {
     thread: Cell<(u32, u32)>,
     /// Whether `State::freed` or `State::fault` may have something in it.
     some_freed: Cell<bool>,
+    /// Whether frees of blocks are told that nobody has asked for, as long as there are others than the thread that runs.
+    tells_all: Cell<bool>,
+    others: Cell<bool>,
     /// Whether a block is watched.
     watching: Cell<bool>,
-    /// Whether blocks get pages of their own, which are locked when they are freed.
-    guarding: Cell<bool>,
+    /// Which blocks get pages of their own, which are locked when they are freed.
+    guarding: Cell<Option<Guarded>>,
     /// Whether a block of this execution had to be freed whatever the settings say.
     owing: Cell<bool>,
     /// Empty while a function of this module works on it.
@@ -137,8 +141,10 @@ impl Heap {
             recording: Cell::new(false),
             thread: Cell::new((0, 0)),
             some_freed: Cell::new(false),
+            tells_all: Cell::new(false),
+            others: Cell::new(false),
             watching: Cell::new(false),
-            guarding: Cell::new(false),
+            guarding: Cell::new(None),
             owing: Cell::new(false),
             state: Cell::new(Some(Box::default())),
         }
@@ -164,12 +170,9 @@ impl Heap {
         self.thread.set((by, events));
     }
 
-    /// From now on blocks get pages of their own, and a use after their free is a fault. What is in stock is given back: it would
-    /// be handed out instead.
-    pub(crate) fn guard(&self) {
-        self.guarding.set(true);
-        self.give_back();
-        self.with(|state| state.stock = Stock::default());
+    /// From now on these blocks get pages of their own, and a use after their free is a fault.
+    pub(crate) fn guard(&self, which: Guarded) {
+        self.guarding.set(Some(which));
     }
 
     /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of the
@@ -322,9 +325,27 @@ impl Heap {
         self.with(|state| state.blocks.forgive(address));
     }
 
+    /// In this execution frees of blocks that nobody has asked for are told, too, or not: those of which another thread may
+    /// know, because the thread that has made the block has made an event since then, or another one frees it.
+    pub(crate) fn tell_all(&self, all: bool) {
+        self.tells_all.set(all);
+        self.others.set(false);
+    }
+
+    /// There are other threads now, or only the one that runs is left. Costs a store.
+    #[inline]
+    pub(crate) fn note_others(&self, others: bool) {
+        self.others.set(others);
+    }
+
+    /// Whether it was freed without anybody having asked for it.
+    pub(crate) fn is_unasked(&self, start: usize) -> bool {
+        self.tells_all.get() && self.find_gone(start).is_some_and(|block| !block.found)
+    }
+
     /// Hands over the start and the size in bytes of each block that was freed since the last call
-    /// and may hold objects: blocks that [`Heap::find`] has found, and unknown ones. Costs a load if
-    /// there are none.
+    /// and may hold objects: blocks that [`Heap::find`] has found, and unknown ones; others only if
+    /// [all are told](Heap::tell_all). Costs a load if there are none.
     #[inline]
     pub(crate) fn drain_freed(&self, each: impl FnMut(usize, usize)) {
         if self.some_freed.get() {
@@ -372,19 +393,23 @@ impl Heap {
         if rarely!(!self.recording.get()) {
             return None;
         }
-        let by = self.thread.get();
-        let Some(start) = self.with(|state| state.hand_out(layout, allocator, by))? else {
+        if let Some(which) = self.guarding.get() {
             cold_path();
-            return self.hand_out_guarded(layout);
-        };
+            if let Some(start) = self.hand_out_guarded(layout, which) {
+                return Some(start);
+            }
+        }
+        let by = self.thread.get();
+        let start = self.with(|state| state.hand_out(layout, allocator, by))??;
         self.look_at(start.addr(), layout, |watched| &mut watched.allocated);
         Some(start)
     }
 
-    /// A block with pages of its own, where blocks get such.
+    /// A block with pages of its own, if it is one of these.
     #[cold]
-    fn hand_out_guarded(&self, layout: Layout) -> Option<*mut u8> {
-        if !self.guarding.get() {
+    fn hand_out_guarded(&self, layout: Layout, which: Guarded) -> Option<*mut u8> {
+        let (_, events) = self.thread.get();
+        if !which.has(layout.size(), events) {
             return None;
         }
         let start = guarded::block(layout)?;
@@ -417,8 +442,12 @@ impl Heap {
     fn note_freed(&self, start: usize, layout: Layout) -> Free {
         let by = self.thread.get();
         let freed = self.with(|state| {
-            let (found, shelf) = state.blocks.end(start, layout, by)?;
-            if found {
+            let Ended {
+                is_found,
+                by_maker,
+                shelf,
+            } = state.blocks.end(start, layout, by)?;
+            if is_found || rarely!(self.others.get() && self.tells_all.get() && !by_maker) {
                 state.note_gone(start, layout.size());
                 self.some_freed.set(true);
             }
@@ -509,7 +538,8 @@ impl Empty for Heap {
         self.thread.set((0, 0));
         self.some_freed.set(false);
         self.watching.set(false);
-        self.guarding.set(false);
+        self.guarding.set(None);
+        self.tell_all(false);
         self.owing.set(false);
         let state = self.state.get_mut().get_or_insert_default();
         match state.blocks.are_few() && state.stock.is_small() {

@@ -282,8 +282,9 @@ impl Runtime {
                 (None, None) if !self.stopping.get() => (Some(me), executed),
                 (None, None) => (None, executed),
             };
-            let (trace, names) = (&driver.trace, &driver.machine.names);
-            let schedule = Schedule::leading_to(thread, trace, events, names);
+            let (trace, machine) = (&driver.trace, &driver.machine);
+            let schedule = Schedule::leading_to(thread, trace, events, &machine.names)
+                .with_held(machine.limits.learnt.held.as_ref());
             let replay = (self.replay)(&schedule.to_string(), self.os_thread.name());
             text += &format!("  replay: {replay}\n");
         }

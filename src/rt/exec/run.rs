@@ -249,6 +249,7 @@ fn execute(
     runtime.heap.reset();
     {
         let mut inner = runtime.inner.borrow_mut();
+        (runtime.heap).tell_all(inner.driver.may_note_raw_uses());
         inner.end.empty();
         inner.next = None;
         inner.races.reset();

@@ -53,9 +53,10 @@ impl Seated {
         runtime.replay = settings.replay;
         runtime.report = settings.report;
         inner.in_order = settings.in_order.clone();
-        if rarely!(inner.driver.machine.limits.learnt.held.is_some()) {
+        let learnt = &inner.driver.machine.limits.learnt;
+        if rarely!(learnt.held.is_some()) {
             held::note();
-            runtime.heap.guard();
+            runtime.heap.guard(learnt.guarded);
         }
         if let Some(block) = settings.watch {
             runtime.heap.watch(block);

@@ -106,6 +106,7 @@ pub(crate) fn encode(
         awaits,
         // Who explores holds up nobody.
         held: _,
+        guarded: _,
     } = &machine.limits.learnt;
     out.number(*ends_are_events as u64);
     out.number(*hintless as u64);
@@ -176,7 +177,7 @@ pub(crate) fn decode(
             _ => return None,
         },
         awaits: from.awaits()?,
-        held: None,
+        ..Learnt::default()
     });
     // What was learnt of loops without a hint last is looked at now.
     machine.take_up(from.number()? != 0);

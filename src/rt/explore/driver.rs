@@ -203,6 +203,8 @@ pub(crate) struct Driver {
     /// Whether a thread has looked whether another one has finished, and ends are no events.
     ends_are_seen: bool,
     owners: Owners,
+    /// Whether there is somebody who tries what is noted of uses of freed memory.
+    pub(crate) looks_for_raw_uses: bool,
     /// Uses of freed memory that there may be and nobody sees. In a box, because mostly there are none.
     pub(crate) raw_uses: Option<Box<RawUses>>,
     /// All of an execution of which a part is hidden.
@@ -488,6 +490,11 @@ impl Driver {
         self.has_all_begin = explorer.has_all_begin();
         (self.explorer, self.bounds) = (explorer, bounds);
         self.trace.cut(length, begun);
+        // A free may have been compared with what comes before it.
+        self.clocks.truncate(length);
+        if let Some(uses) = &mut self.raw_uses {
+            uses.forget_after(length);
+        }
         (self.position, self.begun) = (length, begun);
     }
 

@@ -6,9 +6,12 @@
 //! behind the last of its events that come before the free, and what it does then be seen. Here it is noted where that is to be
 //! tried.
 
+use std::cell::LazyCell;
+
 use crate::rt::rare::rarely;
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, address_in};
+use crate::rt::trace::operation::{OpKind, Outcome, address_in};
+use crate::rt::trace::schedule::Guarded;
 use crate::rt::trace::{Event, Site};
 
 use super::driver::Driver;
@@ -34,6 +37,7 @@ pub(crate) struct RawUse {
     /// Who has the pointer, and behind how many of its events it can be held up.
     pub(crate) thread: ThreadId,
     pub(crate) events: u32,
+    pub(crate) block: Guarded,
     /// Who frees the block, after how many events of its own, and of the execution.
     pub(crate) freeing: (ThreadId, u32),
     pub(crate) length: usize,
@@ -61,6 +65,11 @@ impl RawUses {
         self.uses.clear();
     }
 
+    /// So many events of the execution are left.
+    pub(crate) fn forget_after(&mut self, length: usize) {
+        self.uses.retain(|raw| raw.length <= length);
+    }
+
     /// Those that are to be tried, for who tries.
     pub(crate) fn take(&mut self) -> Vec<RawUse> {
         std::mem::take(&mut self.uses)
@@ -83,10 +92,14 @@ impl RawUses {
 impl Driver {
     /// Whether it is of interest here who may use what is freed.
     pub(crate) fn notes_raw_uses(&self) -> bool {
-        // What is the same as in the execution before was looked at there. Who is held up looks for one use.
-        !self.was_asked()
+        // What is the same as in the execution before was looked at there. One that is made again has that behind it, too.
+        !self.was_asked() && self.executed().len() == self.trace.len() && self.may_note_raw_uses()
+    }
+
+    /// Whether it may be of interest in this execution.
+    pub(crate) fn may_note_raw_uses(&self) -> bool {
+        self.looks_for_raw_uses
             && self.stats.begun() < EXECUTIONS_MAX
-            && self.machine.limits.learnt.held.is_none()
             && (self.raw_uses.as_ref()).is_none_or(|uses| uses.looked < EVENTS_MAX)
     }
 
@@ -99,10 +112,11 @@ impl Driver {
         made: impl FnOnce() -> Option<(ThreadId, u32)>,
         thread: ThreadId,
     ) {
+        let made = LazyCell::new(made);
         let mut from = 0;
         if rarely!(self.executed().len() > SHORT) {
             // Nobody has a pointer to a block before there is one.
-            let Some((maker, events)) = made() else {
+            let Some((maker, events)) = *made else {
                 return;
             };
             let is_before = |event: &Event| event.thread == maker && event.index < events;
@@ -112,13 +126,13 @@ impl Driver {
             self.raw_uses.get_or_insert_default().looked += looked;
         }
         let leads_there = |value: u64| address_in(value).wrapping_sub(start) < size;
-        let is_read = |event: &&Event| {
-            event.thread != thread
-                && event.operation.kind.is_atomic()
-                && (objects.contains(&event.operation.object)
-                    || event.outcome.value().is_some_and(leads_there))
+        let shows = |event: &Event| {
+            objects.contains(&event.operation.object)
+                || words_of(event).into_iter().flatten().any(leads_there)
         };
-        if !self.executed()[from..].iter().any(|event| is_read(&event)) {
+        let others = |event: &Event| event.thread != thread;
+        let may_show = |event: &Event| others(event) && (shows(event) || hands_over(event));
+        if !self.executed()[from..].iter().any(may_show) {
             return;
         }
         let Some(last) = self.last_of(thread) else {
@@ -126,11 +140,23 @@ impl Driver {
         };
         self.measure();
         let length = self.executed().len();
+        // Whoever has come to know of something that the maker of the block has done since then may have the pointer from what
+        // a lock protects, or from a message.
+        let may_know = |position: usize, event: &Event| {
+            let knows = |&(maker, events): &(ThreadId, u32)| {
+                self.clocks.clock(position as u32, maker) > events
+            };
+            // Who frees the block may have waited for what another one has written.
+            let is_waited_for = || self.clocks.clock(last, event.thread) > event.index;
+            (*made).as_ref().is_some_and(knows)
+                && (!event.operation.kind.is_atomic() || is_waited_for())
+        };
         let mut readers: Vec<(ThreadId, u32)> = Vec::new();
-        for read in self.executed()[from..].iter().filter(is_read) {
-            if !readers.iter().any(|(reader, _)| *reader == read.thread) {
-                let known = self.clocks.clock(last, read.thread);
-                readers.push((read.thread, known.max(read.index + 1)));
+        for (at, event) in self.executed()[from..].iter().enumerate() {
+            let is_known = readers.iter().any(|(reader, _)| *reader == event.thread);
+            if !is_known && may_show(event) && (shows(event) || may_know(from + at, event)) {
+                let known = self.clocks.clock(last, event.thread);
+                readers.push((event.thread, known.max(event.index + 1)));
             }
         }
         for (reader, events) in readers {
@@ -140,21 +166,64 @@ impl Driver {
             if since.any(is_over) {
                 continue;
             }
-            let positions = self.trace.positions_of(reader);
-            let held = self.trace.at(positions[events as usize - 1]);
-            if !held.operation.kind.is_atomic() {
+            // Behind that event, or the next one behind which it can be held up.
+            let positions = self.trace.positions_of(reader).iter();
+            let mut later = positions.skip(events as usize - 1);
+            let is_made = |position: &&u32| (**position as usize) < length;
+            let held = later.by_ref().take_while(is_made).find_map(|&position| {
+                let event = self.trace.at(position);
+                can_hold(event).then_some(*event)
+            });
+            let Some(held) = held else {
                 continue;
-            }
+            };
             let freed = self.trace.at(last).site;
             let uses = self.raw_uses.get_or_insert_default();
             if uses.is_to_be_tried((held.site, freed)) {
                 uses.uses.push(RawUse {
                     thread: reader,
-                    events,
+                    events: held.index + 1,
+                    block: (*made)
+                        .map_or(Guarded::All, |(_, events)| Guarded::Like { size, events }),
                     freeing: (thread, self.machine.events_of(thread)),
                     length,
                 });
             }
         }
+    }
+}
+
+/// The words of an atomic that a thread has read or written, which may be pointers.
+fn words_of(event: &Event) -> [Option<u64>; 2] {
+    let kind = &event.operation.kind;
+    let read = event.outcome.value().filter(|_| kind.is_atomic());
+    let written = match *kind {
+        OpKind::Store { value, .. } => Some(value),
+        OpKind::Rmw { operand, .. } => Some(operand),
+        OpKind::CompareExchange { new, .. } => Some(new),
+        _ => None,
+    };
+    [read, written]
+}
+
+/// Whether a thread may have got a pointer before this operation, or give a block away with it, without its showing the pointer.
+fn hands_over(event: &Event) -> bool {
+    can_hold(event) && !matches!(event.operation.kind, OpKind::Load { .. })
+}
+
+/// Whether a thread can be held up behind this event.
+fn can_hold(event: &Event) -> bool {
+    match event.operation.kind {
+        OpKind::Unlock { .. }
+        | OpKind::UnlockRead
+        | OpKind::UnlockWrite { .. }
+        | OpKind::NotifyOne
+        | OpKind::NotifyAll
+        | OpKind::Unpark
+        | OpKind::Leave { .. } => true,
+        // Its shim has more to do if others are to come to the barrier.
+        OpKind::Arrive => matches!(event.outcome, Outcome::Value(value) if value as u32 == 1),
+        OpKind::Send | OpKind::TrySend | OpKind::Taken { .. } => event.outcome.succeeded(),
+        ref kind => kind.is_atomic(),
     }
 }

@@ -41,6 +41,25 @@ pub(crate) struct Hold {
     pub(crate) events: u32,
 }
 
+/// Blocks whose uses after their free are seen where a thread is held up. To see them takes system calls for each block.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Guarded {
+    #[default]
+    All,
+    /// Those of so many bytes that a thread made after so many events of its own.
+    Like { size: usize, events: u32 },
+}
+
+impl Guarded {
+    /// Whether a block of so many bytes is one of them, which is made after so many events.
+    pub(crate) fn has(self, of: usize, after: u32) -> bool {
+        match self {
+            Guarded::All => true,
+            Guarded::Like { size, events } => (of, after) == (size, events),
+        }
+    }
+}
+
 /// The choices that fix an execution: for each step the thread's path of births and its outcome.
 ///
 /// Equal steps in a row are one run, and rounds that a text tells once are told once, in memory as in the text: a text
@@ -148,6 +167,13 @@ impl Schedule {
     /// Who is held up.
     pub(crate) fn held(&self) -> Option<&Hold> {
         self.held.as_ref()
+    }
+
+    /// The schedule of an execution in which this thread was to be held up, if one was. It is part of the schedule even if that
+    /// thread has not gone on: blocks are locked then, and somebody else has used one that was freed.
+    pub(crate) fn with_held(mut self, hold: Option<&Hold>) -> Schedule {
+        self.held = self.held.or_else(|| hold.cloned());
+        self
     }
 
     /// Has this thread held up. That it goes on is still to be added.

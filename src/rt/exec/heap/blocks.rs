@@ -115,6 +115,15 @@ impl Default for Blocks {
     }
 }
 
+/// A block that has been freed.
+pub(super) struct Ended {
+    pub(super) is_found: bool,
+    /// Whether it was freed by the thread that made it, before the next event of that one.
+    pub(super) by_maker: bool,
+    /// On which shelf it belongs.
+    pub(super) shelf: u32,
+}
+
 impl Blocks {
     /// How many blocks are live.
     pub(super) fn live(&self) -> usize {
@@ -221,14 +230,9 @@ impl Blocks {
     }
 
     /// Notes that the live block with this start and layout has been freed `by` a thread after so many
-    /// events. Says whether it was found, and on which shelf it belongs.
+    /// events.
     #[inline]
-    pub(super) fn end(
-        &mut self,
-        start: usize,
-        layout: Layout,
-        by: (u32, u32),
-    ) -> Option<(bool, u32)> {
+    pub(super) fn end(&mut self, start: usize, layout: Layout, by: (u32, u32)) -> Option<Ended> {
         let at = self.listed(start, layout.size())?;
         let block = &mut self.slots[at].block;
         if rarely!(!block.is_live() || !block.has(layout)) {
@@ -236,7 +240,11 @@ impl Blocks {
         }
         block.freed = Some(by);
         self.live -= 1;
-        Some((block.found, block.shelf))
+        Some(Ended {
+            is_found: block.found,
+            by_maker: (block.thread, block.events) == by,
+            shelf: block.shelf,
+        })
     }
 
     /// Whether [`Blocks::find`] certainly finds a block with this start and size for the address, and it is the one

@@ -44,6 +44,7 @@ impl Default for Driver {
             end: None,
             ends_are_seen: false,
             owners: Owners::default(),
+            looks_for_raw_uses: false,
             raw_uses: None,
             whole: None,
         }
@@ -78,6 +79,7 @@ impl Empty for Driver {
             end,
             ends_are_seen,
             owners,
+            looks_for_raw_uses,
             raw_uses,
             whole,
         } = self;
@@ -93,7 +95,7 @@ impl Empty for Driver {
         (*replayed, *begun, *unbroken, *again) = Default::default();
         (*free_from, *free_for, *position) = Default::default();
         (*current, *end, *ends_are_seen, *whole) = (ThreadId::MAIN, None, false, None);
-        *raw_uses = None;
+        (*looks_for_raw_uses, *raw_uses) = (false, None);
     }
 }
 

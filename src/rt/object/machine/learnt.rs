@@ -1,6 +1,6 @@
 //! What is known of a program before an exploration of it begins?
 
-use crate::rt::trace::schedule::Hold;
+use crate::rt::trace::schedule::{Guarded, Hold};
 
 use super::{Awaits, Limits};
 
@@ -15,6 +15,8 @@ pub(crate) struct Learnt {
     pub(crate) awaits: Awaits,
     /// The thread that is held up, in an execution that is to show what it does then.
     pub(crate) held: Option<Hold>,
+    /// The blocks whose uses after their free are seen then.
+    pub(crate) guarded: Guarded,
 }
 
 /// What is known of loops without a hint.
