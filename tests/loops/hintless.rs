@@ -230,3 +230,69 @@ fn what_fails_only_after_many_rounds_is_shown_with_them() {
     let again = builder.explore(test).expect_err("it fails again");
     assert_eq!(again.schedule(), schedule);
 }
+
+#[test]
+fn a_look_before_the_loop_does_not_hide_it() {
+    // At the same object, so that the log has it already.
+    let looks_first = || {
+        let flag: Arc<AtomicBool> = Arc::default();
+        let theirs = flag.clone();
+        let other = thread::spawn(move || theirs.store(true, SeqCst));
+        if !flag.load(SeqCst) {
+            look(&flag, FOREVER);
+        }
+        other.join().unwrap();
+    };
+    assert_eq!(count(looks_first), 17);
+    // A lock that is looked at until it is free, and only then tried again.
+    let test_and_test_and_set = || {
+        let lock: Arc<AtomicBool> = Arc::default();
+        let take = |lock: &AtomicBool| {
+            while lock.swap(true, SeqCst) {
+                while lock.load(SeqCst) {}
+            }
+            lock.store(false, SeqCst);
+        };
+        let theirs = lock.clone();
+        let other = thread::spawn(move || take(&theirs));
+        take(&lock);
+        other.join().unwrap();
+    };
+    assert_eq!(count(test_and_test_and_set), 34);
+    // At another one, which takes some rounds more, and not all that a loop may have.
+    let two = || {
+        let shared: Arc<(AtomicBool, AtomicBool)> = Arc::default();
+        let look = |shared: Arc<(AtomicBool, AtomicBool)>| {
+            shared.1.load(SeqCst);
+            look(&shared.0, FOREVER);
+        };
+        let (one, other) = (shared.clone(), shared.clone());
+        let threads = [one, other].map(|shared| thread::spawn(move || look(shared)));
+        shared.0.store(true, SeqCst);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    };
+    assert_eq!(count(two), 256);
+}
+
+#[test]
+fn a_long_round_is_recognised_whatever_was_read_before() {
+    for reads in [2, 5, 20, 60] {
+        let executions = count(move || {
+            let shared: Arc<(AtomicBool, AtomicUsize)> = Arc::default();
+            let theirs = shared.clone();
+            let other = thread::spawn(move || theirs.0.store(true, SeqCst));
+            shared.1.load(SeqCst);
+            while !shared.0.load(SeqCst) {
+                for _ in 1..reads {
+                    shared.1.load(SeqCst);
+                }
+            }
+            other.join().unwrap();
+        });
+        // As many more as it takes until a read of the loop is the one that is remembered, and no thousand.
+        let rounds = 4..60;
+        assert!(rounds.contains(&executions), "{reads}: {executions}");
+    }
+}

@@ -178,3 +178,17 @@ fn a_livelock_comes_again_from_its_schedule_whatever_was_let_go_before() {
         assert_eq!(again.kind(), FailureKind::Livelock, "{again}");
     }
 }
+
+#[test]
+fn who_reads_much_in_each_round_is_in_a_livelock_before_there_are_too_many_events() {
+    for objects in [3, 4, 10, 30] {
+        let spins = move || {
+            let all: Vec<AtomicUsize> = (0..objects).map(AtomicUsize::new).collect();
+            while all.iter().map(|it| it.load(SeqCst)).max() < Some(100) {}
+        };
+        let failure = Builder::new()
+            .explore(spins)
+            .expect_err("it spins for ever");
+        assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    }
+}

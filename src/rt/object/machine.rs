@@ -117,6 +117,8 @@ pub(crate) struct Machine {
     hintless_ends: bool,
     /// Who does not wait at a hint, if there is such a thread.
     goes_further: Option<GoesFurther>,
+    /// After how many events those that waited were let go last, if any have been in this execution.
+    let_go_at: u32,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
@@ -284,6 +286,7 @@ impl Empty for Machine {
             waits_unknown,
             hintless_ends,
             goes_further,
+            let_go_at,
             first_spawn,
             seen,
         } = self;
@@ -298,7 +301,7 @@ impl Empty for Machine {
             .iter_mut()
             .for_each(|thread| thread.announced = false);
         (*sets, *hintless, *waited) = Default::default();
-        (*unjoined, *unbegun, *first_spawn) = (0, 0, None);
+        (*unjoined, *unbegun, *let_go_at, *first_spawn) = (0, 0, 0, None);
         (*leaves_rounds_out, *waits_unknown, *hintless_ends) = (false, false, false);
         (*most_rounds, *goes_further) = (None, None);
     }
@@ -323,6 +326,7 @@ impl Machine {
             waits_unknown: false,
             hintless_ends: false,
             goes_further: None,
+            let_go_at: 0,
             first_spawn: None,
             seen: Vec::new(),
         }

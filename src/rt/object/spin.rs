@@ -74,6 +74,8 @@ pub(crate) struct SpinLog {
     repeats: u32,
     /// How many other reads there were since.
     others: u32,
+    /// How many reads it was not before it, since the last change: those did not come back soon enough.
+    given_up: u8,
     /// Whether that read is the only one since the last hint, and not in `reads`. Most reads are soon followed by a change, and
     /// then nobody asks for them.
     lone: bool,
@@ -98,6 +100,10 @@ enum Awaited {
 /// not spinning on them.
 const ENOUGH: usize = 64;
 
+/// Within how many other reads one has to come back that was remembered first. The next one has twice as many, and so on up to
+/// [`ENOUGH`], so what was read before a loop does not keep a short one from being recognised, and a long one is as well.
+const FEW: u32 = 4;
+
 /// How many hints in a row may have nothing in between. They take a quarter of a second or more, which is longer than a backoff
 /// and than the time that a test lets pass.
 const BARE_MAX: u32 = 10_000_000;
@@ -116,6 +122,7 @@ impl SpinLog {
         self.unhinted = None;
         self.repeats = 0;
         self.others = 0;
+        self.given_up = 0;
         self.lone = false;
         // Most threads come to no hint, and wait nowhere.
         if self.site.is_some() || !self.rounds.is_empty() {
@@ -183,9 +190,9 @@ impl SpinLog {
         if found != left {
             return;
         }
-        // It may have been noted already, as the only one.
+        // It may have been noted already, as the only one. One like it at another place has not.
         let is = |(_, only, value)| (only, value) == (object, found);
-        if self.lone && self.unhinted.is_some_and(is) {
+        if self.lone && self.others == 0 && self.unhinted.is_some_and(is) {
             return;
         }
         self.write_down();
@@ -236,6 +243,7 @@ impl SpinLog {
         self.lone = false;
         self.reads.clear();
         self.unhinted = None;
+        self.given_up = 0;
     }
 
     /// Puts the only read where the others are.
@@ -444,7 +452,7 @@ impl SpinLog {
     /// The thread reads `object` at `site`, and finds `value`.
     ///
     /// A loop may read several locations, and may have been preceded by other reads; it is
-    /// recognised by any one read that comes back before [`ENOUGH`] others. Whether this is that read now.
+    /// recognised by any one read that comes back before [`ENOUGH`] others, or [fewer](FEW). Whether this is that read now.
     #[inline(always)]
     pub(crate) fn come_back(
         &mut self,
@@ -466,9 +474,11 @@ impl SpinLog {
                 return true;
             }
             self.others += 1;
-            if mostly!(self.others <= ENOUGH as u32) || self.lone {
+            let most = FEW << self.given_up;
+            if mostly!(self.others <= most) || self.lone {
                 return false;
             }
+            self.given_up += u8::from(most < ENOUGH as u32);
         }
         self.unhinted = Some((site, object, value));
         self.others = 0;

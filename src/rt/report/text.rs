@@ -332,11 +332,15 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                      out executions in which it has more,\n  or raise `Builder::max_branches` (DPOR_MAX_BRANCHES)",
                     at(hint)
                 ),
-                _ if last.is_some_and(|last| view.machine.has_come_to_a_hint(last)) => writeln!(
-                    out,
-                    "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES). If it waits here, its loop has a hint, but more than \
+                _ if view.machine.hintless().is_empty()
+                    && last.is_some_and(|last| view.machine.has_come_to_a_hint(last)) =>
+                {
+                    writeln!(
+                        out,
+                        "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES). If it waits here, its loop has a hint, but more than \
                      {CYCLE_MAX} rounds until they repeat:\n  look at everything there is before each hint"
-                ),
+                    )
+                }
                 _ => writeln!(
                     out,
                     "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES), or give a loop that waits here a \

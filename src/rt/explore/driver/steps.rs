@@ -346,7 +346,7 @@ impl Driver {
         if in_vain == Some(true) {
             return Some(End::Pruned(Pruned::InVain));
         }
-        let livelock = self.machine.livelock();
+        let livelock = (self.machine).livelock(self.position, self.bounds.events_max);
         if livelock.is_none() && self.machine.let_go(self.position as u32) {
             return None;
         }

@@ -230,7 +230,7 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                     }
                 }
             }
-            let livelock = node.machine.livelock().is_some();
+            let livelock = node.machine.livelock(0, usize::MAX).is_some();
             let gave_up = node.machine.live().iter().any(|&t| {
                 let pending = node.machine.pending(t).expect("announced");
                 matches!(pending.operation.kind, OpKind::GiveUp { .. })

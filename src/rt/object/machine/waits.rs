@@ -18,6 +18,9 @@ use super::{GoesFurther, Hintless, Loop, Machine, Thread};
 /// From how many rounds on a loop may have no end.
 const MANY_ROUNDS: usize = 20;
 
+/// How often those that wait without a hint are let go at least before that is a livelock. They have made many rounds each time.
+const UNHINTED_LEAST: u32 = 2;
+
 /// How many rounds more than where it would wait a thread goes further. A loop that has not given up then does not, and waits
 /// again.
 pub(crate) const ROUNDS_FURTHER: u32 = 128;
@@ -434,6 +437,7 @@ impl Machine {
     /// Lets every waiting thread go, because nothing else can run after `events` events. False if
     /// there is none.
     pub(crate) fn let_go(&mut self, events: u32) -> bool {
+        self.let_go_at = events;
         let mut any = false;
         for &thread in self.live.iter() {
             let entry = &mut self.threads[thread.index()];
@@ -448,9 +452,12 @@ impl Machine {
         any
     }
 
-    /// Where nothing can run: how many rounds in a row those that wait for a change have all made without seeing or making
-    /// one, if that is so often that there will be none.
-    pub(crate) fn livelock(&self) -> Option<u32> {
+    /// Where nothing can run after so many `events`, of at `most` so many: how many rounds in a row those that wait for a change
+    /// have all made without seeing or making one, if that is so often that there will be none.
+    pub(crate) fn livelock(&self, events: usize, most: usize) -> Option<u32> {
+        // If they went round again there would be too many.
+        let since = events.saturating_sub(self.let_go_at as usize);
+        let is_last = events + since >= most;
         let live = self.live.iter().map(|thread| &self.threads[thread.index()]);
         let waiting = live.filter(|entry| {
             let next = entry.pending().map(|pending| pending.operation.kind);
@@ -460,6 +467,7 @@ impl Machine {
             let bound = match entry.loops {
                 Loop::Looking => self.limits.livelock_bound,
                 Loop::Undoing => self.limits.undoing_livelock_bound,
+                Loop::Unhinted if is_last => UNHINTED_LEAST,
                 Loop::Unhinted => self.limits.unhinted_livelock_bound,
             };
             entry.let_go_in_a_row >= bound
