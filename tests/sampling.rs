@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 
-use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::{Algorithm, Builder, FailureKind, Verdict, thread};
 use support::bugs::BUGS;
 
@@ -215,5 +215,31 @@ fn a_thread_that_has_done_everything_may_still_be_seen_not_to_have_finished() {
             seen.iter().all(|&times| times > 0),
             "{algorithm:?}: {seen:?}"
         );
+    }
+}
+
+#[test]
+fn a_panic_behind_which_somebody_asks_whether_a_thread_has_finished_comes_again() {
+    struct Sets(Arc<AtomicBool>);
+    impl Drop for Sets {
+        fn drop(&mut self) {
+            self.0.store(true, SeqCst);
+        }
+    }
+    for algorithm in SAMPLING {
+        for seed in 0..20 {
+            let failure = builder(algorithm, seed).explore(|| {
+                let done = Sets(Arc::default());
+                let panics = thread::spawn(move || {
+                    let _done = done;
+                    panic!("it always fails");
+                });
+                let other = thread::spawn(|| {});
+                other.is_finished();
+                drop(panics);
+            });
+            let text = failure.expect_err("it always fails").to_string();
+            assert!(!text.contains("does not decide alone"), "{seed}\n{text}");
+        }
     }
 }
