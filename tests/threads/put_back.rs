@@ -2,11 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync as std_sync;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
 
 use dpor::cell::UnsafeCell;
+use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Condvar, LazyLock, Mutex, OnceLock, RwLock};
-use dpor::{Builder, thread};
+use dpor::{Builder, choose, thread};
 use pretty_assertions::assert_eq;
 
 use super::count;
@@ -192,4 +194,85 @@ fn a_lock_says_that_it_is_held_after_a_wait_outside_of_the_model() {
     }));
     drop(guard);
     assert!(explored.is_ok(), "somebody held it");
+}
+
+/// What adds one to a static when it is dropped, as a pool that counts those that are live.
+struct Counts(&'static Counted);
+
+/// Where it is counted.
+struct Counted {
+    atomic: AtomicUsize,
+    locked: Mutex<usize>,
+    cell: UnsafeCell<usize>,
+}
+
+// SAFETY: one thread uses the cell.
+unsafe impl Sync for Counted {}
+
+impl Counted {
+    const fn new() -> Counted {
+        Counted {
+            atomic: AtomicUsize::new(0),
+            locked: Mutex::new(0),
+            cell: UnsafeCell::new(0),
+        }
+    }
+
+    /// What it has counted before this one.
+    fn add(&self) -> [usize; 3] {
+        let locked = {
+            let mut locked = self.locked.lock().unwrap();
+            *locked += 1;
+            *locked - 1
+        };
+        // SAFETY: one thread uses the cell.
+        let in_cell = self.cell.with_mut(|cell| unsafe {
+            *cell += 1;
+            *cell - 1
+        });
+        [self.atomic.fetch_add(1, SeqCst), locked, in_cell]
+    }
+}
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        self.0.add();
+    }
+}
+
+#[test]
+fn what_a_destructor_changes_that_the_execution_has_changed_is_put_back_too() {
+    static COUNTED: Counted = Counted::new();
+    static IN_LOCK: Mutex<Option<Counts>> = Mutex::new(None);
+    static IN_CELL: OnceLock<Counts> = OnceLock::new();
+    static IN_LAZY: LazyLock<Counts> = LazyLock::new(|| Counts(&COUNTED));
+    let in_lock = || *IN_LOCK.lock().unwrap() = Some(Counts(&COUNTED));
+    let in_cell = || drop(IN_CELL.set(Counts(&COUNTED)));
+    let in_lazy = || _ = LazyLock::force(&IN_LAZY);
+    for (fills, before) in [
+        (in_lock as fn(), true),
+        (in_lock, false),
+        (in_cell, true),
+        (in_cell, false),
+        (in_lazy, true),
+        (in_lazy, false),
+    ] {
+        let report = Builder::new().check(move || {
+            choose(4);
+            if before {
+                assert_eq!(COUNTED.add(), [0; 3]);
+            }
+            fills();
+            if !before {
+                assert_eq!(COUNTED.add(), [0; 3]);
+            }
+        });
+        assert_eq!(report.executions, 4);
+        assert_eq!(COUNTED.add(), [0; 3]);
+        // Outside of a model it is as any other static.
+        *COUNTED.locked.lock().unwrap() = 0;
+        COUNTED.atomic.store(0, SeqCst);
+        // SAFETY: one thread uses the cell.
+        COUNTED.cell.with_mut(|cell| unsafe { *cell = 0 });
+    }
 }

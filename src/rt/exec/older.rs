@@ -133,6 +133,28 @@ impl Older {
         new
     }
 
+    /// Forgets what `other` knows better: that is still to be put back there as it was before, or is being put back.
+    pub(super) fn leave_to(&mut self, other: &Older, in_progress: Option<*const u8>) {
+        let Older {
+            values,
+            pristine,
+            undo,
+            pages: _,
+        } = self;
+        values.retain(|&(address, ..)| !other.addresses().any(|known| known == address));
+        pristine.retain(|(memory, _)| {
+            let start = memory.start.cast_const();
+            !other.keeps(start) && in_progress != Some(start)
+        });
+        undo.retain(|(start, _)| !other.undo.iter().any(|(known, _)| known == start));
+    }
+
+    /// Where the shim is that is put back next, if what it holds is dropped then.
+    pub(super) fn next_dropped(&self) -> Option<*const u8> {
+        let (memory, _) = self.pristine.last()?;
+        Some(memory.start.cast_const())
+    }
+
     /// Puts one thing back, if there is one left. What was in its memory is dropped, which may free what is
     /// still to be put back: that has to be [forgotten](Older::forget) before the next one.
     pub(crate) fn put_back_next(&mut self) -> bool {

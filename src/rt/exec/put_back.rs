@@ -114,10 +114,20 @@ fn put_back_older(runtime: &Runtime, mut older: Older) {
         true
     };
     for _ in 0..ROUNDS {
-        while catch_unwind(AssertUnwindSafe(|| older.put_back_next())).unwrap_or_else(&mut caught) {
+        loop {
+            let in_progress = older.next_dropped();
+            let next = AssertUnwindSafe(|| older.put_back_next());
+            if !catch_unwind(next).unwrap_or_else(&mut caught) {
+                break;
+            }
             runtime.heap.drain_freed(|start, length| {
                 older.forget(start..start + length);
             });
+            // A destructor may have changed what is not put back yet, and was changed by the execution, too.
+            let met = &mut runtime.inner.borrow_mut().table.older;
+            if !met.is_empty() {
+                met.leave_to(&older, in_progress);
+            }
         }
         // What is dropped here uses the variables of the thread that ran last.
         catch_unwind(drop_locals).unwrap_or_else(|payload| {
