@@ -6,12 +6,14 @@
 //! is to be taken for one step: that is done if it does not give up, and the exploration begins anew, too.
 
 use crate::first_waits::FirstWait;
+use crate::rt::exec::own_state::Going;
 use crate::rt::exec::run::{Explored, explore};
 use crate::rt::exec::seat::Seated;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::further::Further;
-use crate::rt::object::machine::{AwaitLoop, ROUNDS_FURTHER, Spot, WaitsAt, look};
+use crate::rt::object::machine::{AwaitLoop, Spot, WaitsAt, look};
 use crate::rt::trace::Event;
+use crate::rt::trace::verdict::End;
 use crate::shown::Body;
 
 /// The most looks in a round of a loop that is taken for one step.
@@ -72,13 +74,19 @@ impl Body<'_> {
         (driver.machine).let_go_further(path, wait.events, wait.is_look());
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
+        let going = Going::begin();
         let explored = log.listen(|| explore(self.main, driver, self.stacks, settings, |_| true));
+        drop(going);
         let (more, driver) = match explored {
             // Nobody is asked where it ends by what the thread does behind the loop.
             Explored::Passed(driver) if driver.ends_are_seen() => {
                 (Some(driver.machine.rounds_further().0), driver)
             }
             Explored::Passed(driver) => (rounds.get(), driver),
+            // So many rounds are too many events.
+            Explored::Failed(found) if matches!(found.end, End::TooManyEvents { .. }) => {
+                (None, found.driver)
+            }
             // What has failed is not the loop.
             Explored::Failed(found) => {
                 let (more, _) = found.driver.machine.rounds_further();
@@ -98,9 +106,9 @@ impl Body<'_> {
 /// The loop in which a thread has gone round until it was stopped, if all that it does there is to look.
 fn await_loop(wait: &FirstWait, driver: &Driver) -> Option<AwaitLoop> {
     let machine = &driver.machine;
-    let (rounds, has_left) = machine.rounds_further();
+    let (_, has_left) = machine.rounds_further();
     let (thread, round) = machine.round_further()?;
-    if rounds <= ROUNDS_FURTHER || has_left {
+    if !machine.has_gone_far() || has_left {
         return None;
     }
     let theirs = driver.trace.events().iter();

@@ -26,7 +26,7 @@ use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
 use exec::unwinding;
-use exec::{announce, aside, context, held};
+use exec::{announce, aside, context, held, own_state};
 pub(crate) use memory::{
     Accessing, Tracked, access, access_shim, bytes, contents, keep_pristine, may_leak, must_free,
     name_object, note_block, note_written, track, undo_at_end, value_is_gone,
@@ -219,6 +219,7 @@ pub(crate) fn hint() -> Answer {
 
 /// [`hint`] for a place in the program that is known otherwise.
 pub(crate) fn hint_at(site: trace::Site) -> Answer {
+    own_state::at_hint();
     match context::with_any(|runtime| runtime.hint(site)).flatten() {
         Some(AtHint::GoesOn) => Answer::Done(Outcome::Done),
         at => stop_at_hint(site, at),

@@ -8,6 +8,8 @@ use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Condvar, Mutex, mpsc};
 use dpor::{Builder, Verdict, hint, thread};
 
+use super::COUNTS_SHOW;
+
 /// A spin lock, taken and given back by two threads, that is tried so many times before a thread counts itself among the slow.
 fn tried_first(
     times: usize,
@@ -57,8 +59,12 @@ fn a_loop_that_gives_up_after_more_rounds_than_are_free_is_told_and_can_be_explo
     }
     // So few are free.
     assert_eq!(explored(2, 1), (Verdict::Complete, true));
+    // Who counts has something on its stack that changes, and is given more time than others.
+    for times in [131, 256, 1000, 9000].into_iter().filter(|_| COUNTS_SHOW) {
+        assert_eq!(explored(times, 1), (Verdict::Waits(times), false));
+    }
     // Nobody has so much patience.
-    assert_eq!(explored(1000, 1), (Verdict::Complete, true));
+    assert_eq!(explored(20_000, 1), (Verdict::Complete, true));
 }
 
 #[test]

@@ -18,6 +18,9 @@ use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::{Algorithm, Builder, Verdict, hint, thread};
 
+/// Whether it is seen here that a thread may count its rounds.
+const COUNTS_SHOW: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
 /// Explores `f` completely with each algorithm that can tell, and without a preemption bound; gives the number of
 /// executions, which is the same for all of them.
 fn count(f: impl Fn() + Send + Sync + Clone + 'static) -> u64 {

@@ -26,6 +26,7 @@ mod memory;
 pub(crate) mod objects;
 mod older;
 pub(crate) mod outsiders;
+pub(crate) mod own_state;
 mod panics;
 pub(crate) mod put_back;
 mod raised;

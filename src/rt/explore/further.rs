@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::rt::object::machine::ROUNDS_FURTHER;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::Step;
 use crate::rt::trace::schedule::Schedule;
@@ -74,7 +73,7 @@ impl Way for Further {
             self.last = (rounds, events);
         }
         // Behind the last of these rounds the thread waits again, which is no sign that it has left the loop.
-        if rounds > ROUNDS_FURTHER {
+        if at.machine.has_gone_far() {
             return over;
         }
         let has_left = has_left || events > self.last.1 + ROUND_MAX;

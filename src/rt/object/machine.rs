@@ -43,14 +43,12 @@ pub(crate) struct Limits {
     /// How often in a row a wait at one place may time out before it waits for a change, or until
     /// nothing else can run.
     pub(crate) timeout_bound: u32,
-    /// How often in a row a waiting thread is let go before the execution is a livelock.
+    /// How often in a row a waiting thread is let go before the execution is a livelock. There may be an end to its rounds that
+    /// nobody sees.
     pub(crate) livelock_bound: u32,
     /// The same of a thread in a loop without a hint, where each time stands for many repetitions. A loop that looks
     /// at three objects is told before the limit of events.
     pub(crate) unhinted_livelock_bound: u32,
-    /// The same of a thread that changes something in each round and undoes it. There may be an end to its rounds that nobody
-    /// sees: such a loop has more to do than to wait.
-    pub(crate) undoing_livelock_bound: u32,
     /// Whether a weak compare-exchange may fail for no reason.
     pub(crate) spurious_failures: bool,
     /// How many waits of a thread may end for no reason.
@@ -73,9 +71,8 @@ impl Default for Limits {
             spin_bound: 1,
             unhinted_spin_bound: 1000,
             timeout_bound: 2,
-            livelock_bound: 100,
+            livelock_bound: 1000,
             unhinted_livelock_bound: 30,
-            undoing_livelock_bound: 1000,
             spurious_failures: false,
             spurious_wakeups: 0,
             catches_panics: false,
@@ -167,7 +164,7 @@ impl Timeouts {
 
 /// A thread that does not wait at hints and timed waits, or in its loop without a hint.
 #[derive(Clone, Debug)]
-struct GoesFurther {
+pub(crate) struct GoesFurther {
     /// Its path of births.
     path: String,
     /// Whether it is in a loop without a hint, and what it comes back to there.
@@ -178,7 +175,10 @@ struct GoesFurther {
     /// From when on it does not, in its events.
     events: u32,
     /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at.
-    rounds: u32,
+    pub(crate) rounds: u32,
+    /// Whether its state was another one at the end of two rounds, and what that was the first time.
+    pub(crate) counts: bool,
+    pub(crate) state: Vec<usize>,
     /// The last of these rounds, as numbers of its events.
     round: Range<u32>,
     /// Whether it has come to one otherwise.
@@ -190,10 +190,8 @@ struct GoesFurther {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Loop {
     Unhinted,
-    /// It only looks, and has a hint or a timeout.
-    Looking,
-    /// It undoes what it does.
-    Undoing,
+    /// It has a hint or a timeout.
+    Hinted,
 }
 
 #[derive(Clone, Debug)]
@@ -252,7 +250,7 @@ impl Thread {
             spin: SpinLog::default(),
             unparked: None,
             released: None,
-            loops: Loop::Looking,
+            loops: Loop::Hinted,
             let_go_in_a_row: 0,
             timeouts: Timeouts::default(),
             wakeups: 0,

@@ -25,6 +25,9 @@ const UNHINTED_LEAST: u32 = 2;
 /// again.
 pub(crate) const ROUNDS_FURTHER: u32 = 128;
 
+/// The same of a thread that may count them.
+const ROUNDS_COUNTED: u32 = 10_000;
+
 /// The most hints and timed waits of which it is looked whether their loops give up.
 const HINTED_MAX: usize = 8;
 
@@ -120,7 +123,16 @@ impl GoesFurther {
 
     /// Whether it is this thread, which has performed so many events, and it is not to wait yet.
     fn concerns(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
-        events >= self.events && self.rounds <= ROUNDS_FURTHER && self.is(thread, names)
+        events >= self.events && !self.is_enough() && self.is(thread, names)
+    }
+
+    /// Whether it has made so many rounds that it does not give up.
+    fn is_enough(&self) -> bool {
+        self.rounds
+            > match self.counts {
+                false => ROUNDS_FURTHER,
+                true => ROUNDS_COUNTED,
+            }
     }
 
     /// Whether it is this thread. Its name is looked up until it has one, and not in each round.
@@ -212,11 +224,8 @@ impl Machine {
             );
         }
         // Who is to wait here has undone what it has done.
-        let loops = match entry.spin.has_left_a_change() {
-            true => Loop::Undoing,
-            false => Loop::Looking,
-        };
-        entry.wait_in(loops);
+        entry.spin.has_left_a_change();
+        entry.wait_in(Loop::Hinted);
         wait
     }
 
@@ -304,6 +313,8 @@ impl Machine {
             thread: None,
             events,
             rounds: 0,
+            counts: false,
+            state: Vec::new(),
             round: 0..0,
             has_left: false,
         });
@@ -319,6 +330,18 @@ impl Machine {
     pub(super) fn since_hint(&self, thread: ThreadId) -> u32 {
         let entry = &self.threads[thread.index()];
         entry.events - entry.at_hint
+    }
+
+    /// This thread, if it goes further.
+    pub(crate) fn further_of(&mut self, thread: ThreadId) -> Option<&mut GoesFurther> {
+        (self.goes_further.as_mut()).filter(|further| further.thread == Some(thread))
+    }
+
+    /// Whether the thread has gone further so often that it does not give up.
+    pub(crate) fn has_gone_far(&self) -> bool {
+        self.goes_further
+            .as_ref()
+            .is_some_and(GoesFurther::is_enough)
     }
 
     /// How often that thread has come to a hint in the same way as the time before, and whether it has come to one otherwise.
@@ -414,7 +437,7 @@ impl Machine {
                 events: entry.events,
             },
         );
-        entry.wait_in(Loop::Looking);
+        entry.wait_in(Loop::Hinted);
         Some(wait((&mut self.sets, &mut self.seen), &seen, (true, false)))
     }
 
@@ -465,8 +488,7 @@ impl Machine {
         });
         let in_vain = |entry: &Thread| {
             let bound = match entry.loops {
-                Loop::Looking => self.limits.livelock_bound,
-                Loop::Undoing => self.limits.undoing_livelock_bound,
+                Loop::Hinted => self.limits.livelock_bound,
                 Loop::Unhinted if is_last => UNHINTED_LEAST,
                 Loop::Unhinted => self.limits.unhinted_livelock_bound,
             };
@@ -475,7 +497,7 @@ impl Machine {
         // A loop without a hint goes round many times before it waits again.
         let rounds = |entry: &Thread| match entry.loops {
             Loop::Unhinted => entry.let_go_in_a_row * self.limits.unhinted_spin_bound,
-            Loop::Looking | Loop::Undoing => entry.let_go_in_a_row,
+            Loop::Hinted => entry.let_go_in_a_row,
         };
         let rounds = waiting.clone().map(rounds).min();
         rounds.filter(|_| waiting.clone().all(in_vain))
