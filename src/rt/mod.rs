@@ -82,7 +82,7 @@ fn is_held_up() -> bool {
 #[track_caller]
 pub(crate) fn held_up<R>(make: impl FnOnce() -> R) -> R {
     let made = make();
-    nowhere(OpKind::GoOn);
+    go_on(context::here());
     made
 }
 
@@ -90,8 +90,14 @@ pub(crate) fn held_up<R>(make: impl FnOnce() -> R) -> R {
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn is_done(site: trace::Site) {
     if is_held_up() {
-        nowhere_at(OpKind::GoOn, site);
+        go_on(site);
     }
+}
+
+/// The thread, which was held up, goes on. That is a step of its own.
+#[cold]
+pub(crate) fn go_on(site: trace::Site) {
+    nowhere_at(OpKind::GoOn, site);
 }
 
 /// [`perform`] for a store to an atomic.
@@ -186,13 +192,15 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
     }
 }
 
-/// [`perform_at`] for unlocking a mutex.
+/// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to [`go_on`].
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Site) {
-    if !shortly(|runtime| runtime.unlock(address, held, changed, site)) {
-        let kind = OpKind::Unlock { changed };
-        announce::perform(&Target::mutex(address, held), &kind, site);
+pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Site) -> bool {
+    if shortly(|runtime| runtime.unlock(address, held, changed, site)) {
+        return false;
     }
+    let kind = OpKind::Unlock { changed };
+    announce::perform(&Target::mutex(address, held), &kind, site);
+    is_held_up()
 }
 
 /// [`perform`] for an operation whose place in the program is known otherwise: a guard that is
@@ -302,6 +310,7 @@ pub(crate) fn unpark(thread: ThreadId) {
     let site = context::here();
     if !shortly(|runtime| runtime.unpark(thread, site)) {
         on_token(thread, OpKind::Unpark);
+        is_done(site);
     }
 }
 

@@ -238,10 +238,12 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         let changed = self.changes.any(&**inner);
         // The unlock takes effect when it is this thread's turn; until then the data is locked.
         let (address, held) = self.mutex.place();
-        rt::unlock(address, held, changed, self.taken.site);
+        let is_held_up = rt::unlock(address, held, changed, self.taken.site);
         self.mutex.held.store(false, Relaxed);
         self.inner = None;
-        rt::is_done(self.taken.site);
+        if is_held_up {
+            rt::go_on(self.taken.site);
+        }
     }
 
     /// Takes the mutex again after a wait.

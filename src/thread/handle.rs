@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::Result;
@@ -161,7 +160,6 @@ impl Thread {
             Which::Real(thread) => thread.unpark(),
             Which::Modelled { thread, .. } => {
                 rt::unpark(*thread);
-                rt::is_done(Location::caller());
             }
         }
     }

@@ -63,70 +63,62 @@ fn is_found<M: Fn() + Copy + Send + Sync + 'static>(program: impl Fn(Uses) -> M)
     each_finds_it(program(Uses::TooLate));
 }
 
-#[test]
-fn a_pointer_that_a_mutex_protects_is_not_to_be_used_behind_the_unlock() {
+/// A thread looks for the block in what is shared, and another one takes it from there and frees it. `look` reads it in time.
+fn is_found_behind_a_look<L: Send + Sync + 'static>(
+    new: fn() -> L,
+    look: fn(&L, Uses) -> Option<Block>,
+    take: fn(&L) -> Option<Block>,
+) {
     is_found(|uses| {
         move || {
-            let place = Arc::new(Mutex::new(Some(Block::new())));
+            let place = Arc::new(new());
             let theirs = place.clone();
             let reader = thread::spawn(move || {
-                let guard = theirs.lock().unwrap();
-                let Some(block) = *guard else {
-                    return;
-                };
-                uses.read(Uses::InTime, block);
-                drop(guard);
-                uses.read(Uses::TooLate, block);
+                if let Some(block) = look(&theirs, uses) {
+                    uses.read(Uses::TooLate, block);
+                }
             });
-            let taken = place.lock().unwrap().take();
-            taken.unwrap().free();
+            take(&place).unwrap().free();
             reader.join().unwrap();
         }
     });
+}
+
+#[test]
+fn a_pointer_that_a_mutex_protects_is_not_to_be_used_behind_the_unlock() {
+    is_found_behind_a_look(
+        || Mutex::new(Some(Block::new())),
+        |place, uses| {
+            let guard = place.lock().unwrap();
+            guard.inspect(|&block| uses.read(Uses::InTime, block))
+        },
+        |place| place.lock().unwrap().take(),
+    );
 }
 
 #[test]
 fn a_pointer_in_a_list_that_a_mutex_protects_is_not_to_be_used_behind_the_unlock() {
-    is_found(|uses| {
-        move || {
-            let list = Arc::new(Mutex::new(vec![Block::new()]));
-            let theirs = list.clone();
-            let reader = thread::spawn(move || {
-                let guard = theirs.lock().unwrap();
-                let Some(&block) = guard.first() else {
-                    return;
-                };
-                uses.read(Uses::InTime, block);
-                drop(guard);
-                uses.read(Uses::TooLate, block);
-            });
-            let taken = list.lock().unwrap().pop();
-            taken.unwrap().free();
-            reader.join().unwrap();
-        }
-    });
+    is_found_behind_a_look(
+        || Mutex::new(vec![Block::new()]),
+        |list, uses| {
+            let guard = list.lock().unwrap();
+            let first = guard.first().copied();
+            first.inspect(|&block| uses.read(Uses::InTime, block))
+        },
+        |list| list.lock().unwrap().pop(),
+    );
 }
 
 #[test]
 fn a_pointer_that_a_lock_protects_is_not_to_be_used_behind_the_end_of_reading() {
-    is_found(|uses| {
-        move || {
-            let place = Arc::new(RwLock::new(Some(Block::new())));
-            let theirs = place.clone();
-            let reader = thread::spawn(move || {
-                let guard = theirs.read().unwrap();
-                let Some(block) = *guard else {
-                    return;
-                };
-                uses.read(Uses::InTime, block);
-                drop(guard);
-                uses.read(Uses::TooLate, block);
-            });
-            let taken = place.write().unwrap().take();
-            taken.unwrap().free();
-            reader.join().unwrap();
-        }
-    });
+    is_found_behind_a_look(
+        || RwLock::new(Some(Block::new())),
+        |place, uses| {
+            let guard = place.read().unwrap();
+            guard.inspect(|&block| uses.read(Uses::InTime, block))
+        },
+        |place| place.write().unwrap().take(),
+    );
 }
 
 #[test]
