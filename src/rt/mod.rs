@@ -50,10 +50,11 @@ pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
     announce::perform(&target, &kind, context::here())
 }
 
-/// Whether the short way ([`exec::short`]) was enough for an operation. Without a runtime it is not.
+/// Whether the short way ([`exec::short`]) was enough for an operation. Without a runtime it is not. Mostly it is, which the
+/// compiler sees only where the longer way begins, so there each caller says so ([`cold_path`]).
 #[inline(always)]
 fn shortly(way: impl FnOnce(&Runtime) -> bool) -> bool {
-    mostly!(context::with_any(way) == Some(true))
+    context::with_any(way) == Some(true)
 }
 
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
@@ -66,6 +67,7 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
     if shortly(|runtime| runtime.load(address, ty, memory, order, site)) {
         return false;
     }
+    cold_path();
     let target = Target::atomic(address, ty, memory);
     announce::perform(&target, &OpKind::Load { order }, site);
     is_held_up()
@@ -114,6 +116,7 @@ pub(crate) fn store(
     if shortly(|runtime| runtime.store(address, ty, memory, order, value, site)) {
         return (Answer::Done(Outcome::Done), false);
     }
+    cold_path();
     let target = Target::atomic(address, ty, memory);
     let answer = announce::perform(&target, &OpKind::Store { order, value }, site);
     (answer, is_held_up())
@@ -133,6 +136,7 @@ pub(crate) fn modify(
     if shortly(|runtime| runtime.modify(address, ty, memory, order, (rmw, operand), site)) {
         return false;
     }
+    cold_path();
     let kind = OpKind::Rmw {
         order,
         rmw,
@@ -176,6 +180,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::Site) {
     if !shortly(|runtime| runtime.release(address, observed, memory, site)) {
+        cold_path();
         let target = Target::count(address, observed, memory);
         announce::perform(&target, &OpKind::Release { told: false }, site);
     }
@@ -188,7 +193,10 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
     let site = context::here();
     match shortly(|runtime| runtime.lock(address, held, site)) {
         true => Answer::Done(Outcome::Done),
-        false => announce::perform(&Target::mutex(address, held), &OpKind::Lock, site),
+        false => {
+            cold_path();
+            announce::perform(&Target::mutex(address, held), &OpKind::Lock, site)
+        }
     }
 }
 
@@ -198,6 +206,7 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Sit
     if shortly(|runtime| runtime.unlock(address, held, changed, site)) {
         return false;
     }
+    cold_path();
     let kind = OpKind::Unlock { changed };
     announce::perform(&Target::mutex(address, held), &kind, site);
     is_held_up()
@@ -309,6 +318,7 @@ pub(crate) fn is_finished(thread: ThreadId) -> Answer {
 pub(crate) fn unpark(thread: ThreadId) {
     let site = context::here();
     if !shortly(|runtime| runtime.unpark(thread, site)) {
+        cold_path();
         on_token(thread, OpKind::Unpark);
         is_done(site);
     }

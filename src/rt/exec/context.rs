@@ -230,7 +230,7 @@ pub(crate) fn inside() -> bool {
 #[inline(always)]
 pub(in crate::rt) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     let here = HERE.get();
-    if here.is_null() {
+    if rarely!(here.is_null()) {
         return None;
     }
     // SAFETY: `execute` borrows the runtime for as long as the pointer is here.

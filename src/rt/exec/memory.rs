@@ -7,6 +7,7 @@ use super::contents;
 use super::context::{Inner, Runtime};
 use super::heap;
 use super::segments;
+use crate::rt::rare::rarely;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{Extent, ObjectId, Place, Region, ThreadId};
 use crate::rt::trace::operation::{ADDRESS_MIN, ObjectKind, OpKind, Operation, Rmw, address_in};
@@ -338,5 +339,5 @@ pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
 /// Whether this word may be a pointer to a block, in an atomic of this kind.
 #[inline(always)]
 pub(super) fn may_be_pointer(kind: ObjectKind, word: u64) -> bool {
-    word >= ADDRESS_MIN && matches!(kind, ObjectKind::Atomic(ty) if ty.holds_pointers())
+    rarely!(word >= ADDRESS_MIN) && matches!(kind, ObjectKind::Atomic(ty) if ty.holds_pointers())
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use crate::rt::Target;
 use crate::rt::explore::driver::Short;
 use crate::rt::object::machine::{AtHint, Noted};
-use crate::rt::rare::rarely;
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
@@ -212,7 +212,7 @@ impl Runtime {
     #[inline]
     pub(super) fn open_short_way(&self, roomy: Stretch) {
         let asks = self.callers.are_asked_for() || self.stopping.get() || !self.unwinding.is_calm();
-        self.roomy.set(match asks {
+        self.roomy.set(match rarely!(asks) {
             true => Stretch::default(),
             false => roomy,
         });
@@ -235,19 +235,28 @@ impl Runtime {
         kind: &OpKind,
         site: Site,
     ) -> Result<Outcome, TooShort> {
-        if rarely!(self.heap.has_news() || !self.roomy.get().is_here()) {
+        if rarely!(self.heap.has_news()) || rarely!(!self.roomy.get().is_here()) {
             return Err(TooShort::Asks);
         }
         debug_assert!(!self.stopping.get() && self.unwinding.is_calm());
         let mut inner = self.inner.borrow_mut();
-        let object = found(&inner).ok_or(TooShort::Unmet)?;
+        let Some(object) = found(&inner) else {
+            cold_path();
+            return Err(TooShort::Unmet);
+        };
         let me = self.current.get();
         let known = (target.kind, target.memory);
         let Short {
             outcome,
             events,
             noted,
-        } = (inner.driver.shortly(me, (object, kind, site), known)).ok_or(TooShort::Asks)?;
+        } = match inner.driver.shortly(me, (object, kind, site), known) {
+            Some(made) => made,
+            None => {
+                cold_path();
+                return Err(TooShort::Asks);
+            }
+        };
         let is_watched = inner.races.is_active();
         drop(inner);
         self.heap.set_events(me.0, events);

@@ -9,7 +9,7 @@ use std::cell::RefMut;
 use crate::rt::Target;
 use crate::rt::explore::checkpoint::Statics;
 use crate::rt::explore::driver::Next;
-use crate::rt::rare::{cold_path, mostly, rarely};
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{Operation, Outcome};
@@ -389,7 +389,10 @@ impl Inner {
     /// Tells the last step to who watches plain memory. False if the execution ends with it, which is noted.
     #[inline(always)]
     pub(super) fn watched(&mut self) -> bool {
-        mostly!(!self.races.is_active()) || self.observed()
+        if rarely!(self.races.is_active()) {
+            return self.observed();
+        }
+        true
     }
 
     /// [`Inner::watched`] if somebody does.

@@ -167,15 +167,19 @@ impl SpinLog {
         }
         // Most often there are no more than two locations since the last change, and the third is read once. What has to ask
         // for memory is left for later.
-        let has_room = self.reads.len() < self.reads.capacity();
         match self.reads.as_mut_slice() {
             [(first, seen), ..] if *first == object => *seen = found,
             [_, (second, seen), ..] if *second == object => *seen = found,
-            few if has_room && few.len() <= 2 => {
+            few => {
+                if rarely!(few.len() > 2) {
+                    return false;
+                }
+                if rarely!(self.reads.len() >= self.reads.capacity()) {
+                    return false;
+                }
                 // There is room, which the compiler does not see here.
                 self.reads.put((object, found));
             }
-            _ => return false,
         }
         !self.follows
     }
@@ -475,7 +479,10 @@ impl SpinLog {
             }
             self.others += 1;
             let most = FEW << self.given_up;
-            if mostly!(self.others <= most) || self.lone {
+            if mostly!(self.others <= most) {
+                return false;
+            }
+            if self.lone {
                 return false;
             }
             self.given_up += u8::from(most < ENOUGH as u32);

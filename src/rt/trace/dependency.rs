@@ -20,6 +20,7 @@ mod label;
 use rustc_hash::FxHashMap;
 
 use super::id::ObjectId;
+use crate::rt::rare::rarely;
 pub(crate) use class::{ALL, Class, Classes, LAST_SLOT, SLOTS, TOTAL_SLOT, WAIT_SLOT};
 use label::MANY;
 pub(crate) use label::{COUNTED, Label, Nature, classify};
@@ -37,7 +38,7 @@ impl Label {
     /// Where an access with this label stands among those to the same object.
     #[inline]
     pub(crate) fn place(self) -> Place {
-        if self.count() == 1 {
+        if rarely!(self.count() == 1) {
             return self.place_if_last();
         }
         PLACES[self.number() as usize]

@@ -52,7 +52,7 @@ impl Thread {
         outcome: Outcome,
         is_kept: bool,
     ) -> Noted {
-        if left == found && !is_look(found, left, outcome) {
+        if rarely!(left == found && !is_look(found, left, outcome)) {
             return Noted::NOTHING;
         }
         let all = self.spin.note(object, found, left, is_kept);

@@ -7,6 +7,7 @@ use crate::rt::object::mutex::{self, Mutex};
 use crate::rt::object::spin::{Meaning, meaning};
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, count};
+use crate::rt::rare::cold_path;
 use crate::rt::trace::dependency::{Label, Nature, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Step};
@@ -108,8 +109,12 @@ impl Machine {
         (object, kind): (ObjectId, &OpKind),
         (of, memory): (ObjectKind, u64),
     ) -> Option<Foreseen<'_>> {
-        let met = self.objects.get_mut(object.index())?;
-        let thread = self.threads.get_mut(step.thread.index())?;
+        let (Some(met), Some(thread)) = (
+            self.objects.get_mut(object.index()),
+            self.threads.get_mut(step.thread.index()),
+        ) else {
+            return too_short();
+        };
         match of {
             ObjectKind::Atomic(of) => {
                 let Some(Object {
@@ -117,18 +122,18 @@ impl Machine {
                     ..
                 }) = met
                 else {
-                    return None;
+                    return too_short();
                 };
                 let before = *value;
                 if *ty != of || before != memory {
-                    return None;
+                    return too_short();
                 }
                 let (after, executed) = on_atomic(of, before, step, (object, kind));
                 let bound = self.limits.unhinted_spin_bound;
                 if looks(kind) && thread.spin.may_wait(bound)
                     || fails_for_no_reason(kind, executed.outcome)
                 {
-                    return None;
+                    return too_short();
                 }
                 Some(Foreseen {
                     executed,
@@ -147,18 +152,18 @@ impl Machine {
                     ..
                 }) = met
                 else {
-                    return None;
+                    return too_short();
                 };
                 let before = *count;
                 if *observed != of || before != memory {
-                    return None;
+                    return too_short();
                 }
                 let (after, executed) = match *kind {
                     OpKind::Retain => on_count(of, before, (object, &OpKind::Retain)),
                     OpKind::Release { told } => {
                         on_count(of, before, (object, &OpKind::Release { told }))
                     }
-                    _ => return None,
+                    _ => return too_short(),
                 };
                 Some(Foreseen {
                     executed,
@@ -177,10 +182,10 @@ impl Machine {
                     ..
                 }) = met
                 else {
-                    return None;
+                    return too_short();
                 };
                 if mutex.holder.is_some() as u64 != memory {
-                    return None;
+                    return too_short();
                 }
                 let (after, executed, meaning) = match *kind {
                     OpKind::Lock if mutex.holder.is_none() => {
@@ -190,7 +195,7 @@ impl Machine {
                         let kind = OpKind::Unlock { changed };
                         on_mutex(*mutex, step.thread, (object, &kind))
                     }
-                    _ => return None,
+                    _ => return too_short(),
                 };
                 Some(Foreseen {
                     executed,
@@ -205,7 +210,7 @@ impl Machine {
             ObjectKind::Token => {
                 let (State::Token { available }, OpKind::Unpark) = (&mut met.as_mut()?.state, kind)
                 else {
-                    return None;
+                    return too_short();
                 };
                 let before = *available;
                 let (_, outcome) = token_apply(before, &OpKind::Unpark);
@@ -216,9 +221,16 @@ impl Machine {
                     change: Change::Unpark { available },
                 })
             }
-            _ => None,
+            _ => too_short(),
         }
     }
+}
+
+/// Nothing was done. That is rare, so what gives it is not in the way.
+#[inline(always)]
+fn too_short<T>() -> Option<T> {
+    cold_path();
+    None
 }
 
 /// What comes of an operation on a count that holds `before`, and what it holds then. With the kind in sight,
