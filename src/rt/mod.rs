@@ -25,6 +25,7 @@ pub(crate) use exec::came_to;
 use exec::context::Runtime;
 pub(crate) use exec::heap;
 pub(crate) use exec::locals::Local;
+pub(crate) use exec::statics::ONCE_RUNS;
 use exec::unwinding;
 use exec::{announce, aside, context, held, own_state};
 pub(crate) use memory::{

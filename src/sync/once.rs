@@ -23,7 +23,7 @@ pub(super) struct Stage {
 }
 
 const INCOMPLETE: u8 = 0;
-const RUNNING: u8 = 1;
+const RUNNING: u8 = rt::ONCE_RUNS;
 const DONE: u8 = 2;
 const POISONED: u8 = 3;
 

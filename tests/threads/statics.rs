@@ -198,3 +198,52 @@ fn a_lock_in_a_static_is_not_poisoned_when_an_execution_begins() {
         assert!(!LOCK.is_poisoned());
     }
 }
+
+/// A test that calls no model may use a static that another test's models use, at the same time.
+#[test]
+fn a_static_is_used_outside_when_the_exploration_that_uses_it_is_over() {
+    static COUNT: Mutex<u32> = Mutex::new(0);
+    static ALSO: AtomicUsize = AtomicUsize::new(0);
+    static HAS_BEGUN: StdAtomicBool = StdAtomicBool::new(false);
+    let outside = std::thread::spawn(|| {
+        while !HAS_BEGUN.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        ALSO.fetch_add(1, SeqCst);
+        *COUNT.lock().unwrap() += 1;
+    });
+    dpor::model(|| {
+        let other = thread::spawn(|| {
+            *COUNT.lock().unwrap() = 7;
+            ALSO.store(7, SeqCst);
+        });
+        drop(COUNT.lock().unwrap());
+        HAS_BEGUN.store(true, SeqCst);
+        // The other OS thread has time enough to do it now.
+        for _ in 0..1_000 {
+            std::thread::yield_now();
+        }
+        other.join().unwrap();
+    });
+    outside.join().unwrap();
+    assert_eq!((*COUNT.lock().unwrap(), ALSO.load(SeqCst)), (1, 1));
+}
+
+#[test]
+fn a_static_lock_that_is_held_outside_is_waited_for() {
+    static LOCK: Mutex<u32> = Mutex::new(0);
+    let held = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut guard = LOCK.lock().unwrap();
+            held.wait();
+            // The model begins meanwhile, or later.
+            for _ in 0..1_000 {
+                std::thread::yield_now();
+            }
+            *guard = 1;
+        });
+        held.wait();
+        dpor::model(|| assert_eq!(*LOCK.lock().unwrap(), 1));
+    });
+}

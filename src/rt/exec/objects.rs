@@ -261,10 +261,10 @@ impl Table {
         } = *target;
         let made = |range: &Range<usize>| range.contains(&address);
         if !self.made.iter().any(made) {
-            if self.turn.take(address) {
-                // Another exploration may have been in the middle of an execution until now.
-                memory = statics::at_rest(address, kind).unwrap_or(memory);
-            }
+            // Another exploration may have been in the middle of an execution until now, or somebody outside in that of an
+            // operation.
+            let just_now = self.turn.take(address);
+            memory = self.turn.at_rest((address, kind), memory, just_now);
             self.older.note(address, kind, memory);
         }
         memory

@@ -15,6 +15,7 @@ use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{End, Outside, Wrong};
 
 use super::context::{Inner, Runtime};
+use super::statics;
 
 /// An operation, or an access to plain memory, of a thread that is in no model.
 #[derive(Clone, Copy)]
@@ -51,9 +52,10 @@ impl Drop for Watch {
     }
 }
 
-/// A thread that is in no model has used what is at this address.
+/// A thread that is in no model is about to use what is at this address.
 #[cold]
 pub(crate) fn note(address: usize, site: Site) {
+    statics::wait_outside(address);
     if MODELS.load(Ordering::Relaxed) == 0 {
         return;
     }

@@ -3,11 +3,19 @@
 //! Tests run in parallel, and two of them may use the same static. Its memory is one, so they take
 //! turns: an exploration that meets its first static waits until no other one uses any, and keeps the
 //! right until it is over. It waits for nothing else of dpor's meanwhile, so nobody waits in a circle.
+//!
+//! A test that calls no model may use the static, too. It waits until no exploration uses any, before each operation; and an
+//! exploration waits until a lock is given back that is held outside. An operation that was about to be done when the exploration
+//! began is given a moment.
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::rt::explore::checkpoint::Statics;
+use crate::rt::rare::rarely;
 use crate::rt::trace::operation::ObjectKind;
 
 use super::contents::{self, LOWEST_ADDRESS};
@@ -18,15 +26,153 @@ use crate::rt::Memory;
 #[derive(Default)]
 pub(super) struct Turn(Option<MutexGuard<'static, ()>>);
 
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Whether an exploration has the right.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether that exploration waits for somebody outside.
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+
+/// Where it was waited in vain for somebody outside to be done with a static.
+static IN_VAIN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// How often explorations have met a static. While this grows, the one that has the right makes progress.
+static MET: AtomicU64 = AtomicU64::new(0);
+
+/// Whether somebody outside may be about to use a static.
+static ABOUT_TO_USE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether an exploration of this OS thread has the right, or this thread waits for it no more.
+    static WAITS_FOR_NOBODY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the memory of an initialisation holds that is going on.
+pub(crate) const ONCE_RUNS: u8 = 1;
+
+/// How long somebody outside waits for an exploration that meets no static, and an exploration for somebody outside. The former
+/// may wait for the latter in a way that nobody sees here, as one waits for a thread of std's.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long it takes at most to do what was about to be done.
+const ABOUT_TO: Duration = Duration::from_millis(1);
+
 impl Turn {
     /// Waits for the right if the address is in a static; true if it was taken just now.
     pub(super) fn take(&mut self, address: usize) -> bool {
-        static TURN: Mutex<()> = Mutex::new(());
-        if self.0.is_some() || !contain(std::ptr::without_provenance(address)) {
+        if self.0.is_some() {
+            MET.store(MET.load(Relaxed).wrapping_add(1), Relaxed);
+            return false;
+        }
+        if !contain(std::ptr::without_provenance(address)) {
             return false;
         }
         self.0 = Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
+        IS_TAKEN.store(true, SeqCst);
+        WAITS_FOR_NOBODY.set(true);
+        // Who has not seen that may still use one.
+        if ABOUT_TO_USE.swap(false, SeqCst) {
+            std::thread::sleep(ABOUT_TO);
+        }
         true
+    }
+
+    /// What a shim in a static holds that was met for the first time in an execution, for which it had `seen` this before it
+    /// got its turn, if it did `just_now`.
+    pub(super) fn at_rest(
+        &self,
+        (address, kind): (usize, ObjectKind),
+        seen: u64,
+        just_now: bool,
+    ) -> u64 {
+        if self.0.is_none() {
+            return seen;
+        }
+        let found = match just_now {
+            true => at_rest(address, kind).unwrap_or(seen),
+            false => seen,
+        };
+        match rarely!(is_in_use(kind, found)) && contain(std::ptr::without_provenance(address)) {
+            // Nobody in the model can have it, and who has it outside gives it back.
+            true => wait_until_at_rest((address, kind), found),
+            false => found,
+        }
+    }
+}
+
+/// Waits until nobody outside uses what is at this address, where there is `found` now. Gives what is there then.
+#[cold]
+fn wait_until_at_rest((address, kind): (usize, ObjectKind), found: u64) -> u64 {
+    let mut in_vain = IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner);
+    if in_vain.contains(&address) {
+        return found;
+    }
+    let since = Instant::now();
+    let look = || {
+        std::thread::sleep(ABOUT_TO);
+        at_rest(address, kind).unwrap_or(found)
+    };
+    loop {
+        IS_WAITING.store(true, SeqCst);
+        let mut now = look();
+        while is_in_use(kind, now) && since.elapsed() < PATIENCE {
+            now = look();
+        }
+        IS_WAITING.store(false, SeqCst);
+        if is_in_use(kind, now) {
+            in_vain.push(address);
+            return now;
+        }
+        // Somebody may just have been about to take it again.
+        now = look();
+        if !is_in_use(kind, now) {
+            return now;
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            WAITS_FOR_NOBODY.set(false);
+            IS_TAKEN.store(false, SeqCst);
+        }
+    }
+}
+
+/// Whether a lock with this in its memory is held, or an initialisation is going on.
+fn is_in_use(kind: ObjectKind, memory: u64) -> bool {
+    match kind {
+        ObjectKind::Once => memory == ONCE_RUNS.into(),
+        ObjectKind::Mutex | ObjectKind::RwLock => memory != 0,
+        _ => false,
+    }
+}
+
+/// Somebody outside of all models is about to use what is at this address. If it is in a static, and an exploration uses
+/// some, its turn comes when that one is over.
+#[cold]
+pub(super) fn wait_outside(address: usize) {
+    if !ABOUT_TO_USE.load(SeqCst) {
+        ABOUT_TO_USE.store(true, SeqCst);
+    }
+    if !IS_TAKEN.load(SeqCst)
+        || WAITS_FOR_NOBODY.get()
+        || !contain(std::ptr::without_provenance(address))
+    {
+        return;
+    }
+    let (mut met, mut since) = (MET.load(Relaxed), Instant::now());
+    while IS_TAKEN.load(SeqCst) && !IS_WAITING.load(SeqCst) {
+        std::thread::sleep(ABOUT_TO);
+        let now = MET.load(Relaxed);
+        if now != met {
+            (met, since) = (now, Instant::now());
+        } else if since.elapsed() > PATIENCE {
+            WAITS_FOR_NOBODY.set(true);
+            return;
+        }
     }
 }
 
@@ -124,7 +270,8 @@ pub(super) fn restore(address: usize, kind: ObjectKind, value: u64) {
     // SAFETY: the address is that of an atomic of this width which the execution has used and which
     // was neither on a stack of the model nor in a block that it allocated or freed: a static, or
     // something the test's closure owns, which is alive as long as the closure. It is only ever
-    // accessed atomically.
+    // accessed atomically. This trusts the program not to have put something else in its place, as
+    // by assigning to an `enum` that it is in, which the guide says.
     unsafe {
         match ty.bits() {
             8 => AtomicU8::from_ptr(pointer).store(value as u8, Relaxed),
@@ -152,9 +299,9 @@ pub(super) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
             }),
             // No execution leaves a lock held, but what uses it outside of models may.
             ObjectKind::Once | ObjectKind::Mutex => {
-                Some(AtomicU8::from_ptr(pointer).load(Relaxed) as u64)
+                Some(AtomicU8::from_ptr(pointer).load(Acquire) as u64)
             }
-            ObjectKind::RwLock => Some(AtomicU64::from_ptr(pointer.cast()).load(Relaxed)),
+            ObjectKind::RwLock => Some(AtomicU64::from_ptr(pointer.cast()).load(Acquire)),
             ObjectKind::Count { .. }
             | ObjectKind::Thread
             | ObjectKind::Token
