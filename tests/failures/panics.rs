@@ -283,3 +283,47 @@ fn a_name_with_a_line_break_stays_on_its_line() {
     assert!(text.contains(r" x\ny = 0 "), "{text}");
     assert!(text.contains(r"main.1 is worker\t1\n"), "{text}");
 }
+
+/// While the main thread unwinds from a panic that the test catches, another thread fails.
+#[test]
+fn what_fails_while_a_panic_unwinds_that_is_caught_then_is_what_is_told() {
+    struct Stores(Arc<AtomicUsize>);
+    impl Drop for Stores {
+        fn drop(&mut self) {
+            self.0.store(7, SeqCst);
+            self.0.store(8, SeqCst);
+        }
+    }
+    let test = |is_caught: bool| {
+        move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            let theirs = x.clone();
+            let other = thread::spawn(move || assert!(theirs.load(SeqCst) != 7, "it was 7"));
+            let unwinds = move || {
+                let _stores = Stores(x);
+                panic!("on its own");
+            };
+            match is_caught {
+                true => {
+                    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(unwinds));
+                    assert!(unwound.is_err());
+                }
+                false => unwinds(),
+            }
+            other.join().unwrap();
+        }
+    };
+    let found = failure(test(true));
+    let text = found.to_string();
+    assert!(text.contains("panic: main.1 panicked"), "{text}");
+    assert!(text.contains("it was 7"), "{text}");
+    assert!(!text.contains("does not decide alone"), "{text}");
+    let mut builder = Builder::new();
+    builder.replay = Some(found.schedule().to_owned());
+    let again = builder.explore(test(true)).unwrap_err();
+    assert_eq!(again.schedule(), found.schedule());
+    // Where it is not caught, it is what fails first.
+    let text = failure(test(false)).to_string();
+    assert!(text.contains("panic: main panicked"), "{text}");
+    assert!(text.contains("on its own"), "{text}");
+}

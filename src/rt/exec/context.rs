@@ -26,7 +26,7 @@ use super::coroutine::{Stretch, suspend};
 use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
-use super::raised::Raised;
+use super::raised::{Raised, Second};
 use super::unseen::InOrder;
 use super::unshown::{AtEnd, Unshown};
 use super::unwinding::Unwinding;
@@ -81,6 +81,8 @@ pub(crate) struct Runtime {
     /// Whose panic fails the test, and after how many events of the execution it began. What comes after that
     /// are destructors, and what they wait for.
     pub(crate) failing: Cell<Option<(ThreadId, usize)>>,
+    /// The panic that began in another thread meanwhile, and after how many events. The first one may still be caught.
+    pub(super) second: Cell<Option<Box<Second>>>,
     /// What the watchdog looks at.
     pub(crate) pulse: Arc<Pulse>,
     /// The command that plays a schedule in the test of this name.

@@ -11,7 +11,7 @@ use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{Runtime, with_any};
-use super::raised::{Raised, words};
+use super::raised::{Raised, Second, words};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::schedule::Schedule;
@@ -168,6 +168,7 @@ impl Runtime {
         self.raised.set(None);
         self.earlier.borrow_mut().clear();
         self.failing.set(None);
+        self.second.set(None);
     }
 
     /// The last panic has been caught, and those that were there when it began are over, too: none of them is the end of the
@@ -190,8 +191,8 @@ impl Runtime {
         }
         let fails = !self.catches_panics || me == ThreadId::MAIN;
         match self.failing.get() {
-            // It fails because of the first one.
-            Some((first, _)) if first != me => {}
+            // It fails because of the first one, unless the test catches that.
+            Some((first, _)) if first != me => self.note_second(message, fails),
             _ => {
                 let stack = match fails {
                     true => self.note_where(),
@@ -208,6 +209,34 @@ impl Runtime {
                 }
             }
         }
+    }
+
+    /// A thread panics while another one unwinds.
+    #[cold]
+    fn note_second(&self, panic: Panic, fails: bool) {
+        let Ok(inner) = self.inner.try_borrow() else {
+            return;
+        };
+        let known = self.second.take();
+        let of_another = |second: &Second| second.raised.panic.thread != panic.thread;
+        if !fails || known.as_deref().is_some_and(of_another) {
+            self.second.set(known);
+            return;
+        }
+        let events = inner.driver.executed().len();
+        drop(inner);
+        let stack = self.note_where();
+        let before = None;
+        let raised = Box::new(Raised {
+            panic,
+            stack,
+            before,
+        });
+        self.second.set(Some(Box::new(Second {
+            raised,
+            events,
+            payload: None,
+        })));
     }
 
     /// On which stack a panic begins, where the environment asks for that as it does of std (`RUST_BACKTRACE`).
@@ -283,8 +312,10 @@ impl Runtime {
                 (None, None) => (None, executed),
             };
             let (trace, machine) = (&driver.trace, &driver.machine);
-            let schedule = Schedule::leading_to(thread, trace, events, &machine.names)
-                .with_held(machine.limits.learnt.held.as_ref());
+            let schedule = Schedule::leading_to(thread, trace, events, &machine.names).with_held(
+                machine.limits.learnt.held.as_ref(),
+                machine.limits.learnt.guarded,
+            );
             let replay = (self.replay)(&schedule.to_string(), self.os_thread.name());
             text += &format!("  replay: {replay}\n");
         }

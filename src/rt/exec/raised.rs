@@ -19,6 +19,15 @@ pub(crate) struct Raised {
     pub(super) before: Option<Box<Raised>>,
 }
 
+/// A panic of a thread that began while another one unwound.
+pub(super) struct Second {
+    pub(super) raised: Box<Raised>,
+    /// After how many events it began.
+    pub(super) events: usize,
+    /// With which its thread has ended, if it has.
+    pub(super) payload: Option<Box<dyn Any + Send>>,
+}
+
 /// What a panic with this payload says, if that is text.
 pub(super) fn text(payload: &dyn Any) -> Option<&str> {
     let owned = payload.downcast_ref::<String>().map(String::as_str);

@@ -305,6 +305,11 @@ fn go_on(
                     .is_none_or(|(first, _)| first == thread)
                 {
                     *panicked = Some(payload);
+                } else if let Some(mut second) = runtime.second.take() {
+                    if second.raised.panic.thread == thread && !runtime.unexplored.get() {
+                        second.payload = Some(payload);
+                    }
+                    runtime.second.set(Some(second));
                 }
                 // What was wrong before comes first.
                 return runtime.fault().unwrap_or(End::Panicked { thread });

@@ -127,6 +127,7 @@ impl Default for Runtime {
             callers: Callers::default(),
             raised: Cell::new(None),
             failing: Cell::new(None),
+            second: Cell::new(None),
             pulse: Arc::default(),
             replay: |_, _| String::new(),
             current: Cell::new(ThreadId::MAIN),
@@ -188,6 +189,7 @@ impl Runtime {
             callers,
             raised,
             failing,
+            second,
             pulse,
             replay: _,
             current,
@@ -230,6 +232,7 @@ impl Runtime {
         (*roomy, *next_tracked) = Default::default();
         faulted.get_mut().empty();
         raised.get_mut().empty();
+        second.take();
         came_to.take();
         table.empty();
         races.empty();

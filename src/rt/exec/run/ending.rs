@@ -13,7 +13,7 @@ use super::super::context::Runtime;
 use super::super::coroutine::Resumed;
 use super::super::heap::{self, MustFree};
 use super::super::put_back::put_back_statics;
-use super::super::raised::Raised;
+use super::super::raised::{Raised, Second, words};
 use super::super::rooted::{self, Rooted};
 use super::super::unshown::AtEnd;
 use super::stacks::Stacks;
@@ -58,7 +58,7 @@ pub(super) fn after(
     // A panic is the end of an execution where it begins; what it waited for later is of no interest.
     let unwinds = rarely!(end.has_panicked() || std::thread::panicking());
     let failing = runtime.failing.get().filter(|_| unwinds);
-    let (failed, mut events) = failing.unzip();
+    let (mut failed, mut events) = failing.unzip();
     if let Some(thread) = failed {
         cold_path();
         end = End::Panicked { thread };
@@ -87,6 +87,23 @@ pub(super) fn after(
         if let Some(at_end) = runtime.at_end.take() {
             ended_with = Some(at_end.machine);
         }
+    }
+    let second = runtime.second.take();
+    if let Some(second) = second.filter(|second| second.payload.is_some())
+        && let Some(first) = &raised
+        && !is_of(&payload, &first.panic)
+    {
+        // The first panic has not ended its thread: the test has caught it.
+        cold_path();
+        let Second {
+            raised: mut told,
+            events: after,
+            payload: with,
+        } = *second;
+        told.before = raised.take();
+        let thread = told.panic.thread;
+        (end, failed, events) = (End::Panicked { thread }, Some(thread), Some(after));
+        (raised, payload) = (Some(told), with);
     }
     runtime.forget_panics();
     runtime.locals.borrow_mut().reset();
@@ -145,6 +162,13 @@ fn settle(
         *events = Some(it.panic.after);
     }
     *raised = Some(it);
+}
+
+/// Whether a thread has ended with this panic.
+fn is_of(payload: &Option<Box<dyn Any + Send>>, panic: &Panic) -> bool {
+    payload
+        .as_deref()
+        .is_some_and(|payload| words(payload) == panic.text)
 }
 
 /// The panics before the one that is told, after those that were caught earlier; with that one, if it `is_caught`, too.
