@@ -271,3 +271,23 @@ fn a_value_that_differs_although_the_schedule_is_the_same_is_told_unless_it_is_a
     assert!(lines.contains("it fails because"), "{lines}");
     assert!(json["again"].is_null(), "{lines}");
 }
+
+#[test]
+fn a_panic_where_an_execution_of_the_search_for_a_simpler_one_went_on_before_ends_the_search() {
+    for once in 10..40 {
+        let runs = std::sync::atomic::AtomicUsize::new(0);
+        let found = failure(move || {
+            let run = runs.fetch_add(1, SeqCst);
+            let x = Arc::new(AtomicUsize::new(0));
+            let theirs = x.clone();
+            let other = thread::spawn(move || [0, 1, 2, 7].map(|i| theirs.store(i, SeqCst)));
+            for _ in 0..3 {
+                x.load(SeqCst);
+                assert!(run != once, "once");
+            }
+            assert!(x.load(SeqCst) != 1, "late");
+            other.join().unwrap();
+        });
+        assert_eq!(found.kind(), FailureKind::Panic);
+    }
+}

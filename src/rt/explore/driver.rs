@@ -403,6 +403,12 @@ impl Driver {
         }
     }
 
+    /// Whether the last execution ended within what it shares with the one before, which went on from there: then
+    /// the program depends on more than its schedule.
+    pub(crate) fn failed_in_the_prefix(&self) -> bool {
+        self.position < self.replayed
+    }
+
     /// The threads that have announced an operation and cannot perform it.
     pub(crate) fn blocked(&self) -> Vec<Blocked> {
         let live = self.machine.live().iter();
