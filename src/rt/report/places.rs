@@ -74,7 +74,10 @@ fn is_in(at: &str, compiled: &str) -> bool {
     let at = at.strip_prefix("./").unwrap_or(at);
     // As a member of a workspace it was compiled in the workspace's directory.
     let member = !root.starts_with('/') && root != "src/" && at.contains(&format!("/{root}"));
-    at.starts_with(root) || member
+    // A stack shows what is below the directory in which the program runs from there on.
+    let below = root.starts_with('/') && !at.starts_with('/');
+    let is_below = || std::env::current_dir().is_ok_and(|it| it.join(at).starts_with(root));
+    at.starts_with(root) || member || below && is_below()
 }
 
 /// The file and line of the innermost frame of the user's, as text, in a program in which there is this place.
@@ -284,6 +287,11 @@ mod tests {
             assert!(is_in(ours, &compiled), "{root}");
             assert!(!is_in(other, &compiled), "{root}");
         }
+        // Below the directory in which the program runs.
+        let here = std::env::current_dir().unwrap();
+        let compiled = format!("{}/vendored/src/rt/report/places.rs", here.display());
+        assert!(is_in("./vendored/src/alloc/tracking.rs:70", &compiled));
+        assert!(!is_in("./src/stack.rs:41", &compiled));
         let text = "   0: look\n             at /rustc/abc/library/alloc/src/alloc.rs:95:9\n   \
                     1: push\n             at ./tests/stack.rs:41:20\n";
         assert_eq!(innermost(text), Some("tests/stack.rs:41".to_owned()));
