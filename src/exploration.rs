@@ -130,7 +130,7 @@ fn known_from(schedule: &Schedule) -> Learnt {
         },
         awaits: Awaits::default(),
         held: schedule.held().cloned(),
-        guarded: Guarded::All,
+        guarded: schedule.guards().then_some(Guarded::All),
     }
 }
 
@@ -181,6 +181,17 @@ impl Exploration<'_> {
         let uses = driver.raw_uses.as_mut().map(|uses| uses.take());
         for raw in uses.unwrap_or_default() {
             let found = self.body(driver).uses_after_free(driver, &raw);
+            if let Some(mut found) = found {
+                found.driver.stats = driver.stats;
+                if self.look_at(*found).is_err() {
+                    return false;
+                }
+            }
+        }
+        let uses = driver.raw_uses.as_mut();
+        let in_place = uses.and_then(|uses| uses.take_in_place(&driver.trace));
+        if let Some(block) = in_place {
+            let found = self.body(driver).uses_in_place(driver, block);
             if let Some(mut found) = found {
                 found.driver.stats = driver.stats;
                 if self.look_at(*found).is_err() {

@@ -8,7 +8,7 @@ use crate::rt::exec::run::Found;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::in_full::InFull;
 use crate::rt::explore::raw_uses::RawUse;
-use crate::rt::trace::schedule::{Hold, Schedule};
+use crate::rt::trace::schedule::{Guarded, Hold, Schedule};
 use crate::rt::trace::verdict::{End, Wrong};
 use crate::shown::{Body, Looks, begin_with_spawns, schedule, without};
 
@@ -21,7 +21,19 @@ impl Body<'_> {
     ) -> Option<Box<Found>> {
         let schedule = held_up(driver, raw);
         self.learnt.held = schedule.held().cloned();
-        self.learnt.guarded = raw.block;
+        self.uses_one_of(raw.block, schedule)
+    }
+
+    /// The execution that has just ended, if one of these blocks is used behind its free there.
+    pub(crate) fn uses_in_place(&mut self, driver: &Driver, which: Guarded) -> Option<Box<Found>> {
+        let Driver { trace, machine, .. } = driver;
+        let schedule = Schedule::of(trace, trace.len(), &machine.names);
+        self.uses_one_of(which, schedule)
+    }
+
+    /// The execution of this schedule, if one of these blocks is used after its free there.
+    fn uses_one_of(&mut self, which: Guarded, schedule: Schedule) -> Option<Box<Found>> {
+        self.learnt.guarded = Some(which);
         let explorer = Box::new(InFull::explorer(schedule));
         let found = self.fails(explorer, 1, Looks::at_bad_memory())?;
         let is_raw = |end: &End| matches!(end, End::BadMemory(bad) if matches!(bad.wrong, Wrong::Raw { .. }));
@@ -29,7 +41,7 @@ impl Body<'_> {
     }
 }
 
-/// What leads to the free while the thread is held up, and then to its going on.
+/// What leads to the free while the thread is held up, or has not begun, and then to its going on.
 fn held_up(driver: &mut Driver, raw: &RawUse) -> Schedule {
     driver.measure();
     let order = without(driver, (raw.thread, raw.events + 1), raw.length);
@@ -37,6 +49,10 @@ fn held_up(driver: &mut Driver, raw: &RawUse) -> Schedule {
     let mut schedule = schedule(&order, &began, driver);
     let names = &driver.machine.names;
     let path = names.path(raw.thread);
+    if raw.events == 0 {
+        schedule.begin(path);
+        return schedule;
+    }
     schedule.hold(Hold {
         path: path.clone(),
         events: raw.events,

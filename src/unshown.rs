@@ -21,7 +21,10 @@ pub(crate) fn report(of: &Unshown<'_>) -> String {
     let mut end = of.end.clone();
     tell_orderings(&mut end, trace);
     let schedule = Schedule::leading_to(end.thread(), trace, trace.len(), &machine.names)
-        .with_held(machine.limits.learnt.held.as_ref())
+        .with_held(
+            machine.limits.learnt.held.as_ref(),
+            machine.limits.learnt.guarded,
+        )
         .to_string();
     let message = of.message.map(|message| {
         let place = message.location.as_ref();

@@ -178,7 +178,7 @@ impl<'a> Watch<'a> {
             // Of one that has failed nobody knows any more what led to them.
             if let (Some(uses), Some(_)) = (&driver.raw_uses, between.end) {
                 cold_path();
-                self.asks |= uses.are_some();
+                self.asks |= uses.are_some() || uses.are_some_in_place(&driver.trace);
             }
         }
         if let (Some(came_to), Some(End::Complete)) = (between.came_to, between.end) {

@@ -293,7 +293,10 @@ pub(crate) fn spawn(
     body: Body,
     stack_bytes: Option<usize>,
 ) -> Option<ThreadId> {
-    announce::spawn(name, body, stack_bytes, context::here())
+    let site = context::here();
+    let child = announce::spawn(name, body, stack_bytes, site);
+    is_done(site);
+    child
 }
 
 /// Announces that another thread's end is waited for. False where no model runs, or the execution has ended.

@@ -449,3 +449,179 @@ fn what_an_arc_holds_is_not_to_be_used_by_who_has_read_a_pointer_to_it() {
     let failure = fails(FailureKind::UseAfterFree, || swapped(false));
     assert!(failure.schedule().contains("held"), "{failure}");
 }
+
+#[test]
+fn a_use_that_comes_behind_the_free_in_each_execution_is_found() {
+    // The two reads change nothing for each other, so they are explored in one order only, and that has the free first.
+    fails(FailureKind::UseAfterFree, || {
+        let place = Arc::new(AtomicPtr::new(Box::into_raw(Box::new(7))));
+        let theirs = place.clone();
+        // SAFETY: none, which is what is to be found.
+        let other = thread::spawn(move || unsafe { *theirs.load(SeqCst) });
+        // SAFETY: nobody else frees it.
+        drop(unsafe { Box::from_raw(place.load(SeqCst)) });
+        other.join().unwrap();
+    });
+    // Who has freed it has handed it over before.
+    fails(FailureKind::UseAfterFree, || {
+        let place = Arc::new(AtomicPtr::new(null_mut()));
+        let theirs = place.clone();
+        let other = thread::spawn(move || {
+            let block = Box::into_raw(Box::new(7));
+            theirs.store(block, SeqCst);
+            // SAFETY: nobody else frees it.
+            drop(unsafe { Box::from_raw(block) });
+        });
+        // SAFETY: none, as above.
+        let seen = unsafe { place.load(SeqCst).as_ref() };
+        assert!(seen.is_none_or(|&seen| seen == 7));
+        other.join().unwrap();
+    });
+}
+
+/// A reader of an epoch scheme that unpins before it reads. In most executions it has the new block when the old one is freed:
+/// these are not to use up the tries of those in which it has the old one.
+fn unpinned_too_early() {
+    struct Epochs {
+        global: AtomicUsize,
+        pinned: AtomicUsize,
+        slot: AtomicPtr<u32>,
+    }
+    let epochs = Arc::new(Epochs {
+        global: AtomicUsize::new(0),
+        pinned: AtomicUsize::new(0),
+        slot: AtomicPtr::new(Box::into_raw(Box::new(7))),
+    });
+    let theirs = epochs.clone();
+    let reader = thread::spawn(move || {
+        let now = theirs.global.load(SeqCst);
+        theirs.pinned.store(now * 2 + 1, SeqCst);
+        let read = theirs.slot.load(Acquire);
+        theirs.pinned.store(0, Release);
+        // SAFETY: none, which is what is to be found.
+        assert!(unsafe { *read } <= 9);
+    });
+    let old = epochs.slot.swap(Box::into_raw(Box::new(8)), AcqRel);
+    for _ in 0..2 {
+        let now = epochs.global.load(SeqCst);
+        let pinned = epochs.pinned.load(SeqCst);
+        if pinned == 0 || pinned / 2 == now {
+            epochs.global.store(now + 1, SeqCst);
+        }
+    }
+    let is_over = epochs.global.load(SeqCst) >= 2;
+    // SAFETY: nobody frees it twice.
+    let free = |block| drop(unsafe { Box::from_raw(block) });
+    if is_over {
+        free(old);
+    }
+    reader.join().unwrap();
+    if !is_over {
+        free(old);
+    }
+    free(epochs.slot.load(Acquire));
+}
+
+#[test]
+fn who_may_have_the_pointer_does_not_use_up_the_tries_of_who_has_it() {
+    fails(FailureKind::UseAfterFree, unpinned_too_early);
+}
+
+#[test]
+fn who_has_spawned_the_thread_that_frees_is_not_to_use_what_it_frees() {
+    #[derive(Clone, Copy)]
+    struct Block(*mut u32);
+    // SAFETY: it is only a number until somebody uses it.
+    unsafe impl Send for Block {}
+    impl Block {
+        fn free(self) {
+            // SAFETY: nobody else frees it.
+            drop(unsafe { Box::from_raw(self.0) });
+        }
+        fn read(self) -> u32 {
+            // SAFETY: none, which is what is to be found.
+            unsafe { self.0.read_volatile() }
+        }
+    }
+    let block = || Block(Box::into_raw(Box::new(7)));
+    let found = fails(FailureKind::UseAfterFree, move || {
+        let block = block();
+        let other = thread::spawn(move || block.free());
+        let _ = block.read();
+        other.join().unwrap();
+    });
+    assert!(found.schedule().contains("held main*"), "{found}");
+    fails(FailureKind::UseAfterFree, move || {
+        let block = block();
+        let other = thread::spawn(move || block.read());
+        block.free();
+        let _ = other.join();
+    });
+    // Whoever has it from the beginning need not look at anything that has to do with it.
+    fails(FailureKind::UseAfterFree, move || {
+        let block = block();
+        let flag = Arc::new(AtomicUsize::new(0));
+        let other = thread::spawn(move || block.free());
+        flag.load(SeqCst);
+        let _ = block.read();
+        other.join().unwrap();
+    });
+    // Whatever the order is in which the threads begin.
+    each_finds_it(move || {
+        let block = block();
+        let flag = Arc::new(AtomicUsize::new(0));
+        let other = thread::spawn(move || block.read());
+        flag.store(1, SeqCst);
+        block.free();
+        other.join().unwrap();
+    });
+    // Nor need it be who has spawned the other one, or have made a step before.
+    for looks in [true, false] {
+        fails(FailureKind::UseAfterFree, move || {
+            let block = block();
+            let flag = Arc::new(AtomicUsize::new(0));
+            let first = thread::spawn(move || {
+                if looks {
+                    flag.load(SeqCst);
+                }
+                block.read();
+            });
+            let second = thread::spawn(move || block.free());
+            first.join().unwrap();
+            second.join().unwrap();
+        });
+    }
+    let passes = |test: fn()| assert!(Builder::new().explore(test).unwrap().complete);
+    passes(|| {
+        let block = Block(Box::into_raw(Box::new(7)));
+        let other = thread::spawn(move || block.read());
+        other.join().unwrap();
+        block.free();
+    });
+}
+
+#[test]
+fn a_schedule_that_guards_blocks_is_read_as_it_is_written() {
+    let test = || {
+        let place = Arc::new(AtomicPtr::new(Box::into_raw(Box::new(7))));
+        let theirs = place.clone();
+        // SAFETY: none, which is what is to be found.
+        let other = thread::spawn(move || unsafe { *theirs.load(SeqCst) });
+        // SAFETY: nobody else frees it.
+        drop(unsafe { Box::from_raw(place.load(SeqCst)) });
+        other.join().unwrap();
+    };
+    let found = fails(FailureKind::UseAfterFree, test);
+    let schedule = found.schedule().to_string();
+    assert!(schedule.starts_with("v2 guarded main"), "{schedule}");
+    let replayed = |schedule: &str| {
+        let mut builder = Builder::new();
+        builder.replay = Some(schedule.to_owned());
+        builder.explore(test)
+    };
+    let again = replayed(&schedule).unwrap_err();
+    assert_eq!(again.kind(), FailureKind::UseAfterFree);
+    assert_eq!(again.schedule(), schedule);
+    // Without that word nobody looks.
+    replayed(&schedule.replace(" guarded", "")).unwrap();
+}

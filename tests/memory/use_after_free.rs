@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
-use dpor::{FailureKind, thread};
+use dpor::{Algorithm, Builder, FailureKind, thread};
 
 use super::{At, Node, Slot, beside, fails, passes, take_and_free, tells, value};
 
@@ -213,4 +213,35 @@ fn what_is_freed_must_not_be_about_to_be_used() {
         &failure,
         &["use after free: main.1 uses", "store to", "main       free"],
     );
+}
+
+#[test]
+fn the_schedule_has_the_beginning_of_who_has_freed_what_is_used() {
+    #[derive(Clone, Copy)]
+    struct Place(*const AtomicUsize);
+    // SAFETY: it is only a number until somebody uses it.
+    unsafe impl Send for Place {}
+    impl Place {
+        fn free(self) {
+            // SAFETY: nobody else frees it.
+            drop(unsafe { Box::from_raw(self.0.cast_mut()) });
+        }
+    }
+    let body = || {
+        let place = Place(Box::into_raw(Box::new(AtomicUsize::new(0))));
+        let other = thread::spawn(move || place.free());
+        // SAFETY: none, which is what is to be found.
+        unsafe { &*place.0 }.fetch_add(1, SeqCst);
+        other.join().unwrap();
+    };
+    for algorithm in [Algorithm::Source, Algorithm::Classic, Algorithm::SleepSets] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let found = builder.explore(body).unwrap_err();
+        assert_eq!(found.kind(), FailureKind::UseAfterFree, "{found}");
+        let mut builder = Builder::new();
+        builder.replay = Some(found.schedule().to_owned());
+        let again = builder.explore(body).unwrap_err();
+        assert_eq!(again.kind(), FailureKind::UseAfterFree, "{again}");
+    }
 }

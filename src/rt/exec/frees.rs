@@ -86,7 +86,7 @@ impl Runtime {
         }
         // Nothing is known to be in it.
         if self.heap.is_unasked(start) {
-            self.note_raw_uses(inner, (start, length), &[]);
+            self.note_raw_uses(inner, (start, length), &[], false);
             return None;
         }
         let mut objects = std::mem::take(&mut inner.inside);
@@ -116,7 +116,7 @@ impl Runtime {
             // Where references are counted, who has used something in the block had one of them.
             let is_counted = objects.iter().any(|&object| inner.is_count(object));
             let objects = if is_counted { &[] } else { objects };
-            self.note_raw_uses(inner, memory, objects);
+            self.note_raw_uses(inner, memory, objects, is_counted);
         }
         race.map(End::DataRace)
     }
@@ -127,6 +127,7 @@ impl Runtime {
         inner: &mut Inner,
         (start, length): (usize, usize),
         objects: &[ObjectId],
+        is_counted: bool,
     ) {
         // What is not explored is not measured.
         if !self.unexplored.get() && inner.driver.notes_raw_uses() {
@@ -135,7 +136,8 @@ impl Runtime {
                 Some((ThreadId(block.thread), block.events))
             };
             let memory = (start, length);
-            (inner.driver).note_raw_uses(memory, objects, made, self.current.get());
+            let block = (memory, objects, is_counted);
+            (inner.driver).note_raw_uses(block, made, self.current.get());
         }
     }
 }

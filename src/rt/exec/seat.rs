@@ -56,7 +56,9 @@ impl Seated {
         let learnt = &inner.driver.machine.limits.learnt;
         if rarely!(learnt.held.is_some()) {
             held::note();
-            runtime.heap.guard(learnt.guarded);
+        }
+        if let Some(which) = learnt.guarded {
+            runtime.heap.guard(which);
         }
         if let Some(block) = settings.watch {
             runtime.heap.watch(block);

@@ -318,7 +318,7 @@ impl Driver {
         self.owners.reset();
         if let Some(uses) = &mut self.raw_uses {
             cold_path();
-            uses.forget();
+            uses.forget(self.replayed);
         }
         self.find_break();
         // What is made again may be longer.

@@ -3,8 +3,9 @@
 //! What a thread does between two of its events is seen only where it goes through shims and cells. A plain field that is read
 //! through a raw pointer is neither, so a use of it after the block was freed goes unnoticed; and it does not even come to that,
 //! because the code behind an event runs at once. But who has read a pointer to the block, or used an atomic in it, can be held up
-//! behind the last of its events that come before the free, and what it does then be seen. Here it is noted where that is to be
-//! tried.
+//! behind the last of its events that come before the free, and what it does then be seen. And of events that are ordered with
+//! nothing only one order is explored, in which the use may come behind the free: it is seen if the execution is run once more with
+//! the block guarded. Here it is noted where either is to be tried.
 
 use std::cell::LazyCell;
 
@@ -12,15 +13,20 @@ use crate::rt::rare::rarely;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome, address_in};
 use crate::rt::trace::schedule::Guarded;
-use crate::rt::trace::{Event, Site};
+use crate::rt::trace::{Event, Site, Trace};
 
 use super::driver::Driver;
 
 /// The most executions in which it is looked for: it is in the same few places in most of them.
 const EXECUTIONS_MAX: u64 = 1000;
 
-/// The most pairs of places that are tried, and how often each of them is: the thread may come to a use in one execution and
-/// not in another.
+/// How many tries are made without asking how often it was tried in these places, where a thread has shown a pointer to the
+/// block, and where nobody is held up. A small test has few of them, and the thread may come to a use in one execution and not
+/// in another.
+const SHOWING_AT_FIRST: u32 = 128;
+const IN_PLACE_AT_FIRST: u32 = 16;
+
+/// Behind these, in how many pairs of places it is tried, and how often in each of them.
 const PAIRS_MAX: usize = 64;
 const TRIES_MAX: u32 = 4;
 
@@ -34,7 +40,7 @@ const EVENTS_MAX: u64 = 10_000_000;
 /// A free that a thread with a pointer to the block may be held up for, in the execution that has just ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawUse {
-    /// Who has the pointer, and behind how many of its events it can be held up.
+    /// Who has the pointer, and behind how many of its events it can be held up; if behind none, its code begins later.
     pub(crate) thread: ThreadId,
     pub(crate) events: u32,
     pub(crate) block: Guarded,
@@ -43,15 +49,64 @@ pub(crate) struct RawUse {
     pub(crate) length: usize,
 }
 
+/// A free by a thread that is not the only one, in the execution that goes on or has just ended.
+#[derive(Clone, Copy, Debug)]
+struct Freed {
+    /// Behind which event.
+    site: Site,
+    block: Guarded,
+    length: usize,
+}
+
+/// The most frees of an execution that are noted, and how many events behind each of them tell places.
+const FREES_MAX: usize = 64;
+const BEHIND_MAX: usize = 32;
+
 /// Those of an exploration.
 #[derive(Debug, Default)]
 pub(crate) struct RawUses {
+    /// What was freed in the execution.
+    frees: Vec<Freed>,
     /// Those that are still to be tried.
     uses: Vec<RawUse>,
-    /// Where threads were held up, behind which event blocks were freed, and how often that was tried.
-    pairs: Vec<((Site, Site), u32)>,
+    /// Where threads were held up that had shown a pointer to the block, and behind which event it was freed.
+    showing: Tries,
+    /// The same of those that may have one. They are not to use up the tries of those that have.
+    others: Tries,
+    /// What comes behind a free, and the event of that, where nobody was held up.
+    in_place: Tries,
     /// At how many events it was looked.
     looked: u64,
+}
+
+/// How often it was tried, and in which pairs of places.
+#[derive(Debug, Default)]
+struct Tries {
+    all: u32,
+    pairs: Vec<((Site, Site), u32)>,
+}
+
+impl Tries {
+    /// Whether it is to be tried in these places; if so many were not made yet, in all places.
+    fn is_due(&self, pair: (Site, Site), at_first: u32) -> bool {
+        self.all < at_first
+            || match self.pairs.iter().find(|(known, _)| *known == pair) {
+                Some((_, tries)) => *tries < TRIES_MAX,
+                None => self.pairs.len() < PAIRS_MAX,
+            }
+    }
+
+    /// [`Tries::is_due`], which counts as a try.
+    fn make(&mut self, pair: (Site, Site), at_first: u32) -> bool {
+        let is_due = self.is_due(pair, at_first);
+        if is_due {
+            match self.pairs.iter_mut().find(|(known, _)| *known == pair) {
+                Some((_, tries)) => *tries += 1,
+                None => self.pairs.push((pair, 1)),
+            }
+        }
+        is_due
+    }
 }
 
 impl RawUses {
@@ -60,32 +115,48 @@ impl RawUses {
         !self.uses.is_empty()
     }
 
+    /// Whether what comes behind a free of this execution is to be tried as it was, with the blocks guarded.
+    pub(crate) fn are_some_in_place(&self, trace: &Trace) -> bool {
+        let is_due = |pair| self.in_place.is_due(pair, IN_PLACE_AT_FIRST);
+        let is_due = |freed| behind(freed, trace).any(is_due);
+        self.frees.iter().any(is_due)
+    }
+
+    /// Counts that as a try, and says which blocks are to be guarded.
+    pub(crate) fn take_in_place(&mut self, trace: &Trace) -> Option<Guarded> {
+        let mut guarded = None;
+        for freed in &self.frees {
+            let mut pairs: Vec<(Site, Site)> = behind(freed, trace).collect();
+            pairs.sort_unstable_by_key(|&(site, _)| std::ptr::from_ref(site));
+            pairs.dedup();
+            let makes = |&pair: &(Site, Site)| self.in_place.make(pair, IN_PLACE_AT_FIRST);
+            // All of them count.
+            if pairs.into_iter().filter(makes).count() > 0 {
+                guarded = match guarded {
+                    Some(other) if other != freed.block => Some(Guarded::All),
+                    _ => Some(freed.block),
+                };
+            }
+        }
+        self.in_place.all += u32::from(guarded.is_some());
+        guarded
+    }
+
     /// Another execution begins, and what leads to those of the last one is known no more.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self, replayed: usize) {
         self.uses.clear();
+        self.frees.retain(|freed| freed.length <= replayed);
     }
 
     /// So many events of the execution are left.
     pub(crate) fn forget_after(&mut self, length: usize) {
         self.uses.retain(|raw| raw.length <= length);
+        self.frees.retain(|freed| freed.length <= length);
     }
 
     /// Those that are to be tried, for who tries.
     pub(crate) fn take(&mut self) -> Vec<RawUse> {
         std::mem::take(&mut self.uses)
-    }
-
-    /// Whether this pair of places is to be tried, which counts as a try.
-    fn is_to_be_tried(&mut self, pair: (Site, Site)) -> bool {
-        if let Some((_, tries)) = self.pairs.iter_mut().find(|(known, _)| *known == pair) {
-            *tries += 1;
-            return *tries <= TRIES_MAX;
-        }
-        let is_new = self.pairs.len() < PAIRS_MAX;
-        if is_new {
-            self.pairs.push((pair, 1));
-        }
-        is_new
     }
 }
 
@@ -107,12 +178,26 @@ impl Driver {
     /// since another thread had made so many events, as `made` says.
     pub(crate) fn note_raw_uses(
         &mut self,
-        (start, size): (usize, usize),
-        objects: &[ObjectId],
+        ((start, size), objects, is_counted): ((usize, usize), &[ObjectId], bool),
         made: impl FnOnce() -> Option<(ThreadId, u32)>,
         thread: ThreadId,
     ) {
         let made = LazyCell::new(made);
+        let Some(last) = self.last_of(thread) else {
+            return;
+        };
+        let freed = self.trace.at(last).site;
+        let block = (*made).map_or(Guarded::All, |(_, events)| Guarded::Like { size, events });
+        let length = self.executed().len();
+        let uses = self.raw_uses.get_or_insert_default();
+        // Who has used what is in a block whose references are counted has given up one of them since.
+        if !is_counted && uses.frees.len() < FREES_MAX {
+            uses.frees.push(Freed {
+                site: freed,
+                block,
+                length,
+            });
+        }
         let mut from = 0;
         if rarely!(self.executed().len() > SHORT) {
             // Nobody has a pointer to a block before there is one.
@@ -131,15 +216,10 @@ impl Driver {
                 || words_of(event).into_iter().flatten().any(leads_there)
         };
         let others = |event: &Event| event.thread != thread;
-        let may_show = |event: &Event| others(event) && (shows(event) || hands_over(event));
-        if !self.executed()[from..].iter().any(may_show) {
-            return;
-        }
-        let Some(last) = self.last_of(thread) else {
-            return;
-        };
+        let may_show = |event: &Event| others(event) && (shows(event) || can_hold(event));
         self.measure();
-        let length = self.executed().len();
+        // Who is to be held up behind how many events, where that is, and whether it has shown a pointer.
+        let mut found: Vec<(ThreadId, u32, Site, bool)> = Vec::new();
         // Whoever has come to know of something that the maker of the block has done since then may have the pointer from what
         // a lock protects, or from a message.
         let may_know = |position: usize, event: &Event| {
@@ -148,9 +228,21 @@ impl Driver {
             };
             // Who frees the block may have waited for what another one has written.
             let is_waited_for = || self.clocks.clock(last, event.thread) > event.index;
-            (*made).as_ref().is_some_and(knows)
-                && (!event.operation.kind.is_atomic() || is_waited_for())
+            made.as_ref().is_some_and(knows) && is_handed_over(event, is_waited_for)
         };
+        let freeing = (thread, self.machine.events_of(thread));
+        // A thread that was spawned since then may have it from the beginning and use it there, which comes behind the free if its
+        // code begins then.
+        for reader in (1..self.trace.threads() as u32).map(ThreadId) {
+            let (Some((maker, events)), Some(spawn)) = (*made, self.trace.spawn_of(reader)) else {
+                continue;
+            };
+            let is_other = reader != maker && reader != thread;
+            let may_have = is_other && self.clocks.clock(spawn, maker) > events;
+            if may_have && self.clocks.clock(last, reader) == 0 {
+                found.push((reader, 0, self.trace.at(spawn).site, false));
+            }
+        }
         let mut readers: Vec<(ThreadId, u32)> = Vec::new();
         for (at, event) in self.executed()[from..].iter().enumerate() {
             let is_known = readers.iter().any(|(reader, _)| *reader == event.thread);
@@ -177,20 +269,37 @@ impl Driver {
             let Some(held) = held else {
                 continue;
             };
-            let freed = self.trace.at(last).site;
-            let uses = self.raw_uses.get_or_insert_default();
-            if uses.is_to_be_tried((held.site, freed)) {
+            let has_shown =
+                |event: &Event| event.thread == reader && event.index <= held.index && shows(event);
+            let has_shown = self.executed()[from..].iter().any(has_shown);
+            found.push((reader, held.index + 1, held.site, has_shown));
+        }
+        let uses = self.raw_uses.get_or_insert_default();
+        for (thread, events, site, has_shown) in found {
+            let (tries, at_first) = match has_shown {
+                true => (&mut uses.showing, SHOWING_AT_FIRST),
+                false => (&mut uses.others, 0),
+            };
+            if tries.make((site, freed), at_first) {
+                tries.all += 1;
                 uses.uses.push(RawUse {
-                    thread: reader,
-                    events: held.index + 1,
-                    block: (*made)
-                        .map_or(Guarded::All, |(_, events)| Guarded::Like { size, events }),
-                    freeing: (thread, self.machine.events_of(thread)),
+                    thread,
+                    events,
+                    block,
+                    freeing,
                     length,
                 });
             }
         }
     }
+}
+
+/// The places of what comes behind a free, each with that of the free.
+fn behind<'a>(freed: &'a Freed, trace: &'a Trace) -> impl Iterator<Item = (Site, Site)> + 'a {
+    let later = trace.events().get(freed.length..).unwrap_or_default();
+    let later = later.iter().take(BEHIND_MAX);
+    let site = freed.site;
+    std::iter::once((site, site)).chain(later.map(move |event| (event.site, site)))
 }
 
 /// The words of an atomic that a thread has read or written, which may be pointers.
@@ -206,15 +315,20 @@ fn words_of(event: &Event) -> [Option<u64>; 2] {
     [read, written]
 }
 
-/// Whether a thread may have got a pointer before this operation, or give a block away with it, without its showing the pointer.
-fn hands_over(event: &Event) -> bool {
-    can_hold(event) && !matches!(event.operation.kind, OpKind::Load { .. })
+/// Whether a thread may have got a pointer before this operation, or give a block away with it, without its showing the pointer:
+/// with one on an atomic only if the thread that frees has waited for what it has written.
+fn is_handed_over(event: &Event, is_waited_for: impl Fn() -> bool) -> bool {
+    match event.operation.kind {
+        OpKind::Load { .. } => false,
+        ref kind => !kind.is_atomic() || is_waited_for(),
+    }
 }
 
 /// Whether a thread can be held up behind this event.
 fn can_hold(event: &Event) -> bool {
     match event.operation.kind {
-        OpKind::Unlock { .. }
+        OpKind::Spawn { .. }
+        | OpKind::Unlock { .. }
         | OpKind::UnlockRead
         | OpKind::UnlockWrite { .. }
         | OpKind::NotifyOne

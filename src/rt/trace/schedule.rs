@@ -10,7 +10,8 @@
 //! What threads do in turn, again and again, is told once: `(main main.1*2)*9`.
 //!
 //! What a thread does between two of its steps it does together with the first of them. After `v2 held main.1*3` the thread
-//! `main.1` is held up behind its third step, and that it goes on from there is a step of its own.
+//! `main.1` is held up behind its third step, and that it goes on from there is a step of its own. Uses of blocks after their free
+//! are seen then, and so they are after `v2 guarded`.
 
 use std::fmt;
 use std::ops::Range;
@@ -29,7 +30,10 @@ const SOON: &str = "soon";
 /// What says that a thread is held up.
 const HELD: &str = "held";
 
-/// What is behind that.
+/// What says that uses of blocks after their free are seen, though nobody is held up.
+const GUARDED: &str = "guarded";
+
+/// What is behind [`HELD`].
 const WHO_IS_HELD: &str = "expected a thread and how many steps it makes before it is held up, such as `main.1*3`, after `held`";
 
 /// A thread that is held up, and goes on later.
@@ -41,7 +45,7 @@ pub(crate) struct Hold {
     pub(crate) events: u32,
 }
 
-/// Blocks whose uses after their free are seen where a thread is held up. To see them takes system calls for each block.
+/// Blocks whose uses after their free are seen. To see them takes system calls for each block.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Guarded {
     #[default]
@@ -75,6 +79,8 @@ pub(crate) struct Schedule {
     waits_soon: bool,
     /// Who is held up.
     held: Option<Hold>,
+    /// Whether uses of blocks after their free are seen, though nobody is held up.
+    is_guarded: bool,
 }
 
 /// Equal steps in a row; none where a thread only begins.
@@ -145,8 +151,12 @@ impl Schedule {
     ) -> Schedule {
         let mut schedule = Schedule::of(trace, length, names);
         let begun: Vec<ThreadId> = trace.begun_behind(length).collect();
-        let last = begun.iter().position(|&it| thread == Some(it));
-        for &thread in &begun[..last.map_or(0, |at| at + 1)] {
+        // Whoever was about to use what another one has freed may have begun before that one.
+        let until = match thread {
+            Some(thread) if trace.has_begun(thread) => begun.len(),
+            _ => 0,
+        };
+        for &thread in &begun[..until] {
             if thread != ThreadId::MAIN {
                 schedule.begin(names.path(thread));
             }
@@ -169,10 +179,16 @@ impl Schedule {
         self.held.as_ref()
     }
 
-    /// The schedule of an execution in which this thread was to be held up, if one was. It is part of the schedule even if that
-    /// thread has not gone on: blocks are locked then, and somebody else has used one that was freed.
-    pub(crate) fn with_held(mut self, hold: Option<&Hold>) -> Schedule {
+    /// Whether uses of blocks after their free are seen.
+    pub(crate) fn guards(&self) -> bool {
+        self.is_guarded || self.held.is_some()
+    }
+
+    /// The schedule of an execution in which this thread was to be held up, if one was, and these blocks were guarded. It is part
+    /// of the schedule even if that thread has not gone on: somebody else has used a block that was freed then.
+    pub(crate) fn with_held(mut self, hold: Option<&Hold>, guarded: Option<Guarded>) -> Schedule {
         self.held = self.held.or_else(|| hold.cloned());
+        self.is_guarded |= guarded.is_some() && self.held.is_none();
         self
     }
 
@@ -292,6 +308,9 @@ impl Schedule {
         let rest = soon.unwrap_or(rest);
         let held = marked(rest, HELD);
         let rest = held.unwrap_or(rest);
+        let guarded = marked(rest, GUARDED).filter(|_| held.is_none());
+        schedule.is_guarded = guarded.is_some();
+        let rest = guarded.unwrap_or(rest);
         let mut at = text.len() - rest.len();
         // Whether the next word says who is held up.
         let mut holds = held.is_some();
@@ -456,6 +475,8 @@ impl fmt::Display for Schedule {
         }
         if let Some(Hold { path, events }) = &self.held {
             write!(f, " {HELD} {path}*{events}")?;
+        } else if self.is_guarded {
+            write!(f, " {GUARDED}")?;
         }
         let mut written = 0;
         for Loop { runs, times } in &self.loops {

@@ -15,8 +15,8 @@ pub(crate) struct Learnt {
     pub(crate) awaits: Awaits,
     /// The thread that is held up, in an execution that is to show what it does then.
     pub(crate) held: Option<Hold>,
-    /// The blocks whose uses after their free are seen then.
-    pub(crate) guarded: Guarded,
+    /// The blocks whose uses after their free are seen then, or in an execution in which nobody is held up.
+    pub(crate) guarded: Option<Guarded>,
 }
 
 /// What is known of loops without a hint.
