@@ -417,6 +417,10 @@ impl Exploration<'_> {
                     {
                         above_captured(&format!("{line}\n"));
                     }
+                    // A bound that lets no execution come to its end has seen nothing.
+                    Verdict::Bounded(_) if passed.driver.stats.complete == 0 => {
+                        above_captured(&format!("{line}\n"));
+                    }
                     // Who sets a bound, or samples, has asked for part of it, in each test.
                     _ => above(|| eprintln!("{line}")),
                 }

@@ -16,7 +16,14 @@ pub(crate) fn keep(schedule: &str, test: Option<&str>, site: Site) -> Option<Pat
     let name = program.file_stem()?.to_str()?;
     // Two programs may have tests of one name.
     let name = unnumbered(name).unwrap_or(name);
-    let directory = target_directory(&program)?.join("dpor").join(name);
+    let mut directory = target_directory(&program)?.join("dpor");
+    // Two packages of a workspace may have programs of one name.
+    if let Ok(package) = std::env::var("CARGO_PKG_NAME")
+        && package != name
+    {
+        directory.push(package);
+    }
+    directory.push(name);
     let path = directory.join(format!("{}.schedule", stem(test, site)));
     std::fs::create_dir_all(&directory).ok()?;
     std::fs::write(&path, format!("{}\n", numbered(schedule))).ok()?;

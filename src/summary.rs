@@ -193,7 +193,7 @@ impl Report {
         if let (Verdict::Stopped(_), Some(hint)) = (self.verdict, &self.could_await) {
             text.push_str(&format!(
                 "\ndpor: threads wait at the hint at {hint}: with `Builder::await_loops` (DPOR_AWAIT_LOOPS=1) there are fewer \
-                 executions, if what they do behind the loop does not hang on how often they have looked"
+                 executions, if what they do after the loop does not depend on how often they have looked, nor on what they saw in vain"
             ));
         }
         if let (Verdict::Stopped(_), Some((hint, times))) = (self.verdict, self.rounds) {
@@ -246,7 +246,11 @@ impl fmt::Display for Report {
         }
         write!(f, ": {executions}")?;
         if self.pruned > 0 {
-            write!(f, ", {}", self.pruned_by)?;
+            let pruned = match self.verdict {
+                Verdict::Bounded(_) => self.pruned_by.in_a_bounded_search(),
+                _ => self.pruned_by.to_string(),
+            };
+            write!(f, ", {pruned}")?;
         }
         if let (Some(bound), Verdict::Stopped(_)) = (self.within, self.verdict) {
             let (most, unit, _) = bound.parts();
@@ -304,6 +308,12 @@ impl Pruned {
     pub(crate) fn why(&self) -> String {
         let reasons = self.reasons().map(|(_, reason)| reason);
         reasons.collect::<Vec<_>>().join(" and ")
+    }
+
+    /// The same where a bound was set: those over it are not counted apart from those that others cover.
+    fn in_a_bounded_search(&self) -> String {
+        let (covered, bounded) = ("because others", "over the bound, or because others");
+        self.to_string().replace(covered, bounded)
     }
 }
 

@@ -94,6 +94,16 @@ fn a_search_that_a_limit_stopped_says_so_past_what_the_harness_keeps() {
     for (variable, value) in [("DPOR_MAX_PREEMPTIONS", "0"), ("DPOR_ALGORITHM", "random")] {
         assert_eq!(captured(child, &[(variable, value)]), "", "{variable}");
     }
+    // But a bound within which nothing comes to its end is no choice.
+    let text = captured(child, &[("DPOR_MAX_SWITCHES", "0")]);
+    assert!(
+        text.contains("(DPOR_MAX_SWITCHES): 0 executions, "),
+        "{text}"
+    );
+    assert!(
+        text.contains(" given up over the bound, or because others cover the rest"),
+        "{text}"
+    );
 }
 
 /// Not tests of their own: what [`what_a_loop_does_that_gives_up_is_told_past_the_capture`] runs.
