@@ -12,8 +12,8 @@
 //!
 //! Deviations from the paper, by number:
 //! 1. Sleepers and branches are steps, that is a thread *and* its outcome, so that a choice is a
-//!    race of an event with its own other outcomes (EXPLORATION, section 5c).
-//! 2. The label of the reversed event is found anew (EXPLORATION, trap 1).
+//!    race of an event with its own other outcomes (`docs/ALGORITHMS.md`, deviation 1).
+//! 2. The label of the reversed event is found anew (`docs/ALGORITHMS.md`, deviation 2).
 //! 3. The insertion ([`cover`](super::cover)) descends into the first child that is a weak initial, and stops at a leaf;
 //!    the tree then holds a branch that covers the sequence, though maybe not the sequence itself.
 //! 4. What is inserted is not the whole sequence but only what is needed to execute the reversed event

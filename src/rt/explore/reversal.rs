@@ -2,8 +2,7 @@
 //!
 //! For an event e of an execution E and another event that could come before it, the answer is a
 //! sequence `v = notdep(e, E) . e'`: everything after e that does not happen after it, over the
-//! *whole* of E, and then the other event. Three groups of pairs are reversed (EXPLORATION,
-//! section 5):
+//! *whole* of E, and then the other event. Three groups of pairs are reversed:
 //!
 //! * direct: the races of happens-before;
 //! * blocking (\[SS\] 8.1): an acquisition, and a later or still blocked operation that it shut out;

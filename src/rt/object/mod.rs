@@ -4,7 +4,7 @@
 //! [enabled](State::enabled), which [alternatives](State::alternatives) it has, and what
 //! [comes of it](State::apply). Nothing here knows a schedule, a coroutine or a clock, so the same
 //! code gives live closures and abstract programs their meaning, and lets an explorer ask what an
-//! operation *would* do after another history of its object (EXPLORATION, trap 1).
+//! operation *would* do after another history of its object (`docs/ALGORITHMS.md`, deviation 2).
 //!
 //! "Blocked" is never stored: it is asked of the state each time.
 

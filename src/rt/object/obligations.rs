@@ -1,4 +1,4 @@
-//! Does every kind of object keep the obligations of EXPLORATION, section 3?
+//! Does every kind of object keep what the exploration takes for granted of it?
 //!
 //! For all small states and all pairs of operations of two threads: operations that commute may be
 //! executed in either order with the same labels and the same state, and neither disables the other;

@@ -20,9 +20,8 @@
 //! Hints that follow each other with nothing in between are one: a backoff makes more of them each time. But a thread that
 //! makes [`BARE_MAX`] of them looks at nothing that another thread could change, and waits for a change of nothing.
 //!
-//! The rule is EXPLORATION's (section 7); a failed compare-exchange, a swap of the same value, a
-//! failed `try_lock` count as reads, because two spinning threads would otherwise wake each other
-//! for ever.
+//! A failed compare-exchange, a swap of the same value and a failed `try_lock` count as reads, because two spinning threads would
+//! otherwise wake each other for ever.
 //!
 //! [`Limits::spin_bound`]: super::machine::Limits::spin_bound
 //! [`Limits::unhinted_spin_bound`]: super::machine::Limits::unhinted_spin_bound

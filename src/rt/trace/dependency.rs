@@ -9,7 +9,7 @@
 //! [`commutes`], of an operation that another thread has pending and an event that happened without
 //! it (this decides sleep sets and insertion). They differ for counting objects: two releases of a
 //! reference count commute until one of them is the last, and which one is the last depends on the
-//! order (EXPLORATION, trap 3). So a release carries the count it found.
+//! order. So a release carries the count it found.
 //!
 //! The relation between classes is symmetric; a test asks for it, and prints it as
 //! `docs/DEPENDENCY.md`.

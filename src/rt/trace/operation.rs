@@ -228,7 +228,7 @@ pub(crate) enum OpKind {
         what: Choice,
     },
     /// `assume(false)`: the thread goes no further in this execution, which counts as pruned. The
-    /// others run on, because a wakeup sequence must span a whole execution (EXPLORATION, trap 2).
+    /// others run on, because a wakeup sequence must span a whole execution (`docs/ALGORITHMS.md`, deviation 5).
     /// Or for another reason: then it goes on once nobody explores the execution any further.
     GiveUp {
         why: Reason,
