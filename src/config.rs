@@ -301,10 +301,10 @@ pub struct Builder {
     ///
     /// An execution in which such a loop looks in vain, and goes round once more when something has changed, is then given up,
     /// because there is another one in which it looks only after that. This takes for granted that what a thread does
-    /// after the loop does not depend on how often it has looked, nor on what it saw when it looked in vain. It concerns loops that only look: once one has waited at
-    /// its hint, and does not give up by itself, the test is explored anew. Where nothing
-    /// changes any more, the loop is let go as always, so that livelocks are found. It has no effect with a bound, and
-    /// when you sample or replay.
+    /// after the loop does not depend on how often it has looked, nor on what it saw when it looked in vain. It concerns
+    /// loops that only look: once one has waited at its hint, and does not give up by itself, the test is explored anew.
+    /// Where nothing changes any more, the loop is let go as always, so that livelocks are found. It has no effect with
+    /// a bound, and when you sample or replay.
     ///
     /// Environment: `DPOR_AWAIT_LOOPS`. Default: `false`.
     pub await_loops: bool,

@@ -181,25 +181,22 @@ impl Exploration<'_> {
         let uses = driver.raw_uses.as_mut().map(|uses| uses.take());
         for raw in uses.unwrap_or_default() {
             let found = self.body(driver).uses_after_free(driver, &raw);
-            if let Some(mut found) = found {
-                found.driver.stats = driver.stats;
-                if self.look_at(*found).is_err() {
-                    return false;
-                }
+            if !self.looks_at_raw_use(found, driver) {
+                return false;
             }
         }
         let uses = driver.raw_uses.as_mut();
         let in_place = uses.and_then(|uses| uses.take_in_place(&driver.trace));
-        if let Some(block) = in_place {
-            let found = self.body(driver).uses_in_place(driver, block);
-            if let Some(mut found) = found {
-                found.driver.stats = driver.stats;
-                if self.look_at(*found).is_err() {
-                    return false;
-                }
-            }
-        }
-        true
+        let found = in_place.and_then(|which| self.body(driver).uses_in_place(driver, which));
+        self.looks_at_raw_use(found, driver)
+    }
+
+    /// Looks at what a try beside the exploration has found, if it has. False if that was the last failure to be found.
+    fn looks_at_raw_use(&mut self, found: Option<Box<Found>>, driver: &Driver) -> bool {
+        found.is_none_or(|mut found| {
+            found.driver.stats = driver.stats;
+            self.look_at(*found).is_ok()
+        })
     }
 
     /// What is learnt of these loops, if that makes another exploration of it: that one without a hint gives up by itself, as far
