@@ -494,3 +494,28 @@ fn what_is_told_of_a_task_and_of_a_notification_is_in_their_own_words() {
         assert!(token.contains(words), "{words}: {token}");
     }
 }
+
+#[test]
+fn nobody_is_tried_for_what_wakes_a_task() {
+    static RUNS: StdMutex<u64> = StdMutex::new(0);
+    let report = Builder::new().check(|| {
+        *RUNS.lock().unwrap() += 1;
+        let count = Arc::new(AtomicUsize::new(0));
+        let tasks = [(); 2].map(|()| {
+            let count = count.clone();
+            spawn(async move { count.fetch_add(1, SeqCst) })
+        });
+        let block = || {
+            let count = count.clone();
+            thread::spawn(move || block_on(async { count.load(SeqCst) }))
+        };
+        let blocked = block();
+        for task in tasks {
+            task.join().unwrap();
+        }
+        blocked.join().unwrap();
+    });
+    // No execution is made once more to see who uses freed memory: std counts the wakers.
+    assert!(report.executions > 2, "{report}");
+    assert_eq!(*RUNS.lock().unwrap(), report.executions);
+}

@@ -73,6 +73,7 @@ fn block_on_at<F: Future>(future: F, site: &'static Location<'static>) -> F::Out
     });
     // In loom a waker is a reference to one of its own `Arc`s.
     track_block(Arc::as_ptr(&signal).addr());
+    rt::std_counts(Arc::as_ptr(&signal).addr());
     let waker = Waker::from(signal.clone());
     let mut context = Context::from_waker(&waker);
     loop {

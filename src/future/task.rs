@@ -150,6 +150,7 @@ where
         state: AtomicUsize::new(0),
         waker: Mutex::default(),
     });
+    rt::std_counts(Arc::as_ptr(&shared).addr());
     rt::name_object(
         shared.state.as_ptr().addr(),
         size_of::<AtomicUsize>(),

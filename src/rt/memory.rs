@@ -108,6 +108,11 @@ pub(crate) fn may_leak(address: usize) {
     context::may_leak(address);
 }
 
+/// Says that std counts the references to the block that holds this address, which is one of our own: nobody uses it without one.
+pub(crate) fn std_counts(address: usize) {
+    context::std_counts(address);
+}
+
 /// Keeps the bytes of a shim that is older than the execution, to put them back at its end. `object`
 /// is the address it is known by.
 #[inline]

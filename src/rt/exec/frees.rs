@@ -131,12 +131,12 @@ impl Runtime {
     ) {
         // What is not explored is not measured.
         if !self.unexplored.get() && inner.driver.notes_raw_uses() {
-            let made = || {
-                let block = self.heap.find_gone(start)?;
-                Some((ThreadId(block.thread), block.events))
-            };
-            let memory = (start, length);
-            let block = (memory, objects, is_counted);
+            let block = self.heap.find_gone(start);
+            if block.is_some_and(|block| block.counted) {
+                return;
+            }
+            let made = block.map(|block| (ThreadId(block.thread), block.events));
+            let block = ((start, length), objects, is_counted);
             (inner.driver).note_raw_uses(block, made, self.current.get());
         }
     }

@@ -325,6 +325,11 @@ impl Heap {
         self.with(|state| state.blocks.forgive(address));
     }
 
+    /// References to the block that holds this address are counted out of sight.
+    pub(crate) fn note_counted(&self, address: usize) {
+        self.with(|state| state.blocks.note_counted(address));
+    }
+
     /// In this execution frees of blocks that nobody has asked for are told, too, or not: those of which another thread may
     /// know, because the thread that has made the block has made an event since then, or another one frees it.
     pub(crate) fn tell_all(&self, all: bool) {

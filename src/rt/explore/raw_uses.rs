@@ -7,8 +7,6 @@
 //! nothing only one order is explored, in which the use may come behind the free: it is seen if the execution is run once more with
 //! the block guarded. Here it is noted where either is to be tried.
 
-use std::cell::LazyCell;
-
 use crate::rt::rare::rarely;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome, address_in};
@@ -179,15 +177,14 @@ impl Driver {
     pub(crate) fn note_raw_uses(
         &mut self,
         ((start, size), objects, is_counted): ((usize, usize), &[ObjectId], bool),
-        made: impl FnOnce() -> Option<(ThreadId, u32)>,
+        made: Option<(ThreadId, u32)>,
         thread: ThreadId,
     ) {
-        let made = LazyCell::new(made);
         let Some(last) = self.last_of(thread) else {
             return;
         };
         let freed = self.trace.at(last).site;
-        let block = (*made).map_or(Guarded::All, |(_, events)| Guarded::Like { size, events });
+        let block = made.map_or(Guarded::All, |(_, events)| Guarded::Like { size, events });
         let length = self.executed().len();
         let uses = self.raw_uses.get_or_insert_default();
         // Who has used what is in a block whose references are counted has given up one of them since.
@@ -201,7 +198,7 @@ impl Driver {
         let mut from = 0;
         if rarely!(self.executed().len() > SHORT) {
             // Nobody has a pointer to a block before there is one.
-            let Some((maker, events)) = *made else {
+            let Some((maker, events)) = made else {
                 return;
             };
             let is_before = |event: &Event| event.thread == maker && event.index < events;
@@ -234,7 +231,7 @@ impl Driver {
         // A thread that was spawned since then may have it from the beginning and use it there, which comes behind the free if its
         // code begins then.
         for reader in (1..self.trace.threads() as u32).map(ThreadId) {
-            let (Some((maker, events)), Some(spawn)) = (*made, self.trace.spawn_of(reader)) else {
+            let (Some((maker, events)), Some(spawn)) = (made, self.trace.spawn_of(reader)) else {
                 continue;
             };
             let is_other = reader != maker && reader != thread;

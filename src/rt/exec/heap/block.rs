@@ -26,6 +26,8 @@ pub(crate) struct Block {
     pub(crate) owed: bool,
     /// Whether it may stay allocated when the execution ends.
     pub(crate) forgiven: bool,
+    /// Whether the references to it are counted out of sight, so that nobody has a pointer to it who has none of them.
+    pub(crate) counted: bool,
     /// Who freed it, and how many events that thread had performed; nobody while it is alive.
     pub(crate) freed: Option<(u32, u32)>,
     /// On which shelf of the stock it belongs.
@@ -50,6 +52,7 @@ impl Block {
             found: false,
             owed: false,
             forgiven: false,
+            counted: false,
             freed: None,
             shelf: NOWHERE,
         }
@@ -70,6 +73,7 @@ impl Block {
             found: false,
             owed: false,
             forgiven: false,
+            counted: false,
             freed: None,
             ..*self
         };

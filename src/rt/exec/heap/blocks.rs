@@ -390,6 +390,13 @@ impl Blocks {
         }
     }
 
+    /// Marks the newest block that contains `address` as one whose references are counted.
+    pub(super) fn note_counted(&mut self, address: usize) {
+        if let Some(at) = self.live_at(address) {
+            self.slots[at].block.counted = true;
+        }
+    }
+
     /// Where the newest block is listed that contains `address` and is live or not.
     fn position(&self, address: usize, live: bool) -> Option<usize> {
         let mut newest = None;
