@@ -63,6 +63,7 @@ pub(crate) use block::Block;
 use blocks::{Blocks, Ended, Listing};
 use counters::Counters;
 pub(crate) use guarded::CAN_LOCK;
+use guarded::Pages;
 pub(crate) use kept::Kept;
 use kept::Queue;
 use stock::Stock;
@@ -132,6 +133,8 @@ struct State {
     later: Vec<(usize, u64)>,
     /// The memory that was freed since the object table last asked.
     freed: Vec<(usize, usize)>,
+    /// What blocks have that are guarded.
+    pages: Pages,
 }
 
 impl Heap {
@@ -168,11 +171,6 @@ impl Heap {
         let (by, _) = self.thread.get();
         debug_assert_eq!(by, thread);
         self.thread.set((by, events));
-    }
-
-    /// From now on these blocks get pages of their own, and a use after their free is a fault.
-    pub(crate) fn guard(&self, which: Guarded) {
-        self.guarding.set(Some(which));
     }
 
     /// A new execution begins: forgets everything, gives back what was freed, keeps the memory of the
@@ -410,18 +408,6 @@ impl Heap {
         Some(start)
     }
 
-    /// A block with pages of its own, if it is one of these.
-    #[cold]
-    fn hand_out_guarded(&self, layout: Layout, which: Guarded) -> Option<*mut u8> {
-        let (_, events) = self.thread.get();
-        if !which.has(layout.size(), events) {
-            return None;
-        }
-        let start = guarded::block(layout)?;
-        self.note_allocated(start.addr(), layout, || None);
-        Some(start)
-    }
-
     #[inline(never)]
     fn note_allocated(&self, start: usize, layout: Layout, kept: impl FnOnce() -> Option<Kept>) {
         if self.recording.get() && start != 0 {
@@ -524,7 +510,8 @@ impl Heap {
     /// Keeps a freed block until the execution has ended.
     fn keep(&self, kept: Kept) {
         if guarded::is_one(kept.start.addr()) {
-            return guarded::lock(kept.start, kept.layout.size());
+            self.with(|state| state.pages.lock(kept.start, kept.layout.size()));
+            return;
         }
         self.with(|state| state.kept.push(kept));
         while let Some(kept) = self.with(|state| state.kept.surplus()).flatten() {
@@ -543,7 +530,9 @@ impl Empty for Heap {
         self.thread.set((0, 0));
         self.some_freed.set(false);
         self.watching.set(false);
-        self.guarding.set(None);
+        if self.guarding.take().is_some() {
+            self.with(|state| state.pages.give_up());
+        }
         self.tell_all(false);
         self.owing.set(false);
         let state = self.state.get_mut().get_or_insert_default();
@@ -557,6 +546,7 @@ impl Empty for Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         self.give_back();
+        self.with(|state| state.pages.give_up());
     }
 }
 
@@ -573,6 +563,7 @@ impl State {
             outsiders,
             later,
             freed,
+            pages: _,
         } = self;
         blocks.clear();
         counters.clear();
