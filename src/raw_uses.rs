@@ -4,12 +4,16 @@
 //! are locked then: if it uses this one in whatever way, there is a fault. Nothing is wrongly found. It is an execution as any
 //! other, in which a thread has been slow, and who only keeps the pointer, or compares it, does not use the block.
 
+use crate::progress::above_captured;
 use crate::rt::exec::run::Found;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::in_full::InFull;
 use crate::rt::explore::raw_uses::RawUse;
+use crate::rt::heap;
+use crate::rt::rare::rarely;
 use crate::rt::trace::schedule::{Guarded, Hold, Schedule};
 use crate::rt::trace::verdict::{End, Wrong};
+use crate::said;
 use crate::shown::{Body, Looks, begin_with_spawns, schedule, without};
 
 impl Body<'_> {
@@ -35,9 +39,24 @@ impl Body<'_> {
     fn uses_one_of(&mut self, which: Guarded, schedule: Schedule) -> Option<Box<Found>> {
         self.learnt.guarded = Some(which);
         let explorer = Box::new(InFull::explorer(schedule));
-        let found = self.fails(explorer, 1, Looks::at_bad_memory())?;
+        let found = self.fails(explorer, 1, Looks::at_bad_memory());
+        if rarely!(heap::was_refused()) {
+            tell_of_refusal();
+        }
+        let found = found?;
         let is_raw = |end: &End| matches!(end, End::BadMemory(bad) if matches!(bad.wrong, Wrong::Raw { .. }));
         is_raw(&found.end).then_some(found)
+    }
+}
+
+/// Says once that blocks cannot be locked any more.
+#[cold]
+fn tell_of_refusal() {
+    let line = "dpor: the system locks no more memory for this process (a limit of its mappings, as `vm.max_map_count` of Linux, or of \
+                memory), so from now on uses of freed memory by plain fields may go unseen: let fewer tests fail in one process, or \
+                run them in several";
+    if said::is_first(line.to_owned()) {
+        above_captured(&format!("{line}\n"));
     }
 }
 

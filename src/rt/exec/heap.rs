@@ -62,8 +62,8 @@ pub(crate) use attached::{
 pub(crate) use block::Block;
 use blocks::{Blocks, Ended, Listing};
 use counters::Counters;
-pub(crate) use guarded::CAN_LOCK;
 use guarded::Pages;
+pub(crate) use guarded::{CAN_LOCK, was_refused};
 pub(crate) use kept::Kept;
 use kept::Queue;
 use stock::Stock;

@@ -46,6 +46,8 @@ const ARENA: usize = 4 << 30;
 const PART: usize = 1 << 20;
 
 #[cfg(all(unix, target_pointer_width = "64"))]
+pub(crate) use pages::was_refused;
+#[cfg(all(unix, target_pointer_width = "64"))]
 pub(super) use pages::{Pages, is_one, lock};
 
 /// Whether a block can have pages of its own here.
@@ -74,14 +76,20 @@ mod none {
     }
 
     pub(in super::super) fn lock(_: *mut u8, _: usize) {}
+
+    pub(crate) fn was_refused() -> bool {
+        false
+    }
 }
 
+#[cfg(not(all(unix, target_pointer_width = "64")))]
+pub(crate) use none::was_refused;
 #[cfg(not(all(unix, target_pointer_width = "64")))]
 pub(super) use none::{Pages, is_one, lock};
 
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod pages {
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
     use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
     use std::{mem, ptr};
 
@@ -99,6 +107,14 @@ mod pages {
 
     /// How many bytes of it are in parts.
     static GIVEN: AtomicUsize = AtomicUsize::new(0);
+
+    /// Whether a block was not locked, because the system has no more mappings for this process, or all addresses are used up.
+    static REFUSED: AtomicBool = AtomicBool::new(false);
+
+    /// Whether a use of freed memory may have gone unseen because a block could not be locked.
+    pub(crate) fn was_refused() -> bool {
+        REFUSED.load(Relaxed)
+    }
 
     /// The parts that no heap has.
     static IDLE: Mutex<Vec<Part>> = Mutex::new(Vec::new());
@@ -222,7 +238,9 @@ mod pages {
             }
             self.locked.push((at, size));
             // SAFETY: the pages are the block's alone, which nobody may use any more.
-            unsafe { allow(libc::PROT_NONE, start, size) };
+            if !unsafe { allow(libc::PROT_NONE, start, size) } {
+                REFUSED.store(true, Relaxed);
+            }
         }
 
         /// Unlocks what is locked, to be used again unless a block there was not freed. False if the system does not agree.
@@ -257,7 +275,10 @@ mod pages {
             if let Some(block) = self.0.last_mut().and_then(|part| part.block(size)) {
                 return Some(block);
             }
-            self.0.push(Part::new()?);
+            match Part::new() {
+                Some(part) => self.0.push(part),
+                None => REFUSED.store(true, Relaxed),
+            }
             self.0.last_mut()?.block(size)
         }
 
