@@ -100,8 +100,9 @@ impl Environment<'_> {
                 "0" => Ok(false),
                 "1" => Ok(true),
                 filter => match filter.parse::<Targets>() {
-                    Ok(_) => Err(filter.to_owned()),
-                    Err(_) => {
+                    // No crate has one of these names.
+                    Ok(_) if !matches!(filter, "true" | "false") => Err(filter.to_owned()),
+                    _ => {
                         return Err(format!(
                             "{name}=`{text}`: expected 0, 1, or what to show of the test's log, such as \
                              `debug` or `my_crate=trace,other=warn`"

@@ -369,6 +369,7 @@ impl Exploration<'_> {
             could_await,
             outcomes: self.watch.outcomes.take(),
             elapsed: self.watch.start.elapsed(),
+            before: self.watch.before,
         };
         if !matches!(verdict, Verdict::Stopped(_)) {
             // All that there is within what was asked for has been explored.

@@ -61,8 +61,10 @@ pub struct Report {
     ///
     /// An execution counts for the place where it begins to differ from the one before it.
     pub hotspots: Vec<Hotspot>,
-    /// Duration of the exploration.
+    /// Duration of the exploration. Of one that was taken up from a checkpoint it is the time since then.
     pub elapsed: Duration,
+    /// How many executions had been begun before it was taken up.
+    before: u64,
     /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
     /// A loop that was taken to wait, and gives up by itself.
@@ -77,6 +79,8 @@ pub(crate) struct Passed {
     /// Which part of the traces was explored.
     pub(crate) verdict: Verdict,
     pub(crate) elapsed: Duration,
+    /// How many executions had been begun before it was taken up.
+    pub(crate) before: u64,
     /// A loop that was taken to wait, and gives up by itself.
     pub(crate) gives_up: Option<GivesUp>,
     /// The hint of a loop that waits, and could be taken for one step.
@@ -153,6 +157,7 @@ impl Passed {
             },
             hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),
             elapsed: *elapsed,
+            before: self.before,
             rounds: driver.machine.many_rounds(),
             gives_up: self.gives_up.clone(),
             could_await: self.could_await.clone(),
@@ -263,7 +268,14 @@ impl fmt::Display for Report {
             counted(self.events, "event"),
             self.longest,
             self.elapsed.as_secs_f64()
-        )
+        )?;
+        match self.before {
+            0 => Ok(()),
+            before => {
+                let before = counted(before, "execution");
+                write!(f, " since it was taken up behind {before}")
+            }
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Watch<'a> {
     settings: &'a Builder,
     pub(crate) start: Instant,
     /// How many executions others had begun before.
-    before: u64,
+    pub(crate) before: u64,
     progress: Progress,
     checkpoint: Option<Box<Checkpoint>>,
     /// Where the model was called.

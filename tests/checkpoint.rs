@@ -73,6 +73,7 @@ fn an_exploration_in_parts_is_the_same_as_one_in_a_piece() {
     let whole = Arc::new(Mutex::new(Seen::new()));
     let piece = part(&file.0, usize::MAX, &whole);
     assert_eq!(piece.verdict, Verdict::Complete);
+    assert!(!piece.to_string().contains("since"), "{piece}");
     for most in [1, 10, 97] {
         let seen = Arc::new(Mutex::new(Seen::new()));
         let last = loop {
@@ -92,6 +93,11 @@ fn an_exploration_in_parts_is_the_same_as_one_in_a_piece() {
         assert_eq!(last.outcomes.len() as u64, piece.executions);
         assert_eq!(last.estimate, Some(piece.executions as f64));
         assert!(!file.0.exists(), "the end leaves none");
+        // The time is that of the last part alone.
+        let told = last.to_string();
+        let before = (piece.executions as usize - 1) / most * most;
+        let since = format!(" s since it was taken up behind {before} executions");
+        assert!(told.ends_with(&since), "{told}");
     }
 }
 

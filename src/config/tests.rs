@@ -79,6 +79,12 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
             "expected 0, 1, or what to show of the test's log, such as `debug` or \
              `my_crate=trace,other=warn`",
         ),
+        (
+            "DPOR_LOG",
+            "true",
+            "expected 0, 1, or what to show of the test's log, such as `debug` or \
+             `my_crate=trace,other=warn`",
+        ),
         ("DPOR_CHECK_LEAKS", "no", "expected 0 or 1"),
         ("DPOR_LOCATION", "on", "expected 0 or 1"),
         (
