@@ -32,7 +32,7 @@ pub(crate) use memory::{
     Accessing, Tracked, access, access_shim, bytes, contents, keep_pristine, may_leak, must_free,
     name_object, note_block, note_written, std_counts, track, undo_at_end, value_is_gone,
 };
-pub(crate) use object::count::WEAK;
+pub(crate) use object::count::{HEADER, WEAK};
 use object::machine::AtHint;
 pub(crate) use rare::{cold_path, mostly, rarely};
 pub(crate) use shim::{Answer, Memory, Target};

@@ -5,6 +5,7 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+mod elements;
 mod failures;
 mod many;
 mod pointers;
@@ -20,7 +21,7 @@ use pretty_assertions::assert_eq;
 /// The failures whose reports are kept.
 fn all() -> impl Iterator<Item = &'static failures::Named> {
     let more = waits::ALL.iter().chain(pointers::ALL).chain(values::ALL);
-    let more = more.chain(many::ALL);
+    let more = more.chain(many::ALL).chain(elements::ALL);
     failures::ALL.iter().chain(more)
 }
 

@@ -13,6 +13,9 @@ use crate::rt::trace::operation::{OpKind, Outcome};
 /// One weak reference, in the word that holds both counts.
 pub(crate) const WEAK: u64 = 1 << 32;
 
+/// How many bytes stand in front of the value whose references are counted, with their counts, if it is aligned as they are.
+pub(crate) const HEADER: usize = 6 * size_of::<usize>();
+
 /// What labels need to know of a count.
 #[inline]
 pub(crate) fn nature(observed: bool) -> Nature {

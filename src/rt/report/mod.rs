@@ -3,6 +3,7 @@
 mod changes;
 pub(crate) mod cycle;
 pub(crate) mod dot;
+mod elements;
 pub(crate) mod execution;
 mod holders;
 pub(crate) mod html;

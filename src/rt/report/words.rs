@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use self::pointers::Pointers;
 use self::timeouts::Unnotified;
 use super::changes;
+use super::elements;
 use super::source::Sources;
 use crate::plural::counted;
 use crate::rt::object::count;
@@ -50,9 +51,11 @@ impl<'a> Names<'a> {
         given: &'a [(ThreadId, String)],
     ) -> Names<'a> {
         let mut sources = Sources::default();
-        let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
-        let mut taken = Taken::default();
         let mut tasks = BTreeSet::new();
+        // In the order in which they are met: what they are called, and what else is to be said.
+        let mut met: Vec<(ObjectId, Option<ObjectKind>, bool, Option<String>)> = Vec::new();
+        let mut seen: BTreeSet<ObjectId> = BTreeSet::new();
+        let mut receivers: BTreeMap<ObjectId, String> = BTreeMap::new();
         let threads = called(trace, machine, given);
         let thread = |thread| named(machine, &threads, thread);
         let events = trace.events().iter().map(|e| (e.operation, e.site));
@@ -69,9 +72,13 @@ impl<'a> Names<'a> {
         let live = machine.live().iter();
         let pending = live.filter_map(|&thread| machine.pending(thread));
         let pending = pending.map(|it| (it.operation, it.site));
-        for (operation, site) in events.chain(stuck).chain(differing).chain(pending) {
+        let uses: Vec<(Operation, Site)> = (events.chain(stuck).chain(differing))
+            .chain(pending)
+            .filter(|(operation, _)| operation.object != ObjectId::NONE)
+            .collect();
+        for &(operation, site) in &uses {
             let object = operation.object;
-            if object == ObjectId::NONE || objects.contains_key(&object) {
+            if !seen.insert(object) {
                 continue;
             }
             let region = machine.names.place(object).region;
@@ -90,7 +97,11 @@ impl<'a> Names<'a> {
                 let of = counts.then(|| results::whose(trace, region, site))?;
                 Some(format!("result of {}", thread(of?)))
             };
-            let named = given.or_else(result).or_else(|| sources.receiver(site));
+            let named = given.or_else(result).or_else(|| {
+                let receiver = sources.receiver(site)?;
+                receivers.insert(object, receiver.clone());
+                Some(receiver)
+            });
             // A value that is made on first use is mostly not called anything there, but only used.
             let named = named.or_else(|| match kind {
                 Some(ObjectKind::Once) => sources.dereferenced(site),
@@ -103,7 +114,16 @@ impl<'a> Names<'a> {
             if task.is_some() {
                 tasks.insert(object);
             }
-            let base = match (named.or(task), kind) {
+            met.push((object, kind, counts, named.or(task)));
+        }
+        let used = uses
+            .iter()
+            .map(|(operation, site)| (operation.object, *site));
+        elements::tell(&mut receivers, used, machine, &mut sources);
+        let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
+        let mut taken = Taken::default();
+        for (object, kind, counts, named) in met {
+            let base = match (receivers.remove(&object).or(named), kind) {
                 // The name alone is what the program calls the value.
                 (Some(name), _) if counts => format!("arc {name}"),
                 (Some(name), Some(ObjectKind::Atomic(AtomicType::Poison))) => {

@@ -131,7 +131,7 @@ pub(crate) enum Region {
 
 impl Region {
     /// How many bytes behind this one the other place is, if both are in the same stack, block or static.
-    fn distance(self, other: Region) -> Option<usize> {
+    pub(crate) fn distance(self, other: Region) -> Option<usize> {
         match (self, other) {
             (
                 Region::Stack { thread, depth },

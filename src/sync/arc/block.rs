@@ -28,6 +28,8 @@ pub(super) struct Header {
     block: Layout,
 }
 
+const _: () = assert!(size_of::<Header>() == rt::HEADER);
+
 /// The block for a value of this layout, and where in it the value is.
 fn block_for(value: Layout) -> (Layout, usize) {
     let align = value.align().max(align_of::<Header>());
