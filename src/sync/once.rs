@@ -39,8 +39,11 @@ impl Drop for Attempt<'_> {
 /// Refuses to go on after a panic, in std's words.
 #[track_caller]
 pub(super) fn poisoned(name: Option<&str>) -> ! {
-    let name = name.unwrap_or("Once");
-    panic!("{name} instance has previously been poisoned")
+    // As std's, the payload is a `&'static str`.
+    match name {
+        Some("LazyLock") => panic!("LazyLock instance has previously been poisoned"),
+        _ => panic!("Once instance has previously been poisoned"),
+    }
 }
 
 /// Refuses to be at an initialisation that another thread is at which does not wait for this one, nor this one for it.

@@ -13,11 +13,13 @@ fn panics(body: impl FnOnce() + Send) -> String {
     message(thread::scope(|scope| scope.spawn(body).join()))
 }
 
-/// What a panic said.
+/// What a panic said, and whether that was made for it.
 pub fn message(result: std::thread::Result<()>) -> String {
     let payload = result.expect_err("it panics");
-    let text = payload.downcast_ref::<String>().cloned();
-    text.unwrap_or_else(|| payload.downcast_ref::<&str>().expect("a text").to_string())
+    match payload.downcast_ref::<String>() {
+        Some(text) => format!("{text} (a String)"),
+        None => payload.downcast_ref::<&str>().expect("a text").to_string(),
+    }
 }
 
 pub fn a_once_runs_once() -> Vec<String> {

@@ -209,3 +209,21 @@ fn who_looks_some_hundred_times_and_gives_up_is_in_no_livelock() {
         assert_eq!(report.verdict, Verdict::Waits(times));
     }
 }
+
+#[test]
+fn who_waits_without_a_hint_keeps_nobody_with_one_from_being_in_a_livelock() {
+    fn mixed() {
+        let (one, other) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::spawn(move || {
+            while one.load(SeqCst) != 1 {
+                hint::spin_loop();
+            }
+        });
+        thread::spawn(move || while other.load(SeqCst) != 1 {});
+    }
+    let failure = Builder::new().explore(mixed).expect_err("nobody ends it");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+    let mut builder = Builder::new();
+    builder.detached_may_block = true;
+    assert!(builder.check(mixed).complete);
+}

@@ -22,15 +22,11 @@ pub(super) fn load<R>(
     order: Ordering,
     make: impl FnOnce() -> R,
 ) -> R {
-    assert!(
-        !matches!(order, Ordering::Release | Ordering::AcqRel),
-        "there is no such thing as {} load",
-        if order == Ordering::Release {
-            "a release"
-        } else {
-            "an acquire-release"
-        }
-    );
+    match order {
+        Ordering::Release => panic!("there is no such thing as a release load"),
+        Ordering::AcqRel => panic!("there is no such thing as an acquire-release load"),
+        _ => {}
+    }
     match rt::load(target.address, ty, target.memory, order) {
         false => make(),
         true => rt::held_up(make),
@@ -49,15 +45,11 @@ pub(super) fn store(
     order: Ordering,
     make: impl FnOnce(Ordering),
 ) {
-    assert!(
-        !matches!(order, Ordering::Acquire | Ordering::AcqRel),
-        "there is no such thing as an {} store",
-        if order == Ordering::Acquire {
-            "acquire"
-        } else {
-            "acquire-release"
-        }
-    );
+    match order {
+        Ordering::Acquire => panic!("there is no such thing as an acquire store"),
+        Ordering::AcqRel => panic!("there is no such thing as an acquire-release store"),
+        _ => {}
+    }
     let value = ty.truncate(value);
     match rt::store(target.address, ty, target.memory, order, value) {
         (Answer::Outside, _) => make(order),
@@ -95,15 +87,11 @@ pub(super) fn compare<R>(
     weak: bool,
     make: impl FnOnce(bool) -> R,
 ) -> R {
-    assert!(
-        !matches!(failure, Ordering::Release | Ordering::AcqRel),
-        "there is no such thing as {} failure ordering",
-        if failure == Ordering::Release {
-            "a release"
-        } else {
-            "an acquire-release"
-        }
-    );
+    match failure {
+        Ordering::Release => panic!("there is no such thing as a release failure ordering"),
+        Ordering::AcqRel => panic!("there is no such thing as an acquire-release failure ordering"),
+        _ => {}
+    }
     let expected = ty.truncate(expected);
     let kind = OpKind::CompareExchange {
         success,

@@ -21,6 +21,9 @@ const MANY_ROUNDS: usize = 20;
 /// How often those that wait without a hint are let go at least before that is a livelock. They have made many rounds each time.
 const UNHINTED_LEAST: u32 = 2;
 
+/// The same of those that wait at a hint, where others go round many times without one in the meantime.
+const HINTED_LEAST: u32 = 20;
+
 /// How many rounds more than where it would wait a thread goes further. A loop that has not given up then does not, and waits
 /// again.
 pub(crate) const ROUNDS_FURTHER: u32 = 128;
@@ -486,8 +489,10 @@ impl Machine {
             let next = entry.pending().map(|pending| pending.operation.kind);
             matches!(next, Some(OpKind::Wait { .. }))
         });
+        let is_mixed = waiting.clone().any(|entry| entry.loops == Loop::Unhinted);
         let in_vain = |entry: &Thread| {
             let bound = match entry.loops {
+                Loop::Hinted if is_last && is_mixed => HINTED_LEAST,
                 Loop::Hinted => self.limits.livelock_bound,
                 Loop::Unhinted if is_last => UNHINTED_LEAST,
                 Loop::Unhinted => self.limits.unhinted_livelock_bound,
