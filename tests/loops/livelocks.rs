@@ -227,3 +227,28 @@ fn who_waits_without_a_hint_keeps_nobody_with_one_from_being_in_a_livelock() {
     builder.detached_may_block = true;
     assert!(builder.check(mixed).complete);
 }
+
+#[test]
+fn a_change_that_is_seen_ends_the_rounds_in_which_nothing_has_changed() {
+    // They come to 1,200, of which the second half is behind the change.
+    let report = Builder::new().check(|| {
+        let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let tries = |nothing: &AtomicUsize| {
+            for _ in 0..600 {
+                nothing.load(SeqCst);
+                thread::yield_now();
+            }
+        };
+        let other = thread::spawn(move || {
+            while theirs.0.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
+            tries(&theirs.1);
+        });
+        tries(&shared.1);
+        shared.0.store(1, SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(report.verdict, Verdict::Waits(600));
+}

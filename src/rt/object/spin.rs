@@ -259,6 +259,17 @@ impl SpinLog {
         }
     }
 
+    /// Whether the thread has found something else since its last hint where it had looked in the iteration before.
+    #[cold]
+    pub(crate) fn has_seen_a_change(&mut self) -> bool {
+        self.write_down();
+        let is_other = |&(object, found): &(ObjectId, u64)| {
+            let before = self.before.iter().find(|(known, _)| *known == object);
+            before.is_some_and(|&(_, value)| value != found)
+        };
+        self.reads.iter().any(is_other)
+    }
+
     /// Whether the thread has changed something since its last hint.
     #[inline]
     pub(crate) fn has_changed(&self) -> bool {

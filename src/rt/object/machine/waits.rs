@@ -188,6 +188,10 @@ impl Machine {
                 return AtHint::GivesUp;
             }
         }
+        // One that was let go may find what has changed meanwhile.
+        if entry.let_go_in_a_row > 0 && entry.spin.has_seen_a_change() {
+            entry.let_go_in_a_row = 0;
+        }
         if entry.spin.hint(site, self.limits.spin_bound) {
             return AtHint::Waits;
         }
