@@ -1,7 +1,8 @@
 //! How long does an access last, and does the report say so?
 
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::thread;
@@ -204,4 +205,72 @@ fn an_access_counts_though_an_older_pointer_to_its_cell_is_dropped_behind_it() {
             },
         );
     }
+}
+
+#[test]
+fn accesses_that_overlap_race_only_if_one_of_them_writes() {
+    check("two readers at once", "[intro.races] 21", false, || {
+        let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let look = |it: &(Plain, AtomicUsize)| {
+            it.0.0.with(|value| {
+                it.1.fetch_add(1, Relaxed);
+                // SAFETY: nobody writes to it.
+                unsafe { *value }
+            });
+        };
+        let other = thread::spawn(move || look(&theirs));
+        look(&shared);
+        other.join().unwrap();
+    });
+}
+
+/// Where a cell is.
+#[derive(Clone, Copy)]
+struct Cell(*mut UnsafeCell<usize>);
+
+// SAFETY: whether accesses are ordered is what is asked.
+unsafe impl Send for Cell {}
+
+impl Cell {
+    fn get(self) -> *mut UnsafeCell<usize> {
+        self.0
+    }
+}
+
+#[test]
+fn an_access_may_last_until_behind_the_last_event_of_its_thread() {
+    check(
+        "a free behind who has joined who writes",
+        "[thread.thread.member] 4, [intro.races] 21",
+        true,
+        || {
+            static BEAT: AtomicUsize = AtomicUsize::new(0);
+            let cell = Cell(Box::into_raw(Box::new(UnsafeCell::new(7))));
+            // SAFETY: only who is to free it does.
+            let free = move || drop(unsafe { Box::from_raw(cell.get()) });
+            let flag = Arc::new(AtomicUsize::new(0));
+            let theirs = flag.clone();
+            let one = thread::spawn(move || {
+                // SAFETY: it is freed behind this thread.
+                unsafe { &*cell.get() }.with_mut(|value| {
+                    BEAT.store(1, Relaxed);
+                    // SAFETY: as above.
+                    unsafe { *value = 1 };
+                });
+            });
+            let other = thread::spawn(move || {
+                one.join().unwrap();
+                theirs.store(1, Relaxed);
+            });
+            let done = flag.load(Relaxed) == 1;
+            if done {
+                free();
+            }
+            other.join().unwrap();
+            if !done {
+                free();
+            }
+        },
+    );
 }

@@ -225,3 +225,27 @@ fn what_came_by_something_that_is_not_seen_may_be_in_order() {
     };
     check("an Arc of std's", "the counts order it", false, counted);
 }
+
+#[test]
+fn who_has_failed_to_take_it_has_not_got_it() {
+    check(
+        "a compare-exchange that fails behind the store",
+        "[intro.races] 21",
+        true,
+        || {
+            let shared = Arc::new(Shared::default());
+            let theirs = shared.clone();
+            let other = thread::spawn(move || {
+                theirs.make(Relaxed);
+                let (slot, null) = (&theirs.slot, null_mut());
+                assert!(slot.compare_exchange(null, null, Relaxed, Relaxed).is_err());
+                theirs.told.store(true, Relaxed);
+            });
+            if shared.told.load(Relaxed) {
+                free(shared.slot.swap(null_mut(), Relaxed));
+            }
+            other.join().unwrap();
+            free(shared.slot.load(Relaxed));
+        },
+    );
+}

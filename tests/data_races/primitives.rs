@@ -368,3 +368,26 @@ fn who_upgrades_a_reference_of_a_cyclic_arc_comes_after_what_was_done_to_make_it
         assert_eq!(*whole, 1);
     });
 }
+
+#[test]
+fn who_gets_what_an_arc_holds_comes_behind_a_weak_reference_that_is_gone() {
+    check(
+        "get_mut behind the drop of the last weak reference",
+        "[intro.races] 21",
+        false,
+        || {
+            let cell = Arc::new(Plain::default());
+            let its = cell.clone();
+            let mut mine = Arc::new(0);
+            let weak = Arc::downgrade(&mine);
+            let other = thread::spawn(move || {
+                its.set(1);
+                drop(weak);
+            });
+            if Arc::get_mut(&mut mine).is_some() {
+                cell.get();
+            }
+            other.join().unwrap();
+        },
+    );
+}

@@ -513,3 +513,37 @@ fn who_takes_a_lock_or_a_turn_before_it_writes_is_not_said_to_have_published() {
     let said = texts.map(|text| text.expect("a race").contains("published before"));
     assert_eq!(said, [false; 6]);
 }
+
+#[test]
+fn nobody_knows_of_a_node_what_was_known_in_the_execution_before() {
+    check("a node of a late thread", "[intro.races] 21", true, || {
+        // From the eighth thread on clocks have their numbers elsewhere.
+        for _ in 0..9 {
+            thread::spawn(|| ()).join().unwrap();
+        }
+        let head = AtomicPtr::new(std::ptr::null_mut::<Node>());
+        let shared = Arc::new((AtomicUsize::new(0), head));
+        let theirs = shared.clone();
+        let maker = thread::spawn(move || {
+            let node = Node {
+                value: UnsafeCell::new(7),
+                mark: AtomicUsize::new(0),
+            };
+            node.value.with(|_| ());
+            theirs.1.store(Box::into_raw(Box::new(node)), Relaxed);
+            theirs.0.store(1, Release);
+        });
+        let theirs = shared.clone();
+        let taker = thread::spawn(move || {
+            theirs.0.load(Acquire);
+            // SAFETY: it is freed when both threads are at their ends.
+            if let Some(node) = unsafe { theirs.1.load(Relaxed).as_ref() } {
+                node.mark.load(Relaxed);
+            }
+        });
+        maker.join().unwrap();
+        taker.join().unwrap();
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(shared.1.load(Relaxed)) });
+    });
+}

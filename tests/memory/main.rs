@@ -5,6 +5,7 @@
 mod counted;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod given_away;
+mod in_place;
 mod late;
 mod leaks;
 mod passed_on;
