@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{Arc, Mutex, MutexGuard, RwLock};
-use dpor::{hint, thread};
+use dpor::sync::{Arc, Mutex, MutexGuard, RwLock, mpsc};
+use dpor::{FailureKind, hint, thread};
 
-use super::{Locked, count};
+use super::{Locked, count, fails};
 
 /// Main puts something into this, and a thread takes it out as soon as it finds it there.
 fn polled<T: Send + Sync + 'static>(
@@ -145,4 +145,67 @@ fn who_changes_what_is_behind_a_lock_of_its_own_in_each_round_goes_on() {
         assert_eq!(*seen.lock().unwrap(), BTreeSet::from([0, 1]), "{rounds}");
         assert_eq!(counted, 2, "{rounds}");
     }
+}
+
+/// A thread does this in each of so many rounds unless it sees that it need not, and fails if it has done all of them
+/// before main has said anything. So it fails only if it does not wait before that.
+fn does_all_rounds<T: Send + 'static>(
+    rounds: usize,
+    make: fn() -> T,
+    round: fn(&T),
+) -> impl Fn() + Send + Sync {
+    move || {
+        let shared: Arc<[AtomicUsize; 2]> = Arc::default();
+        let theirs = shared.clone();
+        let data = make();
+        let other = thread::spawn(move || {
+            for _ in 0..rounds {
+                round(&data);
+                if theirs[0].load(SeqCst) == 1 {
+                    return;
+                }
+                thread::yield_now();
+            }
+            assert_eq!(theirs[1].load(SeqCst), 1);
+        });
+        shared[1].store(1, SeqCst);
+        shared[0].store(1, SeqCst);
+        other.join().expect("no thread panics");
+    }
+}
+
+#[test]
+fn who_takes_and_puts_back_and_sends_a_message_in_each_round_goes_on() {
+    type Channel = (mpsc::Sender<()>, mpsc::Receiver<()>);
+    let make = || -> (AtomicUsize, Channel) { (AtomicUsize::new(0), mpsc::channel()) };
+    let round = |(taken, (sender, _)): &(AtomicUsize, Channel)| {
+        taken.swap(1, SeqCst);
+        taken.swap(0, SeqCst);
+        sender.send(()).expect("the receiver is there");
+    };
+    fails(FailureKind::Panic, does_all_rounds(8, make, round));
+}
+
+#[test]
+fn who_starts_a_thread_in_each_round_goes_on() {
+    let round = |(): &()| thread::spawn(|| ()).join().expect("no thread panics");
+    fails(FailureKind::Panic, does_all_rounds(6, || (), round));
+}
+
+#[test]
+fn who_moves_a_pointer_on_within_its_block_in_each_round_goes_on() {
+    struct At(Box<[u8; 64]>, Mutex<*const u8>);
+    // SAFETY: nobody uses what the pointer points to.
+    unsafe impl Send for At {}
+    let make = || {
+        let block = Box::new([0; 64]);
+        let at = Mutex::new(block.as_ptr());
+        At(block, at)
+    };
+    let round = |it: &At| {
+        let mut at = it.1.lock().unwrap();
+        *at = at.wrapping_add(1);
+        assert_ne!(*at, it.0.as_ptr());
+    };
+    fails(FailureKind::Panic, does_all_rounds(8, make, round));
 }

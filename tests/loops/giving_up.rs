@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Condvar, Mutex, mpsc};
-use dpor::{Builder, Verdict, hint, thread};
+use dpor::{Builder, FailureKind, Verdict, hint, thread};
 
-use super::COUNTS_SHOW;
+use super::{COUNTS_SHOW, fails};
 
 /// A spin lock, taken and given back by two threads, that is tried so many times before a thread counts itself among the slow.
 fn tried_first(
@@ -223,4 +223,79 @@ fn a_helper_that_waits_in_one_place_is_given_up_like_a_loop() {
         other.join().expect("no thread panics");
     });
     assert_eq!(report.verdict, Verdict::TimesOut(3));
+}
+
+/// How many are free is told by the bound on timeouts, and not by the one on rounds with a hint.
+#[test]
+fn a_timed_wait_that_is_given_up_is_told_with_its_timeouts_whatever_the_bound_on_them_is() {
+    for bound in [3, 4] {
+        let mut builder = Builder::new();
+        builder.timeout_bound = bound;
+        let report = builder.check(|| {
+            receives(5);
+        });
+        assert_eq!(report.verdict, Verdict::TimesOut(5), "{bound}");
+    }
+}
+
+#[test]
+fn a_timed_wait_in_another_place_may_time_out_as_often_as_the_first() {
+    fails(FailureKind::Panic, || {
+        let (sender, receiver) = mpsc::channel();
+        let told = Arc::new(AtomicUsize::new(0));
+        let theirs = told.clone();
+        let other = thread::spawn(move || {
+            if tries(2, || receiver.recv_timeout(SOON).is_err()) == 2
+                && receiver.recv_timeout(SOON).is_err()
+            {
+                assert_eq!(theirs.load(SeqCst), 1);
+            }
+        });
+        told.store(1, SeqCst);
+        // It may be gone.
+        let _ = sender.send(());
+        other.join().expect("no thread panics");
+    });
+}
+
+#[test]
+fn a_timed_wait_that_has_got_something_may_time_out_again_as_often_as_before() {
+    fails(FailureKind::Panic, || {
+        let (sender, receiver) = mpsc::channel();
+        let told = Arc::new(AtomicUsize::new(0));
+        let theirs = told.clone();
+        let other = thread::spawn(move || {
+            let mut got = [false; 4];
+            for it in &mut got {
+                *it = receiver.recv_timeout(SOON).is_ok();
+            }
+            if got == [false, true, false, false] {
+                assert_eq!(theirs.load(SeqCst), 1);
+            }
+        });
+        // It may be gone.
+        let _ = sender.send(());
+        told.store(1, SeqCst);
+        other.join().expect("no thread panics");
+        drop(sender);
+    });
+}
+
+/// Who is let go further alone to see whether it gives up comes to the bound on events, and that is no answer.
+#[test]
+fn who_comes_to_the_bound_on_events_when_it_is_let_go_further_does_not_give_up() {
+    let mut builder = Builder::new();
+    builder.max_branches = 60;
+    let report = builder.check(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let theirs = flag.clone();
+        let waits = thread::spawn(move || {
+            while !theirs.load(SeqCst) {
+                hint::spin_loop();
+            }
+        });
+        flag.store(true, SeqCst);
+        waits.join().expect("no thread panics");
+    });
+    assert_eq!((report.verdict, report.complete), (Verdict::Complete, true));
 }

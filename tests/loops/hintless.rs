@@ -296,3 +296,30 @@ fn a_long_round_is_recognised_whatever_was_read_before() {
         assert!(rounds.contains(&executions), "{reads}: {executions}");
     }
 }
+
+/// Of the loops that become known in one execution, only the second one gives up.
+#[test]
+fn a_loop_that_becomes_known_behind_another_one_in_the_same_execution_is_explored_in_full() {
+    let report = Builder::new().check(|| {
+        let shared: Arc<[AtomicBool; 2]> = Arc::default();
+        let [first, second, third] = [0; 3].map(|_| shared.clone());
+        let waits = thread::spawn(move || while !first[0].load(SeqCst) {});
+        let gives_up = thread::spawn(move || {
+            for _ in 0..40 {
+                if second[1].load(SeqCst) {
+                    break;
+                }
+            }
+        });
+        let sets = thread::spawn(move || {
+            third[1].store(true, SeqCst);
+            third[0].store(true, SeqCst);
+        });
+        for thread in [waits, gives_up, sets] {
+            thread.join().expect("no thread panics");
+        }
+    });
+    assert!(report.complete, "{report}");
+    // If the second one were taken to wait as well, there would be fewer than two hundred.
+    assert!(report.executions > 1000, "{report}");
+}

@@ -9,6 +9,28 @@ use dpor::{Algorithm, Builder, FailureKind, Verdict, hint, thread};
 
 use super::{COUNTS_SHOW, Locked, look_around};
 
+/// So many changes a thread makes in these tests, with few rounds before each, which are too many if they are added up.
+const CHANGES: usize = 600;
+
+/// Looks at what nobody changes more often than is free, and gives up.
+fn some_rounds(flag: &AtomicUsize) {
+    for _ in 0..5 {
+        flag.load(SeqCst);
+        thread::yield_now();
+    }
+}
+
+/// An exploration of `f` has no failure, and knows how many rounds there are before one gives up.
+#[track_caller]
+fn is_in_no_livelock(f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = Builder::new();
+    builder.max_permutations = Some(3);
+    let report = builder
+        .explore(f)
+        .unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(report.verdict, Verdict::Waits(5), "{report}");
+}
+
 #[test]
 fn a_cycle_of_rounds_that_nobody_ends_is_a_livelock() {
     let failure = Builder::new().explore(|| {
@@ -251,4 +273,54 @@ fn a_change_that_is_seen_ends_the_rounds_in_which_nothing_has_changed() {
         other.join().unwrap();
     });
     assert_eq!(report.verdict, Verdict::Waits(600));
+}
+
+#[test]
+fn who_changes_what_a_lock_holds_after_each_few_rounds_is_in_no_livelock() {
+    is_in_no_livelock(|| {
+        let shared = Arc::new((AtomicUsize::new(0), Mutex::new(0)));
+        for _ in 0..CHANGES {
+            some_rounds(&shared.0);
+            *shared.1.lock().unwrap() += 1;
+        }
+    });
+}
+
+#[test]
+fn who_is_unparked_after_each_few_rounds_is_in_no_livelock() {
+    is_in_no_livelock(|| {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let me = thread::current();
+        let other = thread::spawn(move || {
+            for _ in 0..CHANGES {
+                thread::park();
+                me.unpark();
+            }
+        });
+        for _ in 0..CHANGES {
+            some_rounds(&flag);
+            other.thread().unpark();
+            thread::park();
+        }
+        other.join().expect("no thread panics");
+    });
+}
+
+#[test]
+fn two_threads_of_which_one_gets_on_are_in_no_livelock_however_often_the_other_looks_in_vain() {
+    is_in_no_livelock(|| {
+        let shared: Arc<[AtomicUsize; 3]> = Arc::default();
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            for _ in 0..CHANGES {
+                some_rounds(&theirs[1]);
+                theirs[2].fetch_add(1, SeqCst);
+            }
+            theirs[0].store(1, SeqCst);
+        });
+        while shared[0].load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        other.join().expect("no thread panics");
+    });
 }

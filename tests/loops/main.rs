@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
-use dpor::{Algorithm, Builder, Verdict, hint, thread};
+use dpor::{Algorithm, Builder, FailureKind, Verdict, hint, thread};
 
 /// Whether it is seen here that a thread may count its rounds.
 const COUNTS_SHOW: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
@@ -42,6 +42,13 @@ fn count(f: impl Fn() + Send + Sync + Clone + 'static) -> u64 {
         assert_eq!(executions(other), optimal, "{other:?}");
     }
     optimal
+}
+
+/// The exploration of `f` finds a failure of this kind.
+#[track_caller]
+fn fails(kind: FailureKind, f: impl Fn() + Send + Sync + 'static) {
+    let failure = Builder::new().explore(f).expect_err("it may fail");
+    assert_eq!(failure.kind(), kind, "{failure}");
 }
 
 /// Looks at `flags` in turns, with a hint in between, until one of them is set.

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{Arc, Once, OnceLock, mpsc};
-use dpor::{hint, thread};
+use dpor::sync::{Arc, Mutex, Once, OnceLock, RwLock, RwLockWriteGuard, mpsc};
+use dpor::{FailureKind, hint, thread};
 
-use super::count;
+use super::{count, fails};
 
 /// How many executions there are of a thread that polls and one that does something meanwhile.
 fn polled_beside<T: Send + Sync + 'static>(
@@ -124,4 +124,90 @@ fn who_unparks_in_each_round_does_it_again_when_the_token_was_taken() {
         assert_eq!(*seen.lock().unwrap(), BTreeSet::from([0, 1]), "{parks}");
         assert_eq!(counted, executions, "{parks}");
     }
+}
+
+/// Nobody remembers so much of a round that it could be told from another one.
+#[test]
+fn who_reads_more_in_each_round_than_is_remembered_is_not_taken_to_wait() {
+    fails(FailureKind::Limit, || {
+        let flags: Arc<[AtomicUsize; 65]> = Arc::new([const { AtomicUsize::new(0) }; 65]);
+        let theirs = flags.clone();
+        let other = thread::spawn(move || {
+            while theirs.iter().all(|flag| flag.load(SeqCst) == 0) {
+                thread::yield_now();
+            }
+        });
+        flags[64].store(1, SeqCst);
+        other.join().unwrap();
+    });
+}
+
+/// A thread polls until something has changed, and fails if it has had to wait for that and goes on before main does
+/// anything else.
+fn goes_on_early<T: Send + Sync + 'static>(
+    make: fn() -> T,
+    poll: fn(&T) -> bool,
+    change: fn(&T),
+) -> impl Fn() + Send + Sync {
+    move || {
+        let shared = Arc::new((make(), AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            let mut rounds = 1;
+            while !poll(&theirs.0) {
+                rounds += 1;
+                thread::yield_now();
+            }
+            // Who has looked three times waits.
+            assert!(rounds < 4 || theirs.1.load(SeqCst) == 1);
+        });
+        change(&shared.0);
+        shared.1.store(1, SeqCst);
+        other.join().expect("no thread panics");
+    }
+}
+
+#[test]
+fn who_tries_a_lock_waits_no_longer_than_until_somebody_has_it_or_has_had_it() {
+    let poll = |lock: &Mutex<u32>| !lock.try_lock().is_ok_and(|it| *it == 0);
+    let change = |lock: &Mutex<u32>| *lock.lock().unwrap() = 1;
+    fails(
+        FailureKind::Panic,
+        goes_on_early(|| Mutex::new(0), poll, change),
+    );
+}
+
+#[test]
+fn who_tries_to_read_waits_no_longer_than_until_the_writer_only_reads() {
+    let poll = |lock: &RwLock<u32>| !lock.try_read().is_ok_and(|it| *it == 0);
+    let change = |lock: &RwLock<u32>| {
+        let mut write = lock.write().unwrap();
+        *write = 1;
+        drop(RwLockWriteGuard::downgrade(write));
+    };
+    fails(
+        FailureKind::Panic,
+        goes_on_early(|| RwLock::new(0), poll, change),
+    );
+}
+
+#[test]
+fn who_tries_to_receive_waits_no_longer_than_until_the_last_sender_is_gone() {
+    fails(FailureKind::Panic, || {
+        let done = Arc::new(AtomicUsize::new(0));
+        let theirs = done.clone();
+        let (sender, receiver) = mpsc::channel::<()>();
+        let other = thread::spawn(move || {
+            let mut rounds = 1;
+            while receiver.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                rounds += 1;
+                thread::yield_now();
+            }
+            // Who has looked three times waits.
+            assert!(rounds < 4 || theirs.load(SeqCst) == 1);
+        });
+        drop(sender);
+        done.store(1, SeqCst);
+        other.join().expect("no thread panics");
+    });
 }

@@ -61,3 +61,22 @@ fn arrivals_at_a_barrier_for_two_have_one_execution_for_each_order() {
         assert_eq!(executions, orders, "{threads} threads");
     }
 }
+
+/// The place of the second one is known as that of a barrier for one, whom nobody has to wait for.
+#[test]
+fn a_barrier_in_the_place_of_another_one_waits_for_as_many_as_it_is_for() {
+    let (seen, executions) = outcomes(|| {
+        let mut barrier = Barrier::new(1);
+        assert!(barrier.wait().is_leader());
+        barrier = Barrier::new(2);
+        thread::scope(|s| {
+            let other = s.spawn(|| barrier.wait().is_leader());
+            (barrier.wait().is_leader(), other.join().unwrap())
+        })
+    });
+    assert_eq!(
+        seen.into_keys().collect::<Vec<_>>(),
+        [(false, true), (true, false)]
+    );
+    assert_eq!(executions, 2);
+}

@@ -1,5 +1,6 @@
 //! Who initialises what is initialised once, and what do the others see?
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::AtomicUsize;
@@ -47,4 +48,24 @@ fn a_once_lock_waits_for_its_value() {
         });
     });
     assert_eq!(traces, 1);
+}
+
+#[test]
+fn who_waits_whatever_happens_also_waits_for_one_that_comes_behind_a_panic() {
+    let (seen, executions) = outcomes(|| {
+        let once = Once::new();
+        let who = AtomicUsize::new(9);
+        thread::scope(|s| {
+            s.spawn(|| {
+                let panics = || once.call_once(|| panic!("on purpose"));
+                assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+                once.call_once_force(|_| who.store(1, SeqCst));
+            });
+            once.wait_force();
+            assert!(once.is_completed());
+            who.load(SeqCst)
+        })
+    });
+    assert_eq!(seen.into_keys().collect::<Vec<_>>(), [1]);
+    assert_eq!(executions, 1);
 }

@@ -276,3 +276,12 @@ fn what_a_destructor_changes_that_the_execution_has_changed_is_put_back_too() {
         COUNTED.cell.with_mut(|cell| unsafe { *cell = 0 });
     }
 }
+
+/// There is nothing in it that could be told to lead somewhere, but who has put it on the heap has it dropped there.
+#[test]
+fn a_lock_on_the_heap_that_was_made_before_the_model_is_refused_also_if_it_holds_nothing_yet() {
+    let lock = std_sync::Arc::new(Mutex::new(Vec::new()));
+    let same = lock.clone();
+    refused(move || same.lock().unwrap().push(1));
+    assert_eq!(lock.lock().unwrap().len(), 0);
+}

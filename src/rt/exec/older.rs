@@ -225,4 +225,30 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_would_be_put_back_or_undone_in_a_block_that_is_gone_is_forgotten() {
+        for keeps in [true, false] {
+            let mut block = Box::new([1_u64, 2]);
+            let start: *mut u8 = block.as_mut_ptr().cast();
+            let address = start.addr();
+            let mut older = Older::default();
+            if keeps {
+                older.keep(Memory {
+                    start,
+                    size: 8,
+                    drop: None,
+                    fresh: true,
+                });
+            } else {
+                assert!(older.undo_at_end(start, |_| unreachable!("it is forgotten")));
+            }
+            older.forget(address + 8..address + 16);
+            assert!(!older.is_empty(), "{keeps}");
+            older.forget(address..address + 8);
+            assert!(older.is_empty(), "{keeps}");
+            // Nothing is left to be done where somebody else may be.
+            assert!(!older.put_back_next(), "{keeps}");
+        }
+    }
 }
