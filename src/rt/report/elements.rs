@@ -167,8 +167,7 @@ fn numbers(
 
 /// How far behind the beginning of its stack, block or static an object is, if that is the same as that of the first one.
 fn position(first: Region, other: Region) -> Option<usize> {
-    let is_same = first.distance(other).or(other.distance(first));
-    is_same?;
+    first.distance(other).or(other.distance(first))?;
     Some(match other {
         // The further from the top, the lower.
         Region::Stack { depth, .. } => usize::MAX - depth,

@@ -51,11 +51,9 @@ impl<'a> Names<'a> {
         given: &'a [(ThreadId, String)],
     ) -> Names<'a> {
         let mut sources = Sources::default();
+        let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
+        let mut taken = Taken::default();
         let mut tasks = BTreeSet::new();
-        // In the order in which they are met: what they are called, and what else is to be said.
-        let mut met: Vec<(ObjectId, Option<ObjectKind>, bool, Option<String>)> = Vec::new();
-        let mut seen: BTreeSet<ObjectId> = BTreeSet::new();
-        let mut receivers: BTreeMap<ObjectId, String> = BTreeMap::new();
         let threads = called(trace, machine, given);
         let thread = |thread| named(machine, &threads, thread);
         let events = trace.events().iter().map(|e| (e.operation, e.site));
@@ -76,9 +74,10 @@ impl<'a> Names<'a> {
             .chain(pending)
             .filter(|(operation, _)| operation.object != ObjectId::NONE)
             .collect();
-        for &(operation, site) in &uses {
+        let mut receivers = receivers(&uses, machine, &mut sources);
+        for (operation, site) in uses {
             let object = operation.object;
-            if !seen.insert(object) {
+            if objects.contains_key(&object) {
                 continue;
             }
             let region = machine.names.place(object).region;
@@ -97,11 +96,7 @@ impl<'a> Names<'a> {
                 let of = counts.then(|| results::whose(trace, region, site))?;
                 Some(format!("result of {}", thread(of?)))
             };
-            let named = given.or_else(result).or_else(|| {
-                let receiver = sources.receiver(site)?;
-                receivers.insert(object, receiver.clone());
-                Some(receiver)
-            });
+            let named = given.or_else(result).or_else(|| receivers.remove(&object));
             // A value that is made on first use is mostly not called anything there, but only used.
             let named = named.or_else(|| match kind {
                 Some(ObjectKind::Once) => sources.dereferenced(site),
@@ -114,16 +109,7 @@ impl<'a> Names<'a> {
             if task.is_some() {
                 tasks.insert(object);
             }
-            met.push((object, kind, counts, named.or(task)));
-        }
-        let used = uses
-            .iter()
-            .map(|(operation, site)| (operation.object, *site));
-        elements::tell(&mut receivers, used, machine, &mut sources);
-        let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
-        let mut taken = Taken::default();
-        for (object, kind, counts, named) in met {
-            let base = match (receivers.remove(&object).or(named), kind) {
+            let base = match (named.or(task), kind) {
                 // The name alone is what the program calls the value.
                 (Some(name), _) if counts => format!("arc {name}"),
                 (Some(name), Some(ObjectKind::Atomic(AtomicType::Poison))) => {
@@ -485,6 +471,29 @@ fn raced(
         .and_then(|region| machine.names.label_of(region));
     let mut told = accesses.filter(|it| matches!(it.effect, Effect::Read | Effect::Write));
     (given.map(on_one_line)).or_else(|| told.find_map(|access| sources.receiver(access.site)))
+}
+
+/// What the program calls the objects where they are used first, if it has not named them otherwise.
+fn receivers(
+    uses: &[(Operation, Site)],
+    machine: &Machine,
+    sources: &mut Sources,
+) -> BTreeMap<ObjectId, String> {
+    let mut first: BTreeMap<ObjectId, Site> = BTreeMap::new();
+    for (operation, site) in uses {
+        first.entry(operation.object).or_insert(*site);
+    }
+    let nameless = first.into_iter().filter(|&(object, _)| {
+        let region = machine.names.place(object).region;
+        machine.names.label_of(region).is_none()
+    });
+    let named = nameless.filter_map(|(object, site)| Some((object, sources.receiver(site)?)));
+    let mut receivers: BTreeMap<ObjectId, String> = named.collect();
+    let uses = uses
+        .iter()
+        .map(|&(operation, site)| (operation.object, site));
+    elements::tell(&mut receivers, uses, machine, sources);
+    receivers
 }
 
 /// The name that the program gave to a thread, otherwise its path.
