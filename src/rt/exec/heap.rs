@@ -315,17 +315,17 @@ impl Heap {
     /// The block that holds this address must be freed, whatever the settings say.
     pub(crate) fn owe(&self, address: usize) {
         self.owing.set(true);
-        self.with(|state| state.blocks.owe(address));
+        self.with(|state| state.blocks.mark(address, |block| block.owed = true));
     }
 
     /// The block that holds this address may stay allocated.
     pub(crate) fn forgive(&self, address: usize) {
-        self.with(|state| state.blocks.forgive(address));
+        self.with(|state| state.blocks.mark(address, |block| block.forgiven = true));
     }
 
     /// References to the block that holds this address are counted out of sight.
     pub(crate) fn note_counted(&self, address: usize) {
-        self.with(|state| state.blocks.note_counted(address));
+        self.with(|state| state.blocks.mark(address, |block| block.counted = true));
     }
 
     /// In this execution frees of blocks that nobody has asked for are told, too, or not: those of which another thread may

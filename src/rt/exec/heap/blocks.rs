@@ -376,24 +376,10 @@ impl Blocks {
         self.position(address, true).is_some()
     }
 
-    /// Marks the newest block that contains `address` as one that must be freed.
-    pub(super) fn owe(&mut self, address: usize) {
+    /// Says something of the newest block that contains `address`, if there is one.
+    pub(super) fn mark(&mut self, address: usize, mark: impl FnOnce(&mut Block)) {
         if let Some(at) = self.live_at(address) {
-            self.slots[at].block.owed = true;
-        }
-    }
-
-    /// Marks the newest block that contains `address` as one that may stay.
-    pub(super) fn forgive(&mut self, address: usize) {
-        if let Some(at) = self.live_at(address) {
-            self.slots[at].block.forgiven = true;
-        }
-    }
-
-    /// Marks the newest block that contains `address` as one whose references are counted.
-    pub(super) fn note_counted(&mut self, address: usize) {
-        if let Some(at) = self.live_at(address) {
-            self.slots[at].block.counted = true;
+            mark(&mut self.slots[at].block);
         }
     }
 
