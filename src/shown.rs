@@ -379,10 +379,7 @@ pub(crate) fn schedule(order: &[u32], began: &[ThreadId], driver: &Driver) -> Sc
 /// The schedule that leads to a failure.
 pub(crate) fn leads_to(found: &Found) -> Schedule {
     let Driver { trace, machine, .. } = &*found.driver;
-    Schedule::leading_to(found.end.thread(), trace, decided(found), &machine.names).with_held(
-        machine.limits.learnt.held.as_ref(),
-        machine.limits.learnt.guarded,
-    )
+    machine.leading_to(found.end.thread(), trace, decided(found))
 }
 
 /// How many events of an execution that failed its schedule decides.

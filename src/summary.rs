@@ -251,11 +251,9 @@ impl fmt::Display for Report {
         }
         write!(f, ": {executions}")?;
         if self.pruned > 0 {
-            let pruned = match self.verdict {
-                Verdict::Bounded(_) => self.pruned_by.in_a_bounded_search(),
-                _ => self.pruned_by.to_string(),
-            };
-            write!(f, ", {pruned}")?;
+            f.write_str(", ")?;
+            let is_bounded = matches!(self.verdict, Verdict::Bounded(_));
+            self.pruned_by.tell(f, is_bounded)?;
         }
         if let (Some(bound), Verdict::Stopped(_)) = (self.within, self.verdict) {
             let (most, unit, _) = bound.parts();
@@ -305,39 +303,48 @@ impl Pruned {
     }
 
     /// The reasons that there were, with how many executions were given up for each.
-    fn reasons(&self) -> impl Iterator<Item = (u64, &'static str)> {
+    fn reasons(&self) -> impl Iterator<Item = (u64, verdict::Pruned)> {
         let reasons = [
             (self.assumed, verdict::Pruned::Assumed),
             (self.rounds, verdict::Pruned::Rounds),
             (self.in_vain, verdict::Pruned::InVain),
             (self.covered, verdict::Pruned::Asleep),
         ];
-        let given = reasons.into_iter().filter(|&(number, _)| number > 0);
-        given.map(|(number, why)| (number, why.reason()))
+        reasons.into_iter().filter(|&(number, _)| number > 0)
     }
 
     /// The reasons without numbers, as `` by `assume(false)` and by `max_rounds` ``.
     pub(crate) fn why(&self) -> String {
-        let reasons = self.reasons().map(|(_, reason)| reason);
+        let reasons = self.reasons().map(|(_, why)| why.reason());
         reasons.collect::<Vec<_>>().join(" and ")
     }
 
-    /// The same where a bound was set: those over it are not counted apart from those that others cover.
-    fn in_a_bounded_search(&self) -> String {
-        let (covered, bounded) = ("because others", "over the bound, or because others");
-        self.to_string().replace(covered, bounded)
+    /// The reasons that there were, with numbers. Where a bound was set those over it are not counted apart from those that others
+    /// cover.
+    fn tell(&self, out: &mut impl fmt::Write, is_bounded: bool) -> fmt::Result {
+        if self.reasons().next().is_none() {
+            return out.write_str("none given up");
+        }
+        for (nth, (number, why)) in self.reasons().enumerate() {
+            let (before, given_up) = if nth == 0 {
+                ("", "given up ")
+            } else {
+                (", ", "")
+            };
+            let over = match why {
+                verdict::Pruned::Asleep if is_bounded => "over the bound, or ",
+                _ => "",
+            };
+            write!(out, "{before}{number} {given_up}{over}{}", why.reason())?;
+        }
+        Ok(())
     }
 }
 
 impl fmt::Display for Pruned {
     /// The reasons that there were, as ``2 given up by `assume(false)`, 1 by `max_rounds` ``.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut reasons = self.reasons();
-        match reasons.next() {
-            Some((number, reason)) => write!(f, "{number} given up {reason}")?,
-            None => f.write_str("none given up")?,
-        }
-        reasons.try_for_each(|(number, reason)| write!(f, ", {number} {reason}"))
+        self.tell(f, false)
     }
 }
 

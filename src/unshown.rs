@@ -7,7 +7,6 @@ use crate::rerun;
 use crate::rt::exec::unshown::Unshown;
 use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::{self, View};
-use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Again;
 use crate::telling::tell_orderings;
 
@@ -20,12 +19,8 @@ pub(crate) fn report(of: &Unshown<'_>) -> String {
     } = *of;
     let mut end = of.end.clone();
     tell_orderings(&mut end, trace);
-    let schedule = Schedule::leading_to(end.thread(), trace, trace.len(), &machine.names)
-        .with_held(
-            machine.limits.learnt.held.as_ref(),
-            machine.limits.learnt.guarded,
-        )
-        .to_string();
+    let schedule = machine.leading_to(end.thread(), trace, trace.len());
+    let schedule = schedule.to_string();
     let message = of.message.map(|message| {
         let place = message.location.as_ref();
         let place = place.map(|(file, line, column)| (file.as_str(), *line, *column));

@@ -14,7 +14,6 @@ use super::context::{Runtime, with_any};
 use super::raised::{Raised, Second, words};
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::schedule::Schedule;
 use crate::rt::trace::verdict::Panic;
 use crate::rt::trace::{Event, foreign};
 
@@ -311,11 +310,7 @@ impl Runtime {
                 (None, None) if !self.stopping.get() => (Some(me), executed),
                 (None, None) => (None, executed),
             };
-            let (trace, machine) = (&driver.trace, &driver.machine);
-            let schedule = Schedule::leading_to(thread, trace, events, &machine.names).with_held(
-                machine.limits.learnt.held.as_ref(),
-                machine.limits.learnt.guarded,
-            );
+            let schedule = driver.machine.leading_to(thread, &driver.trace, events);
             let replay = (self.replay)(&schedule.to_string(), self.os_thread.name());
             text += &format!("  replay: {replay}\n");
         }

@@ -1,8 +1,10 @@
 //! What is known of a program before an exploration of it begins?
 
-use crate::rt::trace::schedule::{Guarded, Hold};
+use crate::rt::trace::Trace;
+use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::schedule::{Guarded, Hold, Schedule};
 
-use super::{Awaits, Limits};
+use super::{Awaits, Limits, Machine};
 
 /// What is learnt of a program while it is explored, so that the exploration begins anew.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -39,5 +41,19 @@ impl Limits {
             Hintless::Unknown | Hintless::GivesUp => (1000, 30),
         };
         self.learnt = learnt;
+    }
+}
+
+impl Machine {
+    /// The schedule of so many events of this trace, which leads to what this thread did then: with who was to be held up, and
+    /// which blocks were guarded.
+    pub(crate) fn leading_to(
+        &self,
+        thread: Option<ThreadId>,
+        trace: &Trace,
+        length: usize,
+    ) -> Schedule {
+        let Learnt { held, guarded, .. } = &self.limits.learnt;
+        Schedule::leading_to(thread, trace, length, &self.names).with_held(held.as_ref(), *guarded)
     }
 }
