@@ -9,7 +9,7 @@ use crate::progress::{above, above_captured};
 use crate::rt::exec::{context, heap};
 use crate::rt::report::text;
 use crate::rt::trace::schedule::Schedule;
-use crate::rt::{self, Answer, Outcome};
+use crate::rt::{self, Answer, Outcome, Work};
 use crate::summary::{Passed, Report};
 use crate::{exploration, kept, nth, rerun};
 
@@ -40,7 +40,7 @@ pub fn model<F>(f: F)
 where
     F: Fn() + Send + Sync + 'static,
 {
-    Builder::new().checked(f);
+    Builder::new().checked(&f);
 }
 
 /// Runs the one execution of `f` that `schedule` describes.
@@ -72,7 +72,7 @@ where
 {
     let mut builder = Builder::new();
     builder.replay = Some(schedule.to_owned());
-    builder.checked(f);
+    builder.checked(&f);
 }
 
 /// Names `object` in reports.
@@ -109,7 +109,7 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.checked(f).report()
+        self.checked(&f).report()
     }
 
     /// Explores `f`.
@@ -125,15 +125,13 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.checked(f);
+        self.checked(&f);
     }
 
-    /// [`Builder::check`], whosesoever its signature is, for who may want a report.
+    /// [`Builder::check`], whosesoever its signature is, for who may want a report. It knows nothing of the closure's type, so
+    /// that it is not compiled once for each test.
     #[track_caller]
-    pub(crate) fn checked<F>(&self, f: F) -> Passed
-    where
-        F: Fn() + Send + Sync + 'static,
-    {
+    pub(crate) fn checked(&self, f: &dyn Work) -> Passed {
         let failure = match self.explored(f) {
             Ok(passed) => return passed,
             Err(failure) => failure,
@@ -203,15 +201,12 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.explored(f).map(|passed| passed.report())
+        self.explored(&f).map(|passed| passed.report())
     }
 
     /// [`Builder::explore`] without a report, which few ask for.
     #[track_caller]
-    fn explored<F>(&self, f: F) -> Result<Passed, Box<Failure>>
-    where
-        F: Fn() + Send + Sync + 'static,
-    {
+    fn explored(&self, f: &dyn Work) -> Result<Passed, Box<Failure>> {
         assert!(
             !context::inside(),
             "a model was started inside a model; explore the two one after the other"
@@ -229,7 +224,7 @@ impl Builder {
             Some(text) => given(text)?,
             None => None,
         };
-        exploration::explored(self, &f, given, Location::caller())
+        exploration::explored(self, f, given, Location::caller())
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::config::Builder;
 use crate::progress::above_captured;
+use crate::rt::Work;
 use crate::rt::came_to::{self, CameTo};
 
 /// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
@@ -127,23 +128,33 @@ impl Builder {
             ));
         }
         // Whether an execution counts is known only when it is over, so each value has a number, by which it is counted then.
-        let numbers: Arc<Mutex<BTreeMap<T, usize>>> = Arc::default();
-        let known = numbers.clone();
-        let passed = settings.checked(move || {
+        let known: Mutex<BTreeMap<T, u64>> = Mutex::default();
+        let returned = settings.returned(&|| {
             let value = f();
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = known.len();
-            came_to::has_returned(*known.entry(value).or_insert(next));
+            let next = known.len() as u64;
+            came_to::has_returned(*known.entry(value).or_insert(next) as usize);
         });
+        let known = known.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Not collected, which sorts: all of that would be compiled for each type of value.
+        let mut found = BTreeMap::new();
+        for (value, number) in known {
+            let times = returned.get(number as usize).copied().unwrap_or_default();
+            if times > 0 {
+                found.insert(value, times);
+            }
+        }
+        found
+    }
+
+    /// How many executions have returned the value of each number that `f` says.
+    #[track_caller]
+    fn returned(&self, f: &dyn Work) -> Vec<u64> {
+        let passed = self.checked(f);
         let report = passed.report();
         assert!(report.complete, "the outcomes are not all: {report}");
         let returned = passed.outcomes.map_or_else(Vec::new, |all| all.returned);
         debug_assert_eq!(returned.iter().sum::<u64>(), report.executions);
-        let numbers = std::mem::take(&mut *numbers.lock().unwrap_or_else(PoisonError::into_inner));
-        let times = |number: usize| returned.get(number).copied().filter(|&times| times > 0);
-        let found = numbers.into_iter();
-        found
-            .filter_map(|(value, number)| Some((value, times(number)?)))
-            .collect()
+        returned
     }
 }

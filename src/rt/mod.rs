@@ -18,6 +18,7 @@ pub(crate) mod report;
 mod shim;
 pub(crate) mod trace;
 
+use std::any::Any;
 use std::sync::atomic::Ordering;
 
 pub(crate) use body::{Body, Fate, Work};
@@ -426,9 +427,9 @@ pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), de
     context::set_local(key, value, drop, destructor);
 }
 
-/// Runs the body of a thread; its panic is the result where the model wants panics to be caught.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    unwinding::catch_panic(body)
+/// A modelled thread has been caught unwinding with this, which is its result if that is a panic of its own.
+pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
+    unwinding::caught(payload)
 }
 
 /// Whether the panic of a thread is only its own end in the model that runs here, if one does.

@@ -247,11 +247,11 @@ where
 {
     // SAFETY: the caller says so.
     let run = || unsafe { run::<F, T>(job, Fate::Caught) };
-    let ended = match it.modelled {
-        true => rt::catch_panic(run),
-        false => catch_unwind(AssertUnwindSafe(run)),
-    };
-    if let Err(payload) = ended {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+        let payload = match it.modelled {
+            true => rt::caught(payload),
+            false => payload,
+        };
         // SAFETY: this is the thread, and it has left nothing.
         unsafe { it.packet.put(Err(payload)) };
     }

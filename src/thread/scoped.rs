@@ -27,6 +27,17 @@ pub(super) struct Members {
 }
 
 impl Members {
+    /// Those of a scope that the current thread opens.
+    fn none() -> Arc<Members> {
+        Arc::new(Members {
+            alive: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            modelled: Mutex::default(),
+            owner: std::thread::current(),
+            thread: Thread::current(),
+        })
+    }
+
     pub(super) fn note_panic(&self) {
         self.panicked.store(true, Ordering::Relaxed);
     }
@@ -126,13 +137,7 @@ where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
     let scope = Scope {
-        members: Arc::new(Members {
-            alive: AtomicUsize::new(0),
-            panicked: AtomicBool::new(false),
-            modelled: Mutex::default(),
-            owner: std::thread::current(),
-            thread: Thread::current(),
-        }),
+        members: Members::none(),
         scope: PhantomData,
         env: PhantomData,
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::handle::{JoinHandle, Running, Thread, Which, unit};
 use super::job::job;
 use super::scoped::{Members, Scope, ScopedJoinHandle};
-use crate::rt;
+use crate::rt::{self, Body};
 
 /// Spawns a thread.
 ///
@@ -186,6 +186,14 @@ impl Builder {
         Ok(ScopedJoinHandle::new(handle))
     }
 
+    /// Spawns a real thread for this. What is in the body is unknown here, so this is compiled once.
+    #[cold]
+    fn spawn_real(&self, body: Body) -> io::Result<(Thread, Running)> {
+        let handle = self.real().spawn(move || body.run())?;
+        let thread = Thread(Which::Real(handle.thread().clone()));
+        Ok((thread, Running::Real(Box::new(handle))))
+    }
+
     /// Spawns the thread. If it is ended together with its execution, it returns what `nothing` gives.
     ///
     /// # Safety
@@ -207,10 +215,10 @@ impl Builder {
         // execution. In a model the body stays on this OS thread.
         let (body, packet) = unsafe { job(f, scope, modelled) };
         if rt::rarely!(!modelled) {
-            let handle = self.real().spawn(move || body.run())?;
+            let (thread, running) = self.spawn_real(body)?;
             return Ok(JoinHandle {
-                thread: Thread(Which::Real(handle.thread().clone())),
-                running: Running::Real(Box::new(handle)),
+                thread,
+                running,
                 packet,
                 nothing,
             });

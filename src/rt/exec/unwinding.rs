@@ -6,6 +6,7 @@
 //! soon as the OS thread counts none, nobody unwinds. (While another thread is in the middle of its
 //! unwinding, a thread that has caught its own panic is still taken for one that unwinds.)
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 
 use crate::rt::trace::id::ThreadId;
@@ -83,19 +84,17 @@ pub(crate) fn catches_panics() -> bool {
     with_any(|runtime| runtime.catches_panics) == Some(true)
 }
 
-/// Runs the body of a thread in a model that wants panics to be caught.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> std::thread::Result<T> {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
-        Err(payload) if payload.is::<Stop>() => std::panic::resume_unwind(payload),
-        Err(payload) => {
-            with_any(|runtime| {
-                runtime.unwinding.end(runtime.current.get());
-                if runtime.failing.get().is_none() {
-                    runtime.caught();
-                }
-            });
-            Err(payload)
-        }
-        ok => ok,
+/// A thread has been caught unwinding with this, in a model that wants panics to be caught. It goes on unwinding if that is no
+/// panic of its own.
+pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
+    if payload.is::<Stop>() {
+        std::panic::resume_unwind(payload);
     }
+    with_any(|runtime| {
+        runtime.unwinding.end(runtime.current.get());
+        if runtime.failing.get().is_none() {
+            runtime.caught();
+        }
+    });
+    payload
 }
