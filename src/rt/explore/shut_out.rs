@@ -7,21 +7,31 @@ use crate::rt::trace::dependency::{Class, Nature, TOTAL_SLOT, changes_value, cla
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 
+use crate::rt::rare::mostly;
+
 use super::Finished;
 
 /// The acquisitions that may shut an operation out which wants an object like this, where there are many events between
 /// them and it: a lock that is only read, or an initialisation that is over, is asked for thousands of times in a long
 /// execution, and nobody is to go through all of them each time.
 #[derive(Default)]
-pub(super) struct Far(Vec<(ObjectId, Class, Vec<u32>)>);
+pub(super) struct Far {
+    /// Of those that want the object like this.
+    acquisitions: Vec<(ObjectId, Class, Vec<u32>)>,
+    /// Of those that wait for a change of the object, by slot.
+    changes: Vec<(ObjectId, usize, Vec<u32>)>,
+}
 
 /// So many events are gone through. Tests have short executions.
 const NEAR: usize = if cfg!(test) { 1 } else { 32 };
 
+/// So many events behind the operation are passed over.
+const BEHIND: usize = if cfg!(test) { 1 } else { 200 };
+
 impl Far {
     /// Whether there are any.
     pub(super) fn has_any(&self) -> bool {
-        !self.0.is_empty()
+        !self.acquisitions.is_empty() || !self.changes.is_empty()
     }
 
     /// Those among these events, which are the first ones on the object, in order.
@@ -31,18 +41,42 @@ impl Far {
         (object, wanted): (ObjectId, Class),
         events: &[u32],
     ) -> &[u32] {
-        let known = self.0.iter();
+        let known = self.acquisitions.iter();
         let mut known = known.map(|&(on, by, _)| (on, by));
         let at = known.position(|known| known == (object, wanted));
         let at = at.unwrap_or_else(|| {
             let all = run.clocks.events_on(object).iter().copied();
             let list = all.filter(|&first| excludes(run.trace.at(first).label.class(), wanted));
-            self.0.push((object, wanted, list.collect()));
-            self.0.len() - 1
+            self.acquisitions.push((object, wanted, list.collect()));
+            self.acquisitions.len() - 1
         });
-        let (_, _, list) = &self.0[at];
+        let (_, _, list) = &self.acquisitions[at];
         let end = events.last().map_or(0, |last| last + 1);
         &list[..list.partition_point(|&first| first < end)]
+    }
+
+    /// The events on the object in this slot that are before `position`, in order.
+    #[inline(never)]
+    fn changes_before(
+        &mut self,
+        run: &Finished<'_>,
+        (object, slot): (ObjectId, usize),
+        position: u32,
+    ) -> &[u32] {
+        let mut known = self.changes.iter();
+        let at = known.position(|&(on, by, _)| (on, by) == (object, slot));
+        let at = at.unwrap_or_else(|| {
+            let mut list = Vec::new();
+            run.clocks.any_access(object, 1 << slot, 0, |first, _| {
+                list.push(first);
+                false
+            });
+            list.reverse();
+            self.changes.push((object, slot, list));
+            self.changes.len() - 1
+        });
+        let (_, _, list) = &self.changes[at];
+        &list[..list.partition_point(|&first| first < position)]
     }
 }
 
@@ -64,24 +98,7 @@ pub(super) fn shut_out(
     match operation.kind {
         OpKind::Wait { set, .. } => {
             for &object in run.machine.sets.get(set) {
-                let slots = run.clocks.changing_slots(object);
-                // In a long execution there may be thousands of writes. What comes before a total one happens before
-                // it. So those before one that the thread knows of, or has made, cannot have shut it out, either.
-                let mut known = 0;
-                for slots in [slots & 1 << TOTAL_SLOT, slots & !(1 << TOTAL_SLOT)] {
-                    run.clocks.any_access(object, slots, known, |first, _| {
-                        let event = run.trace.at(first);
-                        if first >= position || !changes_value(event.label.class()) {
-                            return false;
-                        }
-                        let is_known = event.thread == thread || found(first);
-                        let cuts = is_known && event.label.is_total_on(object);
-                        if cuts {
-                            known = first;
-                        }
-                        cuts
-                    });
-                }
+                writes(run, (thread, object), position, far, &mut found);
             }
         }
         kind if kind.may_have_waited() => {
@@ -112,5 +129,46 @@ pub(super) fn shut_out(
             }
         }
         _ => {}
+    }
+}
+
+/// The writes to the object before `position` that may have shut out a wait of the thread for a change of it.
+///
+/// In a long execution there may be thousands of writes. What comes before a total one happens before it. So those before one
+/// that the thread knows of, or has made, cannot have shut it out, either.
+#[inline]
+fn writes(
+    run: &Finished<'_>,
+    (thread, object): (ThreadId, ObjectId),
+    position: u32,
+    far: &mut Far,
+    found: &mut impl FnMut(u32) -> bool,
+) {
+    let slots = run.clocks.changing_slots(object);
+    let mut known = 0;
+    for slots in [slots & 1 << TOTAL_SLOT, slots & !(1 << TOTAL_SLOT)] {
+        let from = known;
+        let mut cuts = |first: u32| {
+            let event = run.trace.at(first);
+            if first >= position || !changes_value(event.label.class()) {
+                return false;
+            }
+            let is_known = event.thread == thread || found(first);
+            let cuts = is_known && event.label.is_total_on(object);
+            if cuts {
+                known = first;
+            }
+            cuts
+        };
+        if mostly!(run.trace.len() - position as usize <= BEHIND) {
+            (run.clocks).any_access(object, slots, from, |first, _| cuts(first));
+            continue;
+        }
+        let mut slots = (0..u32::BITS as usize).filter(|slot| slots & 1 << slot != 0);
+        slots.any(|slot| {
+            let all = far.changes_before(run, (object, slot), position);
+            let all = all.iter().rev().copied();
+            all.take_while(|&first| first >= from).any(&mut cuts)
+        });
     }
 }
