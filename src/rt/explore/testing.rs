@@ -17,6 +17,7 @@ pub(crate) use search::{
     explorer, key_of, run, stats,
 };
 
+use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{ObjectId, Place, Region, ThreadId};
@@ -195,7 +196,14 @@ struct Code {
     threads: Vec<Frame>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// The threads' registers and the objects' values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Final {
+    threads: Vec<Frame>,
+    objects: Vec<(u32, State)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Frame {
     pc: usize,
     regs: [i64; 8],
@@ -475,17 +483,18 @@ impl Code {
         self.advance(program, machine, thread);
     }
 
-    /// The threads' registers and the objects' values: what the program computed.
-    fn final_state(&self, machine: &Machine) -> String {
-        let mut objects: Vec<String> = machine
-            .objects()
-            .iter()
-            .filter_map(|&object| match machine.names.place(object).region {
-                Region::Abstract(var) => Some(format!("{var}={:?}", machine.state(object))),
-                _ => None,
-            })
-            .collect();
-        objects.sort();
-        format!("{:?} {objects:?}", self.threads)
+    /// What the program computed.
+    fn final_state(&self, machine: &Machine) -> Final {
+        let values = machine.objects().iter();
+        let values = values.filter_map(|&object| match machine.names.place(object).region {
+            Region::Abstract(var) => Some((var, machine.state(object).clone())),
+            _ => None,
+        });
+        let mut objects: Vec<_> = values.collect();
+        objects.sort_by_key(|&(var, _)| var);
+        Final {
+            threads: self.threads.clone(),
+            objects,
+        }
     }
 }

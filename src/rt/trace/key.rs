@@ -19,7 +19,7 @@ pub(crate) struct TraceKey(u64, u64);
 
 /// What stands for threads and objects in the keys of one exploration: hashes of their names and not
 /// indices, so that keys of different explorations can be compared. One for each half of a key.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Hashes {
     threads: Vec<[u64; 2]>,
     objects: Vec<[u64; 2]>,

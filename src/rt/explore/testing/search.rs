@@ -1,13 +1,15 @@
 //! How is an abstract program explored, and what are its traces for sure?
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashSet;
 
 use super::super::driver::{Bounds, Driver, Next, Stats};
 use super::super::frontier::Frontier;
 use super::super::order::{Order, Turns};
 use super::super::rng::Rng;
 use super::super::{Explorer, Free, backtrack, exhaustive, optimal};
-use super::{Code, Program, site};
+use super::{Code, Final, Program, site};
 use crate::rt::object::machine::{Limits, Machine, Pending};
 use crate::rt::pooled::{Pooled, pooled};
 use crate::rt::trace::Trace;
@@ -21,7 +23,7 @@ use crate::rt::trace::verdict::{End, Pruned};
 pub(crate) struct Found {
     /// Each trace, with how often it was executed to its end.
     pub(crate) traces: BTreeMap<TraceKey, u32>,
-    pub(crate) finals: BTreeSet<String>,
+    pub(crate) finals: FxHashSet<Final>,
     pub(crate) deadlocks: usize,
     pub(crate) livelocks: usize,
     pub(crate) given_up: usize,
@@ -34,12 +36,17 @@ impl Found {
     }
 }
 
-/// The key of a whole execution.
-pub(crate) fn key_of(trace: &Trace, clocks: &HappensBefore, machine: &Machine) -> TraceKey {
-    let (mut key, mut hashes) = (TraceKey::default(), Hashes::default());
+/// The key of a whole execution. An exploration has one of these `hashes`.
+pub(crate) fn key_of(
+    hashes: &mut Hashes,
+    trace: &Trace,
+    clocks: &HappensBefore,
+    machine: &Machine,
+) -> TraceKey {
+    let mut key = TraceKey::default();
     let names = (&machine.names, &machine.sets);
     for position in 0..trace.len() as u32 {
-        key.add(&mut hashes, trace, clocks, names, position);
+        key.add(hashes, trace, clocks, names, position);
     }
     key
 }
@@ -170,6 +177,7 @@ pub(crate) fn explore_on(
     found: &mut Found,
     mut go_on: impl FnMut(&Driver) -> bool,
 ) -> bool {
+    let mut hashes = Hashes::default();
     while let Some((end, code)) = execute(program, driver) {
         match &end {
             End::Pruned(Pruned::Asleep) => {}
@@ -181,7 +189,7 @@ pub(crate) fn explore_on(
         }
         if record && !matches!(end, End::Pruned(Pruned::Asleep)) {
             driver.measure();
-            let key = key_of(&driver.trace, &driver.clocks, &driver.machine);
+            let key = key_of(&mut hashes, &driver.trace, &driver.clocks, &driver.machine);
             *found.traces.entry(key).or_default() += 1;
             found.finals.insert(code.final_state(&driver.machine));
         }
@@ -200,17 +208,20 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
         code: Code,
         trace: Trace,
         clocks: HappensBefore,
+        /// Each node has names of its own, which may stand for something else in another one.
+        hashes: Hashes,
         key: TraceKey,
     }
     let mut machine = Machine::new(limits(program));
     machine.reset(site());
     let mut found = Found::default();
-    let mut seen = HashSet::new();
+    let mut seen = FxHashSet::default();
     let mut stack = vec![Node {
         machine,
         code: Code::new(program),
         trace: Trace::new(),
         clocks: HappensBefore::default(),
+        hashes: Hashes::default(),
         key: TraceKey::default(),
     }];
     while let Some(mut node) = stack.pop() {
@@ -265,6 +276,7 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                 code: node.code.clone(),
                 trace: node.trace.clone(),
                 clocks: node.clocks.clone(),
+                hashes: node.hashes.clone(),
                 key: node.key,
             };
             let executed = next.machine.step(step);
@@ -273,9 +285,7 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
             next.clocks.extend(&next.trace, &next.machine.sets);
             let names = (&next.machine.names, &next.machine.sets);
             let position = next.trace.len() as u32 - 1;
-            // Each node has names of its own, which may stand for something else in another one.
-            let hashes = &mut Hashes::default();
-            (next.key).add(hashes, &next.trace, &next.clocks, names, position);
+            (next.key).add(&mut next.hashes, &next.trace, &next.clocks, names, position);
             if seen.insert(next.key) {
                 if seen.len() > most {
                     return None;

@@ -16,7 +16,7 @@ use super::super::{Choice, Explorer, Finished, Point};
 use super::random::{MUTEX, Rng, number, program};
 use super::{load, lost_update, store, var};
 use crate::rt::trace::id::{Names, ThreadId};
-use crate::rt::trace::key::TraceKey;
+use crate::rt::trace::key::{Hashes, TraceKey};
 use crate::rt::trace::operation::{ObjectKind, OpKind, Step};
 
 /// For each trace the fewest preemptions, switches and delays it needs.
@@ -60,6 +60,7 @@ struct Oracle {
     costs: Rc<RefCell<Costs>>,
     /// The points of the current execution.
     levels: Vec<Level>,
+    hashes: Hashes,
     /// Whether the end of a thread commutes with everything.
     quiet_ends: bool,
     started: bool,
@@ -124,7 +125,7 @@ impl Explorer for Oracle {
             cost.iter_mut().zip(here).for_each(|(sum, one)| *sum += one);
             last = thread;
         }
-        let key = key_of(run.trace, run.clocks, run.machine);
+        let key = key_of(&mut self.hashes, run.trace, run.clocks, run.machine);
         let mut costs = self.costs.borrow_mut();
         let least = costs.entry(key).or_insert(cost);
         (least.iter_mut().zip(cost)).for_each(|(least, cost)| *least = cost.min(*least));
@@ -137,6 +138,7 @@ fn oracle(program: &Program, most: u64) -> Option<Costs> {
     let explorer = Oracle {
         costs: costs.clone(),
         levels: Vec::new(),
+        hashes: Hashes::default(),
         quiet_ends: !program
             .threads
             .iter()
