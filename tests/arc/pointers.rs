@@ -1,8 +1,10 @@
 //! When may a reference be added to a raw pointer, and when is it too late?
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::sync::Arc;
+use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
 use dpor::{Builder, thread};
 use pretty_assertions::assert_eq;
 
@@ -74,4 +76,77 @@ fn a_reference_that_is_given_up_by_a_pointer_is_given_up_there() {
     let place = format!("tests/arc/pointers.rs:{line}");
     let row = text.lines().find(|line| line.contains("the last one"));
     assert!(row.expect("a row").ends_with(&place), "{place}: {text}");
+}
+
+/// Somebody takes references by a pointer that has none of its own, while another thread drops the only one.
+fn borrowed<T: Send + Sync + 'static>(value: T, take: fn(&Arc<T>)) {
+    let pointer = Arc::into_raw(Arc::new(value)).addr();
+    // SAFETY: the reference is this thread's.
+    let drop_it = move || drop(unsafe { Arc::from_raw(pointer as *const T) });
+    let other = thread::spawn(drop_it);
+    // SAFETY: this is the mistake: the reference may be gone by now.
+    take(&ManuallyDrop::new(unsafe {
+        Arc::from_raw(pointer as *const T)
+    }));
+    other.join().unwrap();
+}
+
+/// What has something to be dropped, which is a step of its own, or a wait.
+struct Dropped<const WAITS: bool>(AtomicUsize, Mutex<()>);
+
+impl<const WAITS: bool> Dropped<WAITS> {
+    fn new() -> Self {
+        Dropped(AtomicUsize::new(0), Mutex::new(()))
+    }
+}
+
+impl<const WAITS: bool> Drop for Dropped<WAITS> {
+    fn drop(&mut self) {
+        match WAITS {
+            true => drop(self.1.lock()),
+            false => self.0.store(1, SeqCst),
+        }
+    }
+}
+
+#[test]
+fn a_reference_that_is_cloned_by_a_pointer_without_one_may_come_too_late_whatever_is_dropped() {
+    fn is_found<T: Send + Sync + 'static>(new: fn() -> T) {
+        let takes: [fn(&Arc<T>); 3] = [
+            |shared: &Arc<T>| drop(shared.clone()),
+            |shared: &Arc<T>| drop(Arc::downgrade(shared)),
+            |shared: &Arc<T>| drop(Arc::downgrade(shared).upgrade()),
+        ];
+        for take in takes {
+            let failure = Builder::new().explore(move || borrowed(new(), take));
+            let failure = failure.expect_err("the reference may be dropped before");
+            let text = failure.to_string();
+            let told = ["use after free", "no reference keeps it until main's"];
+            assert!(told.iter().any(|told| text.contains(told)), "{text}");
+        }
+    }
+    is_found(|| 1);
+    is_found(|| AtomicUsize::new(1));
+    is_found(|| Box::new(1));
+    is_found(Dropped::<false>::new);
+}
+
+#[test]
+fn what_keeps_a_reference_is_cloned_in_time_whatever_is_dropped() {
+    fn passes<T: Send + Sync + 'static>(new: fn() -> T) {
+        let report = Builder::new().check(move || {
+            let shared = Arc::new(new());
+            let theirs = shared.clone();
+            let other = thread::spawn(move || drop(theirs));
+            let weak = Arc::downgrade(&shared.clone());
+            drop(shared);
+            drop(weak.upgrade());
+            other.join().unwrap();
+        });
+        assert!(report.complete);
+    }
+    passes(|| 1);
+    passes(|| Box::new(1));
+    passes(Dropped::<false>::new);
+    passes(Dropped::<true>::new);
 }

@@ -6,7 +6,8 @@
 //!
 //! It is told by counting. Everything that does not happen after a use can come before it. If nothing is left of the
 //! references after all of that, the use can come after the free. One more reference stands for the value until its
-//! destructor is over. No event gives that one up, so where that happens is noted.
+//! destructor is over. No event gives that one up, so where that happens is noted. But whoever had the value may have given
+//! up its last reference behind the use. Then, without that, it is another thread that has the value last, and drops it there.
 
 use crate::rt::object::count;
 use crate::rt::trace::happens_before::HappensBefore;
@@ -96,12 +97,26 @@ impl Change {
     }
 }
 
+/// The last event of somebody who had the value, or who has freed the block.
+struct End {
+    position: u32,
+    /// Where its thread has given up the last reference it had, if there was none to be waited for since. What a destructor
+    /// does may wait for whoever uses the value, whichever thread drops it.
+    given_up: Option<u32>,
+}
+
+impl End {
+    /// Whether nobody frees the block before this, if what is `behind` a use does not happen.
+    fn keeps(&self, behind: impl Fn(u32) -> bool) -> bool {
+        behind(self.position) && !self.given_up.is_some_and(behind)
+    }
+}
+
 /// Who can still keep a block of which no reference is left.
 pub(crate) struct Releases {
     /// By thread the positions of its uses of the block, and those of them that change the count.
     by_thread: Vec<(Vec<u32>, Vec<Change>)>,
-    /// Nobody frees the block before all of these.
-    ends: Vec<u32>,
+    ends: Vec<End>,
 }
 
 impl Releases {
@@ -115,18 +130,34 @@ impl Releases {
             uses.push(position);
             changes.extend(Change::of(position, event, count));
         }
+        let end = |position: u32| {
+            let thread = trace.at(position).thread;
+            let (_, changes) = &by_thread[thread.index()];
+            let mut given_up = changes.iter().rev().filter(|change| change.gives_up());
+            let given_up = given_up.find(|change| change.position <= position)?;
+            let since = trace.positions_of(thread).iter().rev();
+            let since = since.skip_while(|&&at| at > position);
+            let mut since = since.take_while(|&&at| at > given_up.position);
+            let may_wait = |&at: &u32| trace.at(at).operation.kind.may_have_to_wait();
+            (!since.any(may_wait)).then_some(given_up.position)
+        };
+        let ends = ends.into_iter().map(|position| End {
+            position,
+            given_up: end(position),
+        });
+        let ends = ends.collect();
         Releases { by_thread, ends }
     }
 
     /// Whether an access by this thread, after so many of its events, can come after the free of the block.
     pub(crate) fn let_through(&self, clocks: &HappensBefore, thread: ThreadId, after: u32) -> bool {
-        let behind = |&position: &u32| clocks.knows(position, thread, after);
+        let behind = |position: u32| clocks.knows(position, thread, after);
         let mut left = self.references();
         let changes = self.by_thread.iter().flat_map(|(_, changes)| changes);
-        for change in changes.filter(|change| behind(&change.position)) {
+        for change in changes.filter(|change| behind(change.position)) {
             left.take_back(change);
         }
-        left.are_none() && !self.ends.iter().any(behind)
+        left.are_none() && !self.ends.iter().any(|end| end.keeps(behind))
     }
 
     /// What is left after all of the changes.
@@ -169,7 +200,8 @@ impl Releases {
                     *left -= 1;
                 }
             }
-            references.are_none() && !self.ends.iter().any(|&end| clocks.before(at, end))
+            references.are_none()
+                && !(self.ends.iter()).any(|end| end.keeps(|it| clocks.before(at, it)))
         })
     }
 }
