@@ -8,9 +8,9 @@ mod programs;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
-use dpor::Builder;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::{OnceLock, RwLock};
+use dpor::sync::{Barrier, Condvar, Mutex, OnceLock, RwLock, mpsc};
+use dpor::{Builder, thread};
 
 use programs::*;
 
@@ -58,19 +58,63 @@ fn lock_and_value(looks: usize) {
     }
 }
 
+/// So many messages from one thread to another.
+fn messages(n: usize) {
+    let (sender, receiver) = mpsc::channel();
+    let other = thread::spawn(move || (0..n).for_each(|message| sender.send(message).unwrap()));
+    assert!((0..n).all(|message| receiver.recv().unwrap() == message));
+    other.join().unwrap();
+}
+
+/// Two threads meet so often.
+fn meetings(n: usize) {
+    let barrier = Barrier::new(2);
+    run(2, move |_| {
+        (0..n).for_each(|_| _ = barrier.wait());
+    });
+}
+
+/// Two threads take turns so often.
+fn turns(n: usize) {
+    let (turn, changed) = (Mutex::new(0), Condvar::new());
+    run(2, move |i| {
+        for _ in 0..n {
+            let mut turn = turn.lock().unwrap();
+            while *turn % 2 != i {
+                turn = changed.wait(turn).unwrap();
+            }
+            *turn += 1;
+            changed.notify_all();
+        }
+    });
+}
+
+/// One thread reads so often what another one writes as often.
+fn reads_and_writes(n: usize) {
+    let lock = RwLock::new(0);
+    run(2, move |i| {
+        for _ in 0..n {
+            match i {
+                0 => _ = *lock.read().unwrap(),
+                _ => *lock.write().unwrap() += 1,
+            }
+        }
+    });
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     println!(
         "{:<26} {:>10} {:>6} {:>11} {:>9} {:>9} {:>11}",
         "program", "executions", "pruned", "events", "seconds", "ns/event", "exec/s"
     );
-    let explore = |name: &str, await_loops: bool, f: Box<dyn Fn() + Send + Sync>| {
+    let settings = Builder::new();
+    let explore = |name: &str, settings: &Builder, f: Box<dyn Fn() + Send + Sync>| {
         if filter.as_ref().is_some_and(|filter| !name.contains(filter)) {
             return 0.0;
         }
-        let mut builder = Builder::new();
+        let mut builder = settings.clone();
         builder.max_branches = 1_000_000;
-        builder.await_loops = await_loops;
         let start = Instant::now();
         let report = builder.explore(f).expect("no program fails");
         let seconds = start.elapsed().as_secs_f64();
@@ -84,7 +128,7 @@ fn main() {
         );
         seconds
     };
-    let bench = |name: &str, f| explore(name, false, f);
+    let bench = |name: &str, f| explore(name, &settings, f);
     bench("warm-up", Box::new(|| lost_update(3)));
     bench("empty(4)", Box::new(|| empty(4)));
     bench("readers(8)", Box::new(|| readers(8)));
@@ -100,13 +144,36 @@ fn main() {
     bench("spsc(4)", Box::new(|| spsc(4)));
     for items in [4, 8] {
         let name = format!("spsc({items}), loops as steps");
-        explore(&name, true, Box::new(move || spsc(items)));
+        let mut settings = settings.clone();
+        settings.await_loops = true;
+        explore(&name, &settings, Box::new(move || spsc(items)));
     }
     for n in [100, 1_000, 10_000] {
         bench(&format!("length(2, {n})"), Box::new(move || length(2, n)));
     }
     for n in [100, 1_000, 10_000] {
         bench(&format!("handoff({n})"), Box::new(move || handoff(n)));
+    }
+    // A long execution costs as much for each event as a short one. Most of these programs have more than can be explored.
+    let mut few = settings.clone();
+    few.max_permutations = Some(3);
+    for n in [100, 1_000, 10_000] {
+        explore(
+            &format!("messages({n})"),
+            &few,
+            Box::new(move || messages(n)),
+        );
+        explore(
+            &format!("meetings({n})"),
+            &few,
+            Box::new(move || meetings(n)),
+        );
+        explore(&format!("turns({n})"), &few, Box::new(move || turns(n)));
+        explore(
+            &format!("reads_and_writes({n})"),
+            &few,
+            Box::new(move || reads_and_writes(n)),
+        );
     }
     bench("independent(2, 10000)", Box::new(|| independent(2, 10_000)));
     bench("switch(2, 20000)", Box::new(|| switch(2, 20_000)));

@@ -64,9 +64,7 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
                 // Everything behind this one happens after it, and so after `first`.
                 break;
             }
-            // On some objects nothing is total, and they may have a long history. Threads that follow each other
-            // closely have only events that happen after `first` from early on.
-            if number >= 16 && number.is_power_of_two() && run.all_follow(first, position) {
+            if run.nothing_is_left(first, position, number) {
                 break;
             }
         } else if event.operation.object == object {

@@ -22,13 +22,16 @@ use crate::rt::trace::dependency::{Class, Label, commutes, ordered};
 use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
-use crate::rt::trace::{NOWHERE, Site};
+use crate::rt::trace::{Event, NOWHERE, Site, Trace};
 
 use super::Finished;
 use super::cover::Passed;
 use super::relabel::{relabel, state_before};
 use super::shut_out::{Far, shut_out};
 use super::sleep::Sleeper;
+
+/// Behind so many events in a row of threads that are done the next one of another thread is looked up.
+const IN_VAIN: u32 = if cfg!(test) { 2 } else { 32 };
 
 /// One event of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -290,6 +293,28 @@ fn enables(first: Class, second: &OpKind) -> bool {
     }
 }
 
+/// Whether the second event receives the very message that the first one sends, or sends one for which the first one has made room.
+/// Messages are sent and received in one order each, so what else is sent or received comes after the first event, as does the
+/// end of the handle that it used.
+#[inline]
+fn brings_message(run: &Finished<'_>, first: &Event, second: &Event) -> bool {
+    let (Outcome::Success(earlier), Outcome::Success(later)) = (first.outcome, second.outcome)
+    else {
+        return false;
+    };
+    match (first.operation.kind, second.operation.kind) {
+        (OpKind::Send | OpKind::TrySend, OpKind::Recv { timed: false }) => earlier == later,
+        (OpKind::Recv { .. } | OpKind::TryRecv, OpKind::Send) => {
+            let room = match run.machine.state(first.operation.object) {
+                State::Channel(channel) => channel.capacity,
+                _ => None,
+            };
+            room.is_some_and(|room| room > 0 && earlier + room == later)
+        }
+        _ => false,
+    }
+}
+
 /// Whether the second event had to wait for the first, as far as that can be told at once: by what they are, or because
 /// nothing was done to its object between the two, and before the first it could not happen. What else might let it in
 /// conflicts with it, and so happens after it if it comes behind it.
@@ -297,7 +322,7 @@ fn enables(first: Class, second: &OpKind) -> bool {
 fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
     let (first, second) = (run.trace.at(race.first), run.trace.at(race.second));
     let Operation { object, kind } = second.operation;
-    if enables(first.label.class(), &kind) {
+    if enables(first.label.class(), &kind) || brings_message(run, first, second) {
         return true;
     }
     let Some(before) = first.before else {
@@ -370,13 +395,20 @@ impl Reversal {
             left += !over as usize;
         }
         let mut position = first;
+        let mut in_vain = 0;
         while left > 0 {
             position += 1;
             let event = trace.at(position);
             let thread = event.thread;
             if self.done[thread.index()] {
+                in_vain += 1;
+                if rarely!(in_vain == IN_VAIN) {
+                    in_vain = 0;
+                    position = self.last_in_vain(trace, position);
+                }
                 continue;
             }
+            in_vain = 0;
             let outside = clocks.clock(position, e.thread) > e.index;
             if !outside {
                 counts |= event.label.has_count();
@@ -417,6 +449,17 @@ impl Reversal {
                 .items
                 .iter()
                 .any(|item| !commutes(&run.machine.sets, e.label, item.label))
+    }
+
+    /// The last event behind which, from this one on, comes one of a thread that is not done.
+    #[inline(never)]
+    fn last_in_vain(&self, trace: &Trace, position: u32) -> u32 {
+        let threads = (0..self.done.len()).filter(|&thread| !self.done[thread]);
+        let next = threads.filter_map(|thread| {
+            let positions = trace.positions_of(ThreadId(thread as u32));
+            (positions.get(positions.partition_point(|&at| at <= position))).copied()
+        });
+        next.min().map_or(position, |next| next - 1)
     }
 
     /// The state of `object` after `pre(E, first)` and the items.

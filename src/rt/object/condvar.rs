@@ -16,10 +16,29 @@ pub(crate) struct Condvar {
     pub(crate) notified: Vec<ThreadId>,
 }
 
+/// So many bits hold the number of a thread.
+const NUMBER_BITS: u32 = 20;
+
 impl Condvar {
-    /// Whether nobody waits, or has been notified and not gone on yet.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.notified.is_empty()
+    /// The state in one word, if nobody waits and a few have been notified, as it mostly is. A waiter does not fit, because of
+    /// its number.
+    pub(crate) fn pack(&self) -> Option<u64> {
+        let fits = |&thread: &ThreadId| number(thread) < 1 << NUMBER_BITS;
+        let few = self.notified.len() <= (u64::BITS / NUMBER_BITS) as usize;
+        let fit = self.waiting.is_empty() && few && self.notified.iter().all(fits);
+        let all = self.notified.iter().rev();
+        fit.then(|| all.fold(0, |word, &thread| word << NUMBER_BITS | number(thread)))
+    }
+
+    /// The state that was packed as `word`.
+    pub(crate) fn unpack(mut word: u64) -> Condvar {
+        let mut condvar = Condvar::default();
+        while word != 0 {
+            let number = word & ((1 << NUMBER_BITS) - 1);
+            condvar.notified.push(ThreadId(number as u32 - 1));
+            word >>= NUMBER_BITS;
+        }
+        condvar
     }
 
     fn wake(&mut self, at: usize) -> ThreadId {

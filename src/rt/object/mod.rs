@@ -208,8 +208,7 @@ impl State {
             State::Once(once::Once::Running(by)) => Some(thread(Some(by)) << 2 | 1),
             State::Once(once) => Some(once.number()),
             State::Channel(channel) => channel.pack(),
-            // Mostly nobody waits, or has been notified.
-            State::Condvar(ref condvar) => condvar.is_empty().then_some(0),
+            State::Condvar(ref condvar) => condvar.pack(),
         }
     }
 
@@ -244,7 +243,7 @@ impl State {
                 None => once::Once::from_number(word),
             }),
             State::Channel(channel) => State::Channel(channel.unpack(word)),
-            State::Condvar(_) => State::Condvar(condvar::Condvar::default()),
+            State::Condvar(_) => State::Condvar(condvar::Condvar::unpack(word)),
         }
     }
 

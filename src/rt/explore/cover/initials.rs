@@ -4,6 +4,7 @@
 //! and a step that is not in the sequence, may if nothing on what they touch comes before them, or does not commute with
 //! them: then the one is an initial, and the other a weak one.
 
+use crate::rt::rare::rarely;
 use crate::rt::trace::Event;
 use crate::rt::trace::dependency::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 use crate::rt::trace::happens_before::Look;
@@ -13,6 +14,9 @@ use crate::rt::trace::operation::{OpKind, Operation, Step};
 use super::super::Finished;
 use super::super::relabel::state_before;
 use super::{Walk, count_after};
+
+/// So many events behind the first one are looked at from the end.
+const LONG: usize = if cfg!(test) { 4 } else { 200 };
 
 impl Walk<'_> {
     /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread
@@ -113,6 +117,12 @@ impl Walk<'_> {
                 class => (CONFLICTING_SLOTS[class as usize], label.uncertain_slots()),
             };
             let first = self.first;
+            if rarely!(trace.len() - first as usize > LONG) {
+                if !self.all_items(object, &holds) {
+                    return false;
+                }
+                continue;
+            }
             // What is cheap is asked first.
             let against = |position, slot: usize| {
                 let is_certain = uncertain >> slot & 1 == 0;
@@ -122,6 +132,23 @@ impl Walk<'_> {
                     && !self.is_gone(position)
             };
             if clocks.any_access(object, slots, first + 1, against) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, of which little may be left where the
+    /// execution goes on for long.
+    #[inline(never)]
+    fn all_items(&mut self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+        let (_, later) = self.clocks.split_on(object, self.first);
+        for (&position, number) in later.iter().zip(1u32..) {
+            if !self.is_item(position) {
+                if self.run.nothing_is_left(self.first, position, number) {
+                    break;
+                }
+            } else if !self.is_gone(position) && !holds(self.trace.at(position).label) {
                 return false;
             }
         }
@@ -141,8 +168,14 @@ impl Walk<'_> {
         let mut state = state_before(self.run, self.first, object);
         // What the way has come by happens first, in whatever order. The first event is behind itself, and no item.
         for gone in [true, false] {
-            for &position in later {
-                if !self.is_item(position) || self.is_gone(position) != gone {
+            for (&position, number) in later.iter().zip(1u32..) {
+                if !self.is_item(position) {
+                    if self.run.nothing_is_left(self.first, position, number) {
+                        break;
+                    }
+                    continue;
+                }
+                if self.is_gone(position) != gone {
                     continue;
                 }
                 let event = trace.at(position);
