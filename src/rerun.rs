@@ -67,8 +67,7 @@ fn command(test: Option<&str>) -> String {
     let run = Run {
         source: manifest.as_deref().and_then(|it| source(&program, it)),
         directory: target_directory(&program),
-        // A workspace has one at its root, where cargo means the root's own package if nothing else is said.
-        member: manifest.is_some_and(|it| !it.join("Cargo.lock").is_file()),
+        member: manifest.is_some_and(|it| is_member(&it)),
         package: variable("CARGO_PKG_NAME"),
         flags: variable("RUSTFLAGS"),
         doc_flags: variable("RUSTDOCFLAGS"),
@@ -88,6 +87,17 @@ fn command(test: Option<&str>) -> String {
         program,
     };
     run.command()
+}
+
+/// Whether the package with its manifest there is one of a workspace, and not its root, where cargo means the root's own package
+/// if nothing else is said. A member may have a lock file of its own, as what was published of it has.
+fn is_member(package: &Path) -> bool {
+    let is_root = |at: &Path| {
+        let manifest = std::fs::read_to_string(at.join("Cargo.toml")).unwrap_or_default();
+        (manifest.lines()).any(|line| line.trim_start().starts_with("[workspace"))
+    };
+    let is_below_one = || package.ancestors().skip(1).any(is_root);
+    !is_root(package) && (is_below_one() || !package.join("Cargo.lock").is_file())
 }
 
 fn is_of_rustdoc(program: &Path) -> bool {
@@ -509,5 +519,27 @@ mod tests {
             let told = super::command(Some(thread));
             assert!(!told.contains(thread), "{told}");
         }
+    }
+
+    #[test]
+    fn a_member_of_a_workspace_is_one_with_a_lock_file_of_its_own_too() {
+        let root = std::env::temp_dir().join(format!("dpor-{}-workspace", std::process::id()));
+        let member = root.join("queue");
+        std::fs::create_dir_all(&member).unwrap();
+        let write = |at: &Path, name: &str, text: &str| std::fs::write(at.join(name), text);
+        write(&root, "Cargo.lock", "").unwrap();
+        write(&root, "Cargo.toml", "[workspace]\nmembers = [\"queue\"]\n").unwrap();
+        write(&member, "Cargo.toml", "[lints]\nworkspace = true\n").unwrap();
+        let mut found = vec![is_member(&root), is_member(&member)];
+        write(&member, "Cargo.lock", "").unwrap();
+        found.push(is_member(&member));
+        // Alone, or the root of another one.
+        write(&root, "Cargo.toml", "[package]\n").unwrap();
+        found.extend([is_member(&member), is_member(&root)]);
+        write(&root, "Cargo.toml", "[workspace]\n").unwrap();
+        write(&member, "Cargo.toml", "[workspace]\n").unwrap();
+        found.push(is_member(&member));
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found, [false, true, true, false, false, false]);
     }
 }
