@@ -7,8 +7,12 @@ mod counts;
 mod destructors;
 mod outside;
 mod pointers;
+mod random;
 mod sole_owner;
 mod weak;
+
+#[path = "../support/drawn.rs"]
+mod drawn;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex as StdMutex;
