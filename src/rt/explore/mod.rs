@@ -31,6 +31,7 @@ pub(crate) mod further;
 pub(crate) mod hotspots;
 pub(crate) mod in_full;
 pub(crate) mod leisure;
+mod lets_in;
 pub(crate) mod linearise;
 mod open_tree;
 pub(crate) mod optimal;

@@ -19,13 +19,13 @@ use crate::rt::object::State;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::rarely;
 use crate::rt::trace::dependency::{Class, Label, commutes, ordered};
-use crate::rt::trace::happens_before::Race;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome, Step};
-use crate::rt::trace::{Event, NOWHERE, Site, Trace};
+use crate::rt::trace::{NOWHERE, Site, Trace};
 
 use super::Finished;
 use super::cover::Passed;
+use super::lets_in::lets_in;
 use super::relabel::{relabel, state_before};
 use super::shut_out::{Far, shut_out};
 use super::sleep::Sleeper;
@@ -277,61 +277,6 @@ fn pending(run: &Finished<'_>, far: &mut Far, mut found: impl FnMut(u32, &Second
             }
             is_known
         });
-    }
-}
-
-/// Whether an event of class `first` is what the operation had to wait for, so that the two cannot be
-/// reversed. Others are found out when the operation is put through the model; these are so frequent
-/// that they are told apart before.
-fn enables(first: Class, second: &OpKind) -> bool {
-    match second {
-        OpKind::Lock | OpKind::ReadLock => first == Class::Release,
-        OpKind::WriteLock => matches!(first, Class::Release | Class::ReadRelease),
-        OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => first == Class::OnceEnd,
-        OpKind::Taken { .. } => first == Class::Received,
-        _ => false,
-    }
-}
-
-/// Whether the second event receives the very message that the first one sends, or sends one for which the first one has made room.
-/// Messages are sent and received in one order each, so what else is sent or received comes after the first event, as does the
-/// end of the handle that it used.
-#[inline]
-fn brings_message(run: &Finished<'_>, first: &Event, second: &Event) -> bool {
-    let (Outcome::Success(earlier), Outcome::Success(later)) = (first.outcome, second.outcome)
-    else {
-        return false;
-    };
-    match (first.operation.kind, second.operation.kind) {
-        (OpKind::Send | OpKind::TrySend, OpKind::Recv { timed: false }) => earlier == later,
-        (OpKind::Recv { .. } | OpKind::TryRecv, OpKind::Send) => {
-            let room = match run.machine.state(first.operation.object) {
-                State::Channel(channel) => channel.capacity,
-                _ => None,
-            };
-            room.is_some_and(|room| room > 0 && earlier + room == later)
-        }
-        _ => false,
-    }
-}
-
-/// Whether the second event had to wait for the first, as far as that can be told at once: by what they are, or because
-/// nothing was done to its object between the two, and before the first it could not happen. What else might let it in
-/// conflicts with it, and so happens after it if it comes behind it.
-#[inline(never)]
-fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
-    let (first, second) = (run.trace.at(race.first), run.trace.at(race.second));
-    let Operation { object, kind } = second.operation;
-    if enables(first.label.class(), &kind) || brings_message(run, first, second) {
-        return true;
-    }
-    let Some(before) = first.before else {
-        return false;
-    };
-    let is_next = || (run.clocks).is_next_on_its_object(race.first, race.second);
-    first.operation.object == object && is_next() && {
-        let state = run.machine.state(object);
-        !state.enabled_in(before, second.thread, &kind)
     }
 }
 

@@ -3,23 +3,26 @@
 //! Two acquisitions that exclude each other need not be a race: between them is the release that lets the second one
 //! in (\[SS\] 8.1). So whoever reverses pairs asks for them besides the races.
 
+use crate::rt::rare::mostly;
 use crate::rt::trace::dependency::{Class, Nature, TOTAL_SLOT, changes_value, classify};
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 
-use crate::rt::rare::mostly;
-
 use super::Finished;
 
-/// The acquisitions that may shut an operation out which wants an object like this, where there are many events between
-/// them and it: a lock that is only read, or an initialisation that is over, is asked for thousands of times in a long
-/// execution, and nobody is to go through all of them each time.
+/// The events that may shut an operation out, where there are many events between them and it: a lock that is only read, or
+/// an initialisation that is over, is asked for thousands of times in a long execution, and a loop may wait as often. Nobody is to
+/// go through all of them each time.
 #[derive(Default)]
-pub(super) struct Far {
-    /// Of those that want the object like this.
-    acquisitions: Vec<(ObjectId, Class, Vec<u32>)>,
-    /// Of those that wait for a change of the object, by slot.
-    changes: Vec<(ObjectId, usize, Vec<u32>)>,
+pub(super) struct Far(Vec<(ObjectId, Which, Vec<u32>)>);
+
+/// Which events on an object.
+#[derive(Clone, Copy, PartialEq)]
+enum Which {
+    /// The acquisitions that may shut out what wants it like this.
+    Excluding(Class),
+    /// Those in this slot, of which a wait for a change asks.
+    Slot(usize),
 }
 
 /// So many events are gone through. Tests have short executions.
@@ -31,52 +34,47 @@ const BEHIND: usize = if cfg!(test) { 1 } else { 200 };
 impl Far {
     /// Whether there are any.
     pub(super) fn has_any(&self) -> bool {
-        !self.acquisitions.is_empty() || !self.changes.is_empty()
+        !self.0.is_empty()
     }
 
-    /// Those among these events, which are the first ones on the object, in order.
+    /// Those of these events on the object that are before `end`, in order.
+    #[inline(never)]
     fn before(
         &mut self,
         run: &Finished<'_>,
-        (object, wanted): (ObjectId, Class),
-        events: &[u32],
+        (object, which): (ObjectId, Which),
+        end: u32,
     ) -> &[u32] {
-        let known = self.acquisitions.iter();
-        let mut known = known.map(|&(on, by, _)| (on, by));
-        let at = known.position(|known| known == (object, wanted));
+        let mut known = self.0.iter();
+        let at = known.position(|&(on, by, _)| (on, by) == (object, which));
         let at = at.unwrap_or_else(|| {
-            let all = run.clocks.events_on(object).iter().copied();
-            let list = all.filter(|&first| excludes(run.trace.at(first).label.class(), wanted));
-            self.acquisitions.push((object, wanted, list.collect()));
-            self.acquisitions.len() - 1
+            self.0.push((object, which, which.list(run, object)));
+            self.0.len() - 1
         });
-        let (_, _, list) = &self.acquisitions[at];
-        let end = events.last().map_or(0, |last| last + 1);
+        let (_, _, list) = &self.0[at];
         &list[..list.partition_point(|&first| first < end)]
     }
+}
 
-    /// The events on the object in this slot that are before `position`, in order.
-    #[inline(never)]
-    fn changes_before(
-        &mut self,
-        run: &Finished<'_>,
-        (object, slot): (ObjectId, usize),
-        position: u32,
-    ) -> &[u32] {
-        let mut known = self.changes.iter();
-        let at = known.position(|&(on, by, _)| (on, by) == (object, slot));
-        let at = at.unwrap_or_else(|| {
-            let mut list = Vec::new();
-            run.clocks.any_access(object, 1 << slot, 0, |first, _| {
-                list.push(first);
-                false
-            });
-            list.reverse();
-            self.changes.push((object, slot, list));
-            self.changes.len() - 1
-        });
-        let (_, _, list) = &self.changes[at];
-        &list[..list.partition_point(|&first| first < position)]
+impl Which {
+    /// All of them, in order.
+    fn list(self, run: &Finished<'_>, object: ObjectId) -> Vec<u32> {
+        match self {
+            Which::Excluding(wanted) => {
+                let all = run.clocks.events_on(object).iter().copied();
+                all.filter(|&first| excludes(run.trace.at(first).label.class(), wanted))
+                    .collect()
+            }
+            Which::Slot(slot) => {
+                let mut list = Vec::new();
+                run.clocks.any_access(object, 1 << slot, 0, |first, _| {
+                    list.push(first);
+                    false
+                });
+                list.reverse();
+                list
+            }
+        }
     }
 }
 
@@ -124,7 +122,11 @@ pub(super) fn shut_out(
             let (earlier, _) = run.clocks.split_on(object, position);
             let (behind, near) = earlier.split_at(earlier.len().saturating_sub(NEAR));
             if !near.iter().rev().any(&mut is_last) && !behind.is_empty() {
-                let mut behind = far.before(run, (object, wanted), behind).iter().rev();
+                let end = behind.last().map_or(0, |last| last + 1);
+                let mut behind = far
+                    .before(run, (object, Which::Excluding(wanted)), end)
+                    .iter()
+                    .rev();
                 behind.any(is_last);
             }
         }
@@ -166,7 +168,7 @@ fn writes(
         }
         let mut slots = (0..u32::BITS as usize).filter(|slot| slots & 1 << slot != 0);
         slots.any(|slot| {
-            let all = far.changes_before(run, (object, slot), position);
+            let all = far.before(run, (object, Which::Slot(slot)), position);
             let all = all.iter().rev().copied();
             all.take_while(|&first| first >= from).any(&mut cuts)
         });

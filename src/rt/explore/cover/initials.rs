@@ -141,44 +141,40 @@ impl Walk<'_> {
     /// Whether `holds` of the label of each event on `object` in the rest of the sequence, of which little may be left where the
     /// execution goes on for long.
     #[inline(never)]
-    fn all_items(&mut self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+    fn all_items(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+        let mut items = self.items_on(object);
+        items.all(|position| self.is_gone(position) || holds(self.trace.at(position).label))
+    }
+
+    /// The events on `object` in the sequence, in order.
+    fn items_on(&self, object: ObjectId) -> impl Iterator<Item = u32> {
         let (_, later) = self.clocks.split_on(object, self.first);
-        for (&position, number) in later.iter().zip(1u32..) {
-            if !self.is_item(position) {
-                if self.run.nothing_is_left(self.first, position, number) {
-                    break;
-                }
-            } else if !self.is_gone(position) && !holds(self.trace.at(position).label) {
-                return false;
-            }
-        }
-        true
+        // The first event is behind itself, and no item.
+        let items = later.iter().zip(1u32..).map_while(|(&position, number)| {
+            let is_item = self.is_item(position);
+            let is_over = !is_item && self.run.nothing_is_left(self.first, position, number);
+            (!is_over).then_some(is_item.then_some(position))
+        });
+        items.flatten()
     }
 
     /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where labels have
     /// counts, which depend on what happened to the object before.
     #[inline(never)]
-    fn all_counted(&mut self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
-        let (trace, clocks) = (self.trace, self.clocks);
-        let (_, later) = clocks.split_on(object, self.first);
+    fn all_counted(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+        let (_, later) = self.clocks.split_on(object, self.first);
         if later.is_empty() {
             // The label may be that of another execution, and this one not have met the object.
             return true;
         }
         let mut state = state_before(self.run, self.first, object);
-        // What the way has come by happens first, in whatever order. The first event is behind itself, and no item.
+        // What the way has come by happens first, in whatever order.
         for gone in [true, false] {
-            for (&position, number) in later.iter().zip(1u32..) {
-                if !self.is_item(position) {
-                    if self.run.nothing_is_left(self.first, position, number) {
-                        break;
-                    }
-                    continue;
-                }
+            for position in self.items_on(object) {
                 if self.is_gone(position) != gone {
                     continue;
                 }
-                let event = trace.at(position);
+                let event = self.trace.at(position);
                 let mut other = event.label;
                 if event.operation.object == object {
                     let outcome = state.apply(event.thread, &event.operation.kind, 0);
