@@ -197,7 +197,7 @@ impl Report {
         }
         if let (Verdict::Stopped(_), Some(hint)) = (self.verdict, &self.could_await) {
             text.push_str(&format!(
-                "\ndpor: threads wait at the hint at {hint}: with `Builder::await_loops` (DPOR_AWAIT_LOOPS=1) there are fewer \
+                "\ndpor: threads wait at {hint}: with `Builder::await_loops` (DPOR_AWAIT_LOOPS=1) there are fewer \
                  executions, if what they do after the loop does not depend on how often they have looked, nor on what they saw in vain"
             ));
         }

@@ -69,7 +69,7 @@ fn an_exploration_that_is_stopped_says_if_loops_could_be_one_step() {
             text.contains("DPOR_MAX_PERMUTATIONS") || !more.is_empty(),
             "{text}"
         );
-        let at = "threads wait at the hint at tests/limits/hints.rs:";
+        let at = "threads wait at tests/limits/hints.rs:";
         text.contains(at) && text.contains("(DPOR_AWAIT_LOOPS=1)")
     };
     assert!(told(&[]));

@@ -48,7 +48,7 @@ fn every_algorithm_finds_the_use_of_an_atomic_that_may_come_after_the_last_relea
 #[test]
 fn the_free_and_the_use_are_told() {
     let failure = fails(FailureKind::DataRace, of_an_atomic);
-    let told = "main frees the block, and no reference keeps it until main.1's load (*value)";
+    let told = "main frees the block, and no reference keeps it until main.1's load value";
     tells(&failure, &[told]);
 }
 

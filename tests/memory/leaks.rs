@@ -35,7 +35,7 @@ fn a_block_that_one_path_forgets() {
         &failure,
         &[
             "leak: a block of the model is still allocated when every thread has finished",
-            "the block: 16 bytes, allocated by main at tests/memory/main.rs:",
+            "the block: ptr1, 16 bytes, allocated by main at tests/memory/main.rs:",
             "value in it",
             "`dpor::alloc::may_leak(&value)`",
         ],
@@ -59,7 +59,7 @@ fn a_block_without_objects_is_the_models_if_a_pointer_to_it_was_published() {
     let failure = fails(FailureKind::Leak, publish(true));
     tells(
         &failure,
-        &["the block: 8 bytes, allocated by main at tests/memory/leaks.rs:"],
+        &["the block: ptr1, 8 bytes, allocated by main at tests/memory/leaks.rs:"],
     );
     assert_eq!(passes(publish(false)), 1);
 }
@@ -86,7 +86,7 @@ fn what_a_failed_compare_exchange_has_offered_is_the_models_too() {
         }
     };
     let failure = fails(FailureKind::Leak, first_one_wins(false));
-    tells(&failure, &["the block: 8 bytes, allocated by main"]);
+    tells(&failure, &["the block: ptr2, 8 bytes, allocated by main"]);
     assert_eq!(passes(first_one_wins(true)), 2);
 }
 

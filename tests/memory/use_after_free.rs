@@ -37,7 +37,7 @@ fn a_shim_that_is_used_after_its_block_was_freed() {
             "at tests/memory/main.rs:",
             "main.1     free ",
             "at tests/memory/main.rs:",
-            "the block: 16 bytes, allocated by main at tests/memory/main.rs:",
+            "the block: ptr1, 16 bytes, allocated by main at tests/memory/main.rs:",
         ],
     );
 }
@@ -51,7 +51,7 @@ fn a_cell_that_is_used_after_its_block_was_freed() {
         &failure,
         &[
             "use after free: main",
-            "write (*node).plain",
+            "write ptr1.plain",
             "main.1     free",
         ],
     );
@@ -171,11 +171,11 @@ fn a_use_that_nothing_orders_before_the_free() {
     tells(
         &failure,
         &[
-            "data race: main.1 frees the block, and nothing orders main's load value before that",
-            "main       value = 7 (Acquire) at tests/memory/main.rs:",
+            "data race: main.1 frees the block, and nothing orders main's load ptr1.value before that",
+            "main       ptr1.value = 7 (Acquire) at tests/memory/main.rs:",
             "main.1     free ",
             " at tests/memory/main.rs:",
-            "the block: 16 bytes, allocated by main at tests/memory/main.rs:",
+            "the block: ptr1, 16 bytes, allocated by main at tests/memory/main.rs:",
         ],
     );
 }

@@ -1,10 +1,10 @@
 //! Which failures of blocks and pointers have their reports kept, besides those of the first file?
 
 use std::ptr::{null_mut, without_provenance_mut};
-use std::sync::atomic::Ordering::AcqRel;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
 
 use dpor::sync::Arc;
-use dpor::sync::atomic::AtomicPtr;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
 use dpor::{Failure, thread};
 
 use super::failures::{Named, fails, free, look, node};
@@ -13,6 +13,7 @@ use super::failures::{Named, fails, free, look, node};
 pub const ALL: &[Named] = &[
     ("leaked_nodes", leaked_nodes),
     ("marked_pointer", marked_pointer),
+    ("overwritten_link", overwritten_link),
 ];
 
 /// Several blocks, of several threads.
@@ -41,4 +42,86 @@ fn marked_pointer() -> Failure {
         free(mine);
         closer.join().unwrap();
     })
+}
+
+struct Link {
+    next: AtomicPtr<Link>,
+}
+
+/// A queue that appends without looking whether somebody else has.
+struct Queue {
+    first: Link,
+    tail: AtomicPtr<Link>,
+}
+
+impl Queue {
+    #[rustfmt::skip]
+    fn append(&self) {
+        let next = AtomicPtr::new(null_mut());
+        let link = Box::into_raw(Box::new(Link { next }));
+        let tail = self.tail.load(Acquire);
+        // SAFETY: links are freed when nobody appends any more.
+        unsafe { &*tail }
+            .next
+            .store(link, Release);
+        self.tail.store(link, Release);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let mut next = *self.first.next.get_mut();
+        while !next.is_null() {
+            // SAFETY: it is reached by one way only, and this is the end of it.
+            next = *unsafe { Box::from_raw(next) }.next.get_mut();
+        }
+    }
+}
+
+/// A list, of which one link is lost that another one leads to.
+fn overwritten_link() -> Failure {
+    fails(|| {
+        let queue = Arc::new(Queue {
+            first: Link {
+                next: AtomicPtr::new(null_mut()),
+            },
+            tail: AtomicPtr::new(null_mut()),
+        });
+        queue
+            .tail
+            .store((&raw const queue.first).cast_mut(), Release);
+        let theirs = queue.clone();
+        let other = thread::spawn(move || theirs.append());
+        queue.append();
+        other.join().unwrap();
+    })
+}
+
+#[test]
+fn a_part_of_a_block_to_which_several_pointers_lead_is_not_told_by_one_of_them() {
+    let named = |of: fn(&[Counter; 2]) -> [*mut Counter; 2]| {
+        let failure = fails(move || {
+            let counters = Box::new([Counter::default(), Counter::default()]);
+            let [one, other] = of(&counters).map(AtomicPtr::new);
+            for of in [&one, &other] {
+                // SAFETY: they are freed below.
+                unsafe { &*of.load(SeqCst) }.count.store(1, SeqCst);
+            }
+            panic!("it is told");
+        });
+        let report = failure.to_string();
+        let words = report.split_whitespace();
+        let all = words.filter(|word| word.contains("count"));
+        all.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let same = named(|counters| [0, 0].map(|at| (&raw const counters[at]).cast_mut()));
+    assert_eq!(same, ["ptr1.count", "ptr1.count"]);
+    let both = named(|counters| [0, 1].map(|at| (&raw const counters[at]).cast_mut()));
+    let name = "of.load(SeqCst).count";
+    assert_eq!(both, [name.to_owned(), format!("{name}#2")]);
+}
+
+#[derive(Default)]
+struct Counter {
+    count: AtomicUsize,
 }

@@ -117,6 +117,7 @@ impl Runtime {
                 start: block.start,
                 size: block.size,
                 align: block.align,
+                region: region(block.name(), 0),
             });
         }
     }

@@ -486,8 +486,8 @@ pub(super) fn leaked(
             _ => after(view, names, one.thread, one.events),
         };
         let what = if blocks.len() == 1 { "the block: " } else { "" };
-        let size = bytes(one.size);
-        let _ = writeln!(out, "  {what}{size}, allocated by {by} {at}{inside}");
+        let which = which(names, one);
+        let _ = writeln!(out, "  {what}{which}, allocated by {by} {at}{inside}");
     }
     let for_all = match owed {
         true => "",
@@ -499,13 +499,6 @@ pub(super) fn leaked(
     );
 }
 
-fn bytes(count: usize) -> String {
-    match count {
-        1 => "1 byte".to_owned(),
-        many => format!("{many} bytes"),
-    }
-}
-
 /// How a block began.
 fn born(view: &View<'_>, names: &Names<'_>, block: &Block) -> String {
     let at = match &view.life.allocated {
@@ -513,7 +506,23 @@ fn born(view: &View<'_>, names: &Names<'_>, block: &Block) -> String {
         None => after(view, names, block.thread, block.events),
     };
     let by = names.thread(block.thread);
-    format!("the block: {}, allocated by {by} {at}", bytes(block.size))
+    format!("the block: {}, allocated by {by} {at}", which(names, block))
+}
+
+fn bytes(count: usize) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        many => format!("{many} bytes"),
+    }
+}
+
+/// What the events call a block, and how large it is.
+fn which(names: &Names<'_>, block: &Block) -> String {
+    let size = bytes(block.size);
+    match names.pointer_into(*block) {
+        Some(pointer) => format!("{pointer}, {size}"),
+        None => size,
+    }
 }
 
 /// When something happened that is no event: after the thread's so many events.

@@ -10,6 +10,10 @@ use std::fs;
 use std::panic::Location;
 use std::path::Path;
 
+pub(super) use self::receiver::Receiver;
+
+mod receiver;
+
 /// Source files that have been read.
 #[derive(Default)]
 pub(crate) struct Sources {
@@ -48,37 +52,47 @@ impl Sources {
 
     /// The expression before the method call at `site`.
     pub(crate) fn receiver(&mut self, site: &Location<'_>) -> Option<String> {
+        self.written(site).map(|it| it.name)
+    }
+
+    /// What is written before the method call at `site`, or lent to the function that is called there.
+    pub(super) fn written(&mut self, site: &Location<'_>) -> Option<Receiver> {
         let line = self.line(site.file(), site.line())?;
         let (before, call) = line.split_at(called_at(line, site.column() as usize));
         let is_method = before.trim_end().ends_with('.');
         if !is_method && let Some(argument) = first_argument(call) {
-            return Some(argument);
+            let parts = Receiver::of(&argument);
+            return Some(Receiver {
+                name: argument,
+                field: parts.and_then(|it| it.field),
+                by_pointer: false,
+            });
         }
-        let mut before = before.trim().to_owned();
+        let mut before = without_comment(before).trim().to_owned();
         // A chain of calls may have a line for each link.
         let mut above = site.line();
-        while before.starts_with('.') && above > 1 && site.line() - above < 4 {
+        while receiver::begins_above(&before) && above > 1 && site.line() - above < LINES_MAX {
             above -= 1;
-            before.insert_str(0, self.line(site.file(), above)?.trim());
+            let line = self.line(site.file(), above)?;
+            before.insert_str(0, without_comment(line).trim());
         }
-        let before = before.strip_suffix('.')?;
-        let mut depth = 0;
-        let start = before
-            .char_indices()
-            .rev()
-            .take_while(|&(_, c)| {
-                match c {
-                    ')' | ']' => depth += 1,
-                    '(' | '[' if depth == 0 => return false,
-                    '(' | '[' => depth -= 1,
-                    _ => {}
-                }
-                depth > 0 || c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '[' | '(')
-            })
-            .last()?
-            .0;
-        let name = before[start..].trim().trim_start_matches('.');
-        (!name.is_empty()).then(|| folded(name))
+        let written = Receiver::of(before.strip_suffix('.')?)?;
+        Some(Receiver {
+            name: folded(&written.name),
+            field: written.field.as_deref().map(folded),
+            ..written
+        })
+    }
+}
+
+/// How many lines above a call its object is looked for.
+const LINES_MAX: u32 = 12;
+
+/// The line without the comment at its end.
+fn without_comment(line: &str) -> &str {
+    match line.trim_start().starts_with("//") {
+        true => "",
+        false => line.split_once(" //").map_or(line, |(code, _)| code),
     }
 }
 

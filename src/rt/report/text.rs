@@ -570,7 +570,7 @@ fn divergent(out: &mut String, names: &Names<'_>, divergence: &Divergence) {
 
 /// What else than its schedule may decide on an execution.
 const CAUSES: &str = "  usual causes: time, randomness (and the order in a `HashMap`), addresses as values or as hash keys, a static or a `thread_local!` of std's \
-     that keeps its value, a data race on plain memory, a primitive of std or of another crate that dpor does not see, an `Arc` of std's whose last owner \
+     that keeps its value, a data race on plain memory, a primitive of std, of another crate or in assembly that dpor does not see, an `Arc` of std's whose last owner \
      drops what is modelled";
 
 /// That the schedule does not decide alone, if that was seen.

@@ -6,6 +6,7 @@
 //! before it happens, and as it happened, with its values.
 
 mod pointers;
+mod receivers;
 mod results;
 mod tasks;
 mod timeouts;
@@ -14,9 +15,9 @@ mod tokens;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use self::pointers::Pointers;
+use self::receivers::{raced, receivers, written};
 use self::timeouts::Unnotified;
 use super::changes;
-use super::elements;
 use super::source::Sources;
 use crate::plural::counted;
 use crate::rt::object::count;
@@ -25,7 +26,7 @@ use crate::rt::trace::id::{ObjectId, Region, ThreadId};
 use crate::rt::trace::operation::{
     AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason,
 };
-use crate::rt::trace::verdict::{DataRace, Effect, End, Wrong};
+use crate::rt::trace::verdict::{Block, End, Wrong};
 use crate::rt::trace::{Event, Site, Trace};
 
 /// What threads and objects are called.
@@ -51,6 +52,7 @@ impl<'a> Names<'a> {
         given: &'a [(ThreadId, String)],
     ) -> Names<'a> {
         let mut sources = Sources::default();
+        let pointers = Pointers::of(trace, machine);
         let mut objects: BTreeMap<ObjectId, String> = BTreeMap::new();
         let mut taken = Taken::default();
         let mut tasks = BTreeSet::new();
@@ -74,7 +76,7 @@ impl<'a> Names<'a> {
             .chain(pending)
             .filter(|(operation, _)| operation.object != ObjectId::NONE)
             .collect();
-        let mut receivers = receivers(&uses, machine, &mut sources);
+        let mut receivers = receivers(&uses, machine, &pointers, &mut sources);
         for (operation, site) in uses {
             let object = operation.object;
             if objects.contains_key(&object) {
@@ -122,11 +124,12 @@ impl<'a> Names<'a> {
             objects.insert(object, taken.unlike(base));
         }
         let memory = match end {
-            End::DataRace(race) => raced(race, trace, machine, &objects, &mut sources),
+            End::DataRace(race) => raced(race, trace, machine, (&objects, &pointers), &mut sources),
             End::BadMemory(bad) => match bad.wrong {
                 Wrong::Access(_, site, region) => {
                     let given = machine.names.label_of(region);
-                    given.map(on_one_line).or_else(|| sources.receiver(site))
+                    (given.map(on_one_line))
+                        .or_else(|| written(site, region, machine, &pointers, &mut sources))
                 }
                 _ => None,
             },
@@ -139,7 +142,7 @@ impl<'a> Names<'a> {
             memory,
             tasks,
             unnotified: timeouts::unnotified(trace, machine),
-            pointers: Pointers::of(trace, machine),
+            pointers,
         }
     }
 
@@ -169,6 +172,11 @@ impl<'a> Names<'a> {
         let objects = self.objects.iter();
         let inside = objects.filter(|(object, _)| like(self.machine.names.place(**object).region));
         inside.map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// What the pointers into a block are called, if events speak of any.
+    pub(super) fn pointer_into(&self, block: Block) -> Option<String> {
+        self.pointers.to_block(self.machine, block)
     }
 
     /// The thread whose end or token an object stands for.
@@ -441,59 +449,6 @@ impl<'a> Names<'a> {
             _ => self.announced(&event.operation),
         }
     }
-}
-
-/// What the memory of a data race is called: what the table calls it, if a shim is there; otherwise by the program, or where
-/// it was accessed first.
-fn raced(
-    race: &DataRace,
-    trace: &Trace,
-    machine: &Machine,
-    objects: &BTreeMap<ObjectId, String>,
-    sources: &mut Sources,
-) -> Option<String> {
-    let accesses = [&race.first, &race.second].into_iter();
-    let mut its = accesses.clone().filter(|access| access.effect.is_atomic());
-    let event = its.find_map(|access| {
-        let at = trace.nth_of(access.thread, access.after)?;
-        Some(&trace.events()[at as usize])
-    });
-    let shim = event.map(|event| event.operation.object);
-    let shim = shim
-        .or(race.memory.shim)
-        .and_then(|shim| objects.get(&shim));
-    if let Some(name) = shim {
-        return Some(name.clone());
-    }
-    let given = race
-        .memory
-        .region
-        .and_then(|region| machine.names.label_of(region));
-    let mut told = accesses.filter(|it| matches!(it.effect, Effect::Read | Effect::Write));
-    (given.map(on_one_line)).or_else(|| told.find_map(|access| sources.receiver(access.site)))
-}
-
-/// What the program calls the objects where they are used first, if it has not named them otherwise.
-fn receivers(
-    uses: &[(Operation, Site)],
-    machine: &Machine,
-    sources: &mut Sources,
-) -> BTreeMap<ObjectId, String> {
-    let mut first: BTreeMap<ObjectId, Site> = BTreeMap::new();
-    for (operation, site) in uses {
-        first.entry(operation.object).or_insert(*site);
-    }
-    let nameless = first.into_iter().filter(|&(object, _)| {
-        let region = machine.names.place(object).region;
-        machine.names.label_of(region).is_none()
-    });
-    let named = nameless.filter_map(|(object, site)| Some((object, sources.receiver(site)?)));
-    let mut receivers: BTreeMap<ObjectId, String> = named.collect();
-    let uses = uses
-        .iter()
-        .map(|&(operation, site)| (operation.object, site));
-    elements::tell(&mut receivers, uses, machine, sources);
-    receivers
 }
 
 /// The name that the program gave to a thread, otherwise its path.

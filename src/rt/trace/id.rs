@@ -167,6 +167,8 @@ pub(crate) struct Extent {
     pub(crate) start: usize,
     pub(crate) size: usize,
     pub(crate) align: usize,
+    /// What its beginning is called.
+    pub(crate) region: Region,
 }
 
 /// The names of one exploration.
@@ -269,6 +271,11 @@ impl Names {
         if self.blocks.len() < BLOCKS_MAX {
             self.blocks.push(new);
         }
+    }
+
+    /// The blocks to which pointers lead, as far as they are known.
+    pub(crate) fn blocks(&self) -> &[Extent] {
+        &self.blocks
     }
 
     /// The block that this address leads into, as far as blocks are known.

@@ -5,8 +5,9 @@
 //! the word that are no address. A number that leads to a block is a pointer, too.
 
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::id::{Extent, ObjectId};
+use crate::rt::trace::id::{Extent, ObjectId, Region};
 use crate::rt::trace::operation::{ADDRESS_BITS, AtomicType, ObjectKind, OpKind, address_in};
+use crate::rt::trace::verdict::Block;
 use crate::rt::trace::{Event, Trace};
 
 /// Nothing is allocated below this address, the first page: such a pointer is a number that the program
@@ -21,6 +22,8 @@ struct Named {
     block: u64,
     /// Where the first thing in the block is that is pointed to. Before that may be what its owner does not know of, such as counts.
     first: u64,
+    /// Whether there is another one behind that.
+    has_others: bool,
 }
 
 impl Pointers {
@@ -43,12 +46,38 @@ impl Pointers {
                 // A tag in the lowest bits is not where anything is.
                 let first = at & !(align - 1);
                 match named.iter_mut().find(|known| known.block == block) {
-                    Some(known) => known.first = known.first.min(first),
-                    None => named.push(Named { block, first }),
+                    Some(known) => {
+                        known.has_others |= known.first != first;
+                        known.first = known.first.min(first);
+                    }
+                    None => named.push(Named {
+                        block,
+                        first,
+                        has_others: false,
+                    }),
                 }
             }
         }
         Pointers(named)
+    }
+
+    /// What a pointer to the only thing is called that any of them leads to in the block where this is, if it is a part of it.
+    pub(super) fn to_owner_of(&self, machine: &Machine, part: Region) -> Option<String> {
+        let is_around = |extent: &&Extent| extent.region.distance(part).is_some();
+        let extent = machine.names.blocks().iter().find(is_around)?;
+        let at = extent.start + extent.region.distance(part)?;
+        let is_it = |known: &Named| known.block == extent.start as u64;
+        let number = self.0.iter().position(is_it)?;
+        let owner = &self.0[number];
+        (!owner.has_others && owner.first <= at as u64).then(|| format!("ptr{}", number + 1))
+    }
+
+    /// What a pointer into this block is called, wherever in it it leads to.
+    pub(super) fn to_block(&self, machine: &Machine, block: Block) -> Option<String> {
+        let is_it = |extent: &&Extent| Block::around(&extent.region) == Some(block);
+        let start = machine.names.blocks().iter().find(is_it)?.start;
+        let number = (self.0.iter()).position(|known| known.block == start as u64)?;
+        Some(format!("ptr{}", number + 1))
     }
 
     /// What a word in an atomic of this type is called, if it is one of them.
