@@ -127,6 +127,34 @@ fn who_goes_further_without_end_waits_again_so_that_all_come_to_their_ends() {
     assert!(LOOKS.load(SeqCst) < 200, "{LOOKS:?}");
 }
 
+/// Its counter shows that it may give up, so it goes many rounds further, in which it comes back to two looks as loops without a
+/// hint do.
+#[test]
+fn a_backoff_that_looks_elsewhere_too_does_not_give_up() {
+    let backs_off = || {
+        let places = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let theirs = places.clone();
+        let other = thread::spawn(move || theirs[0].store(1, SeqCst));
+        let mut step = 0;
+        while places[0].load(SeqCst) == 0 {
+            for _ in 0..1 << step {
+                hint::spin_loop();
+            }
+            step = (step + 1).min(6);
+            places[1].load(SeqCst);
+        }
+        other.join().expect("no thread panics");
+    };
+    assert_eq!(Builder::new().check(backs_off).verdict, Verdict::Complete);
+    let mut builder = Builder::new();
+    builder.spin_bound = 1200;
+    let report = builder.check(backs_off);
+    assert_eq!(
+        (report.verdict, report.executions),
+        (Verdict::Complete, 1204)
+    );
+}
+
 /// How many of so many tries fail before one that does not.
 fn tries(times: usize, mut again: impl FnMut() -> bool) -> usize {
     (0..times).take_while(|_| again()).count()

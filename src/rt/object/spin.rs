@@ -316,6 +316,7 @@ impl SpinLog {
         self.lone = false;
         self.reads.clear();
         self.bare = 0;
+        self.repeats = 0;
         self.alike = Some(true);
         self.idle += 1;
         self.run += 1;
@@ -342,7 +343,11 @@ impl SpinLog {
         }
         self.alike = Some(alike);
         self.idle = match same_place && alike {
-            true => self.idle + 1,
+            true => {
+                // It is a loop with a hint, whatever in it comes back.
+                self.repeats = 0;
+                self.idle + 1
+            }
             false => 0,
         };
         if self.changed {
