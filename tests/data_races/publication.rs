@@ -8,6 +8,8 @@ use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize, fence};
 use dpor::thread;
 
+use dpor::{Builder, FailureKind};
+
 use super::{Plain, check, race};
 
 /// A node that one thread makes and another one finds.
@@ -217,6 +219,67 @@ fn what_is_on_the_stack_of_another_thread_may_be_used_by_who_has_learnt_of_it() 
         "{text}"
     );
     assert!(text.contains("is Relaxed, and main's load"), "{text}");
+}
+
+/// No cell is in the test, so nothing watches plain memory before the variable is used.
+#[test]
+fn an_atomic_on_the_stack_of_another_thread_is_enough_for_a_race() {
+    let waits = |write: Ordering, read: Ordering| {
+        move || {
+            let place = Arc::new(AtomicPtr::new(std::ptr::null_mut()));
+            let theirs = place.clone();
+            let waits = thread::spawn(move || {
+                let woken = AtomicUsize::new(0);
+                theirs.store((&raw const woken).cast_mut(), write);
+                thread::park();
+                assert_eq!(woken.load(Relaxed), 1);
+            });
+            let found: *mut AtomicUsize = place.load(read);
+            dpor::assume(!found.is_null());
+            // SAFETY: it waits until it is woken below.
+            unsafe { &*found }.store(1, Relaxed);
+            waits.thread().unpark();
+            waits.join().unwrap();
+        }
+    };
+    for (write, read, racy) in [
+        (Release, Acquire, false),
+        (Relaxed, Acquire, true),
+        (Release, Relaxed, true),
+    ] {
+        let explored = Builder::new().explore(waits(write, read));
+        let failed = explored.err().map(|failure| failure.kind());
+        let expected = racy.then_some(FailureKind::DataRace);
+        assert_eq!(failed, expected, "{write:?}, {read:?}");
+    }
+}
+
+/// What is told by an operation that comes before the variable is made tells nothing of it.
+#[test]
+fn only_what_comes_behind_the_making_of_a_variable_is_said_to_order_its_use() {
+    let text = race(|| {
+        let shared = Arc::new((AtomicUsize::new(0), AtomicPtr::new(std::ptr::null_mut())));
+        let theirs = shared.clone();
+        let waits = thread::spawn(move || {
+            theirs.0.store(1, Relaxed);
+            let woken = AtomicUsize::new(0);
+            theirs.1.store((&raw const woken).cast_mut(), Relaxed);
+            thread::park();
+        });
+        let first = shared.0.load(Relaxed);
+        let found: *mut AtomicUsize = shared.1.load(Relaxed);
+        dpor::assume(first == 1 && !found.is_null());
+        // SAFETY: it waits until it is woken below.
+        unsafe { &*found }.store(1, Relaxed);
+        waits.thread().unpark();
+        waits.join().unwrap();
+    });
+    let text = text.expect("a race");
+    assert!(
+        text.contains("store to theirs.1 at") && text.contains("with at least Release and Acquire"),
+        "{text}"
+    );
+    assert!(!text.contains("store to theirs.0 at"), "{text}");
 }
 
 /// Each method has its own name for the node, and the report has one.

@@ -367,6 +367,8 @@ fn is_known_to_all(region: &Region, began: Option<u32>) -> bool {
         Region::Heap { thread, events, .. } => {
             thread == ThreadId::MAIN && began.is_none_or(|began| events <= began)
         }
+        // When a variable was made is not known, but not before its thread began.
+        Region::Stack { thread, .. } => thread == ThreadId::MAIN,
         _ => true,
     }
 }

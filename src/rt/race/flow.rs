@@ -102,7 +102,7 @@ pub(super) fn hands_over(
 }
 
 /// The value that the event has put in the place of that of an atomic.
-fn put(event: &Event) -> Option<u64> {
+pub(super) fn put(event: &Event) -> Option<u64> {
     match event.operation.kind {
         OpKind::Store { value, .. }
         | OpKind::Rmw {

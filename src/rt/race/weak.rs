@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering::{self, SeqCst};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::flow::put;
 use super::sync::{self, Knowledge};
 use crate::rt::trace::Event;
 use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::operation::{ADDRESS_MIN, OpKind};
 use crate::rt::trace::verdict::{DataRace, Effect, Lasts, TooWeak, Weak};
 
 /// How many pairs are tried at most.
@@ -20,6 +21,8 @@ const PAIRS_MAX: usize = 64;
 /// The atomic writes by a thread that knew of the first access, each with a read of it by one that did not, which would have
 /// ordered the two accesses with stronger orderings. A fence makes up for an ordering.
 pub(crate) fn too_weak(race: &DataRace, events: &[Event]) -> TooWeak {
+    let certainly = behind_the_making(race, events);
+    let race = certainly.as_ref().unwrap_or(race);
     let any = each_alone(race, events);
     match any.is_empty() {
         false => TooWeak {
@@ -31,6 +34,26 @@ pub(crate) fn too_weak(race: &DataRace, events: &[Event]) -> TooWeak {
             together: true,
         },
     }
+}
+
+/// The race with the making of a variable on a stack, of which nobody knows when it was made, as one with what was certainly
+/// done later: whoever got the pointer from an atomic got it by the last pointer that the maker has put into one, or by an
+/// earlier one, and whoever has it from elsewhere by the last that the maker did.
+fn behind_the_making(race: &DataRace, events: &[Event]) -> Option<DataRace> {
+    if race.first.effect != Effect::Make || race.block.is_some() {
+        return None;
+    }
+    let maker = race.first.thread;
+    let mut knowledge = known_at_the_use(race, events, |_| true);
+    let known = knowledge.of(race.second.thread).get(maker);
+    let theirs = events.iter().rev().filter(|event| event.thread == maker);
+    let mut latest_first = theirs.filter(|event| event.index < known);
+    let puts = |event: &&Event| put(event).is_some_and(|value| value >= ADDRESS_MIN);
+    let last = (latest_first.clone().find(puts)).or(latest_first.next())?;
+    Some(DataRace {
+        lasts: Lasts::Until(last.index),
+        ..race.clone()
+    })
 }
 
 /// Those of which each would do, the last one first. If there are some of which only one side is too weak, something was
@@ -172,6 +195,16 @@ fn continues(event: &Event, earlier: Option<&Event>) -> bool {
 /// Whether the second thread would know of the first access if these of the events, by their positions, had the strongest
 /// ordering there is.
 fn would_know(race: &DataRace, events: &[Event], is_strong: impl Fn(usize) -> bool) -> bool {
+    let mut knowledge = known_at_the_use(race, events, is_strong);
+    knows(&mut knowledge, race.second.thread, race)
+}
+
+/// What the threads would know of each other when the second access comes.
+fn known_at_the_use(
+    race: &DataRace,
+    events: &[Event],
+    is_strong: impl Fn(usize) -> bool,
+) -> Knowledge {
     let mut knowledge = Knowledge::default();
     for (position, event) in events.iter().enumerate() {
         if is_the_use(race, event) {
@@ -183,7 +216,7 @@ fn would_know(race: &DataRace, events: &[Event], is_strong: impl Fn(usize) -> bo
         };
         let _ = knowledge.observe(&event, |_| Ok(true));
     }
-    knows(&mut knowledge, race.second.thread, race)
+    knowledge
 }
 
 /// Whether the event uses what is in the block that the first access has made: by that, its thread learns of it too late.
