@@ -125,3 +125,16 @@ fn a_part_of_a_block_to_which_several_pointers_lead_is_not_told_by_one_of_them()
 struct Counter {
     count: AtomicUsize,
 }
+
+#[test]
+fn a_pointer_is_told_by_its_block_however_many_executions_had_others() {
+    let failure = fails(|| {
+        let place = AtomicUsize::new(0);
+        let many = dpor::choose(100);
+        let boxes: Vec<Box<Counter>> = (0..=many).map(|_| Box::default()).collect();
+        place.store((&raw const *boxes[many]).expose_provenance(), SeqCst);
+        assert!(many < 90, "it is told");
+    });
+    let report = failure.to_string();
+    assert!(report.contains("place := ptr1 (was 0)"), "{report}");
+}

@@ -265,7 +265,7 @@ impl Names {
         if self.blocks.contains(&new) {
             return;
         }
-        // Another execution may have had another block there.
+        // The memory of one that was freed may be this one's now.
         let ends_before = |one: &Extent, other: &Extent| one.start + one.size <= other.start;
         (self.blocks).retain(|known| ends_before(known, &new) || ends_before(&new, known));
         if self.blocks.len() < BLOCKS_MAX {
@@ -288,6 +288,7 @@ impl Names {
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.latest = ThreadId::MAIN.index();
+        self.blocks.clear();
     }
 
     /// The thread that `creator` spawned as its `nth` child, counted from 1.
