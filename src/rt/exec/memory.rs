@@ -115,9 +115,7 @@ impl Runtime {
         if let Some(block) = self.heap.find(address_in(pointer)) {
             (inner.driver.machine.names).note_block(Extent {
                 start: block.start,
-                size: block.size,
-                align: block.align,
-                region: region(block.name(), 0),
+                block: block.name(),
             });
         }
     }

@@ -18,6 +18,7 @@ use std::iter::successors;
 use rustc_hash::FxHashMap;
 
 use super::mix::STEP;
+use super::verdict::Block;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::Roomy;
 
@@ -165,10 +166,7 @@ impl Region {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     pub(crate) start: usize,
-    pub(crate) size: usize,
-    pub(crate) align: usize,
-    /// What its beginning is called.
-    pub(crate) region: Region,
+    pub(crate) block: Block,
 }
 
 /// The names of one exploration.
@@ -266,21 +264,22 @@ impl Names {
             return;
         }
         // The memory of one that was freed may be this one's now.
-        let ends_before = |one: &Extent, other: &Extent| one.start + one.size <= other.start;
+        let ends_before = |one: &Extent, other: &Extent| one.start + one.block.size <= other.start;
         (self.blocks).retain(|known| ends_before(known, &new) || ends_before(&new, known));
         if self.blocks.len() < BLOCKS_MAX {
             self.blocks.push(new);
         }
     }
 
-    /// The blocks to which pointers lead, as far as they are known.
-    pub(crate) fn blocks(&self) -> &[Extent] {
-        &self.blocks
+    /// Where this block begins, as far as blocks are known.
+    pub(crate) fn start_of(&self, block: Block) -> Option<usize> {
+        let known = self.blocks.iter().find(|known| known.block == block);
+        known.map(|known| known.start)
     }
 
     /// The block that this address leads into, as far as blocks are known.
     pub(crate) fn block_around(&self, address: usize) -> Option<Extent> {
-        let leads_into = |block: &&Extent| address.wrapping_sub(block.start) < block.size;
+        let leads_into = |known: &&Extent| address.wrapping_sub(known.start) < known.block.size;
         self.blocks.iter().find(leads_into).copied()
     }
 

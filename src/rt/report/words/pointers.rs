@@ -63,29 +63,35 @@ impl Pointers {
 
     /// What a pointer to the only thing is called that any of them leads to in the block where this is, if it is a part of it.
     pub(super) fn to_owner_of(&self, machine: &Machine, part: Region) -> Option<String> {
-        let is_around = |extent: &&Extent| extent.region.distance(part).is_some();
-        let extent = machine.names.blocks().iter().find(is_around)?;
-        let at = extent.start + extent.region.distance(part)?;
-        let is_it = |known: &Named| known.block == extent.start as u64;
-        let number = self.0.iter().position(is_it)?;
-        let owner = &self.0[number];
-        (!owner.has_others && owner.first <= at as u64).then(|| format!("ptr{}", number + 1))
+        let Region::Heap { offset, .. } = part else {
+            return None;
+        };
+        let (name, owner) = self.found(machine, Block::around(&part)?)?;
+        let at = owner.block + offset as u64;
+        (!owner.has_others && owner.first <= at).then_some(name)
     }
 
     /// What a pointer into this block is called, wherever in it it leads to.
     pub(super) fn to_block(&self, machine: &Machine, block: Block) -> Option<String> {
-        let is_it = |extent: &&Extent| Block::around(&extent.region) == Some(block);
-        let start = machine.names.blocks().iter().find(is_it)?.start;
-        let number = (self.0.iter()).position(|known| known.block == start as u64)?;
-        Some(format!("ptr{}", number + 1))
+        self.found(machine, block).map(|(name, _)| name)
+    }
+
+    /// The pointers into this block, and their name.
+    fn found(&self, machine: &Machine, block: Block) -> Option<(String, &Named)> {
+        self.numbered(machine.names.start_of(block)? as u64)
+    }
+
+    /// The pointers into the block that begins there, and their name.
+    fn numbered(&self, block: u64) -> Option<(String, &Named)> {
+        let number = self.0.iter().position(|known| known.block == block)?;
+        Some((format!("ptr{}", number + 1), &self.0[number]))
     }
 
     /// What a word in an atomic of this type is called, if it is one of them.
     pub(super) fn name(&self, machine: &Machine, ty: AtomicType, bits: u64) -> Option<String> {
         let Pointer { block, at, tag, .. } = pointer(machine, ty, bits)?;
-        let number = self.0.iter().position(|known| known.block == block)?;
-        let mut name = format!("ptr{}", number + 1);
-        let offset = at.saturating_sub(self.0[number].first);
+        let (mut name, known) = self.numbered(block)?;
+        let offset = at.saturating_sub(known.first);
         if offset > 0 {
             name.push_str(&format!("+{offset}"));
         }
@@ -111,10 +117,10 @@ struct Pointer {
 fn pointer(machine: &Machine, ty: AtomicType, bits: u64) -> Option<Pointer> {
     let address = address_in(bits);
     match machine.names.block_around(address) {
-        Some(Extent { start, align, .. }) if ty.holds_pointers() => Some(Pointer {
+        Some(Extent { start, block }) if ty.holds_pointers() => Some(Pointer {
             block: start as u64,
             at: address as u64,
-            align: align as u64,
+            align: block.align as u64,
             tag: bits >> ADDRESS_BITS,
         }),
         _ => (ty == AtomicType::Ptr && bits >= SENTINELS).then_some(Pointer {

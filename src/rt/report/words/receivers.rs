@@ -4,7 +4,7 @@
 //! block that the execution has a pointer to is called by that pointer, so that a list is seen in the events on its nodes:
 //! `ptr2.next`, whoever reaches it as `node.next`, `(*tail).next` or `self.next`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::elements;
 use super::super::source::{Receiver, Sources};
@@ -78,17 +78,16 @@ pub(super) fn receivers(
         .collect();
     // A pointer may lead to a part of what has this field, such as the node in a queue. Only those of several nodes have to be
     // told from each other.
-    let is_of_several = |of: &str, owner: &str| {
-        let others = written
-            .iter()
-            .filter(|(_, it, _)| it.field.as_deref() == Some(of));
-        others
-            .flat_map(|(_, _, owner)| owner)
-            .any(|other| other != owner)
-    };
+    let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (_, it, owner) in &written {
+        if let (Some(owner), Some(field)) = (owner, &it.field) {
+            owners.entry(field).or_default().insert(owner);
+        }
+    }
+    let is_of_several = |field: &str| owners.get(field).is_some_and(|owners| owners.len() > 1);
     let named = written.iter().map(|(object, it, owner)| {
         let part = match (owner, &it.field) {
-            (Some(owner), Some(field)) if it.by_pointer || is_of_several(field, owner) => {
+            (Some(owner), Some(field)) if it.by_pointer || is_of_several(field) => {
                 Some(format!("{owner}.{field}"))
             }
             _ => None,
