@@ -124,7 +124,82 @@ fn who_goes_further_without_end_waits_again_so_that_all_come_to_their_ends() {
     assert_eq!((report.executions, report.complete), (4, true));
     // One execution more, which is none of the exploration.
     assert_eq!(ENDS.load(SeqCst), 5);
-    assert!(LOOKS.load(SeqCst) < 200, "{LOOKS:?}");
+    // All that it could count in is the same after some rounds.
+    let most = if COUNTS_SHOW { 40 } else { 200 };
+    assert!(LOOKS.load(SeqCst) < most, "{LOOKS:?}");
+}
+
+/// Whether the flag is set by another thread before `gives_up` says that the loop ends.
+fn set_in_time(flag: &AtomicBool, mut gives_up: impl FnMut() -> bool) -> bool {
+    while !flag.load(SeqCst) {
+        if gives_up() {
+            return false;
+        }
+        hint::spin_loop();
+    }
+    true
+}
+
+/// Leaves nothing of the number where the loop is.
+#[inline(never)]
+fn count_there(at: &mut usize, times: usize) -> bool {
+    *at += 1;
+    *at > times
+}
+
+/// Counts in a block of its own.
+fn on_the_heap(flag: &AtomicBool, times: usize) {
+    let mut count = std::hint::black_box(Box::new(0));
+    set_in_time(flag, || count_there(&mut count, times));
+}
+
+/// Counts in a variable of the thread that waits for it.
+fn on_the_stack_of_another(flag: &AtomicBool, times: usize) {
+    let mut count = 0;
+    let theirs = &mut count;
+    thread::scope(|scope| {
+        scope.spawn(move || set_in_time(flag, || count_there(theirs, times)));
+    });
+}
+
+/// Counts in what a boxed future keeps.
+fn in_a_future(flag: &AtomicBool, times: usize) {
+    dpor::future::block_on(Box::pin(async {
+        for _ in 0..times {
+            if flag.load(SeqCst) {
+                break;
+            }
+            hint::spin_loop();
+            std::future::ready(()).await;
+        }
+    }));
+}
+
+#[test]
+fn a_loop_that_counts_outside_of_its_stack_is_told_and_one_that_has_memory_and_does_not_count_is_not()
+ {
+    let explored = |times: usize, wait: fn(&AtomicBool, usize)| {
+        let report = Builder::new().check(move || {
+            let flag = Arc::new(AtomicBool::new(false));
+            let theirs = flag.clone();
+            let other = thread::spawn(move || theirs.store(true, SeqCst));
+            wait(&flag, times);
+            other.join().expect("no thread panics");
+        });
+        report.verdict
+    };
+    let all = [10, 100, 131, 1000, 9000];
+    for times in all.into_iter().filter(|&times| COUNTS_SHOW || times < 130) {
+        let waits = Verdict::Waits(times);
+        assert_eq!(explored(times, on_the_heap), waits);
+        assert_eq!(explored(times, on_the_stack_of_another), waits);
+        assert_eq!(explored(times, in_a_future), waits);
+    }
+    let same = |flag: &AtomicBool, _| {
+        let block = std::hint::black_box(Box::new([0_u8; 1000]));
+        set_in_time(flag, || std::hint::black_box(&block)[999] == 1);
+    };
+    assert_eq!(explored(0, same), Verdict::Complete);
 }
 
 /// Its counter shows that it may give up, so it goes many rounds further, in which it comes back to two looks as loops without a

@@ -306,6 +306,17 @@ impl Heap {
         live
     }
 
+    /// The start and the size of each live block, unless there are more or they have more bytes.
+    pub(crate) fn live_within(&self, most: usize, bytes: usize) -> Option<Vec<(usize, usize)>> {
+        let live = |state: &mut State| {
+            let few = state.blocks.live() <= most;
+            let live = few.then(|| state.blocks.iter().map(|block| (block.start, block.size)));
+            live.map(Iterator::collect::<Vec<_>>)
+        };
+        let live = self.with(live).flatten();
+        live.filter(|live| live.iter().map(|(_, size)| size).sum::<usize>() <= bytes)
+    }
+
     /// Whether [`Heap::drain_freed`] or [`Heap::take_fault`] may have something to tell. Costs a load.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {

@@ -1,21 +1,25 @@
 //! Does a thread keep count of its rounds?
 //!
 //! Whether a loop that waits gives up by itself is seen by letting its thread go round alone. After how many rounds is it known
-//! that it does not? Not before it is back in a state in which it was before. What a thread has for itself is its stack and the
-//! registers: if both are the same at a hint as a round before, it goes round for ever, unless it counts elsewhere in plain
-//! memory. If they are not, it may be counting, and goes round many more times.
+//! that it does not? Not before it is back in a state in which it was before. What an execution has to count in is the stacks,
+//! the registers and the blocks of the heap: if all of them are the same at a hint as a round before, the thread goes round for
+//! ever. If they are not, it may be counting, and goes round many more times.
 //!
-//! They are looked at once, in the two last rounds that each loop gets. That is done where the hint stands, because further down
-//! there is on the stack what the runtime does, too.
+//! They are looked at in two rounds. That is done where the hint stands, because further down there is on the stack what the
+//! runtime does, too. Where the heap is not known, or is large, the thread goes round some more times if the rest is the same.
+//! Out of sight is what is older than the execution, as a static is.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
 use std::cell::Cell;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::ptr;
 
-use crate::rt::object::machine::ROUNDS_FURTHER;
 use crate::rt::rare::rarely;
 
 use super::context::{Runtime, with_any};
+use super::heap;
 
 thread_local! {
     /// At which of the hints that are to come it is looked, counted from one; none if this is zero.
@@ -106,30 +110,37 @@ fn write_down(registers: &mut Registers) {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn write_down(_: &mut Registers) {}
 
+/// Of the stack of another thread, what may have been handed to the one that runs: the frames of the test's own code lie at
+/// the top.
+const OTHERS_BYTES: usize = 8 * 1024;
+
+/// The most bytes and blocks of the heap that are compared.
+const HEAP_BYTES: usize = 64 * 1024;
+const HEAP_BLOCKS: usize = 1024;
+
 impl Runtime {
-    /// Compares the registers and the stack of the thread that runs with what they were a round before, if it is to be known
-    /// whether it counts.
+    /// Has what the thread that runs has for itself compared with what that was a round before, if it is to be known whether it
+    /// counts.
     #[inline(never)]
     fn compare_state(&self, registers: &Registers) {
         // A hint in the middle of the runtime is none of the loop's.
         let Ok(mut inner) = self.inner.try_borrow_mut() else {
             return;
         };
+        let inner = &mut *inner;
         let me = self.current.get();
         let Some(further) = inner.driver.machine.further_of(me) else {
             return;
         };
-        let left = ROUNDS_FURTHER.saturating_sub(further.rounds);
+        let left = further.rounds_to_compare();
         NEXT.set(match left {
             0 | 1 => 0,
             2 => 1,
             more => more - 2,
         });
-        let is_last = match left {
-            1 => true,
-            2 => false,
-            _ => return,
-        };
+        if !matches!(left, 1 | 2) {
+            return;
+        }
         // Code of the program may run on a stack of its own, of which nothing is known.
         let end = registers[0];
         let stack = inner.stacks.get(me.index()).copied().flatten();
@@ -137,19 +148,44 @@ impl Runtime {
             return;
         };
         let recorded = self.heap.record(false);
-        let words = (end..top).step_by(size_of::<usize>()).map(|at| {
-            let word = std::ptr::with_exposed_provenance::<usize>(at);
-            // SAFETY: it is on the stack of the thread that runs, above its end, and aligned as that is. What is in it is the
-            // program's, so it is read as a debugger would, to be compared and for nothing else.
-            unsafe { word.read_volatile() }
-        });
-        let state: Vec<usize> = registers.iter().copied().chain(words).collect();
-        if let Some(further) = inner.driver.machine.further_of(me) {
-            match is_last {
-                false => further.state = state,
-                true => further.counts = further.state != state,
-            }
-        }
+        let own = &raw const *registers;
+        let mut all = vec![(own.expose_provenance(), size_of_val(registers)), (end, top - end)];
+        let others = inner.stacks.iter().enumerate();
+        let others = others.filter(|&(thread, _)| thread != me.index());
+        all.extend(others.filter_map(|(_, stack)| {
+            let (bottom, top) = (*stack)?;
+            let size = (top - bottom).min(OTHERS_BYTES);
+            Some((top - size, size))
+        }));
+        let heap = self.heap.live_within(HEAP_BLOCKS, HEAP_BYTES);
+        let is_all = heap.is_some() && heap::installed();
+        all.extend(heap.into_iter().flatten());
+        // SAFETY: the registers are there, stacks of threads that have not ended are, and so are blocks that the allocator has
+        // handed out and has not got back. Nobody else runs.
+        let state = unsafe { copied(&all) };
+        further.compare(state, is_all);
         self.heap.record(recorded);
     }
+}
+
+/// The bytes at these addresses, each with a number of bytes, as a debugger would read them: they are the program's, and some
+/// may never have been written.
+///
+/// # Safety
+///
+/// They can be read, and nobody writes to them.
+unsafe fn copied(all: &[(usize, usize)]) -> Vec<u8> {
+    let size = all.iter().map(|(_, size)| size).sum();
+    let mut bytes = Vec::with_capacity(size);
+    for &(start, size) in black_box(all) {
+        let from = ptr::with_exposed_provenance::<u8>(start);
+        let to: &mut [MaybeUninit<u8>] = &mut bytes.spare_capacity_mut()[..size];
+        // SAFETY: the caller says that they can be read, and there is room for so many. They are copied as they are; where they
+        // come from the compiler does not see, so to it they are some bytes.
+        unsafe {
+            ptr::copy_nonoverlapping(from, black_box(to.as_mut_ptr()).cast(), size);
+            bytes.set_len(bytes.len() + size);
+        }
+    }
+    bytes
 }

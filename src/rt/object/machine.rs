@@ -25,7 +25,7 @@ mod waits;
 
 pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
 pub(crate) use learnt::{Hintless, Learnt};
-pub(crate) use waits::{AtHint, ROUNDS_FURTHER, Waited, WaitsAt};
+pub(crate) use waits::{AtHint, Waited, WaitsAt};
 
 pub(crate) use execute::{Executed, Noted, outcome_of_life};
 use waits::{asks, is_timed, looks};
@@ -175,10 +175,11 @@ pub(crate) struct GoesFurther {
     /// From when on it does not, in its events.
     events: u32,
     /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at.
-    pub(crate) rounds: u32,
-    /// Whether its state was another one at the end of two rounds, and what that was the first time.
-    pub(crate) counts: bool,
-    pub(crate) state: Vec<usize>,
+    rounds: u32,
+    /// After how many of these rounds it does not give up.
+    enough: u32,
+    /// What it had for itself at the end of one of them.
+    state: Vec<u8>,
     /// The last of these rounds, as numbers of its events.
     round: Range<u32>,
     /// Whether it has come to one otherwise.

@@ -26,9 +26,13 @@ const HINTED_LEAST: u32 = 20;
 
 /// How many rounds more than where it would wait a thread goes further. A loop that has not given up then does not, and waits
 /// again.
-pub(crate) const ROUNDS_FURTHER: u32 = 128;
+const ROUNDS_FURTHER: u32 = 128;
 
-/// The same of a thread that may count them.
+/// After how many of them it is known whether they change what the thread has for itself. Most loops that back off do so ten
+/// times before all their rounds are alike.
+const ROUNDS_COMPARED: u32 = 16;
+
+/// How many rounds a thread goes further that may count them.
 const ROUNDS_COUNTED: u32 = 10_000;
 
 /// The most hints and timed waits of which it is looked whether their loops give up.
@@ -131,11 +135,26 @@ impl GoesFurther {
 
     /// Whether it has made so many rounds that it does not give up.
     fn is_enough(&self) -> bool {
-        self.rounds
-            > match self.counts {
-                false => ROUNDS_FURTHER,
-                true => ROUNDS_COUNTED,
-            }
+        self.rounds > self.enough
+    }
+
+    /// How many rounds it has to make up to the second of those at whose ends [`GoesFurther::compare`] is to be called.
+    pub(crate) fn rounds_to_compare(&self) -> u32 {
+        ROUNDS_COMPARED.saturating_sub(self.rounds)
+    }
+
+    /// The thread has this for itself at the end of a round. `is_all` says that it has nothing else.
+    pub(crate) fn compare(&mut self, state: Vec<u8>, is_all: bool) {
+        if self.rounds_to_compare() > 1 {
+            self.state = state;
+            return;
+        }
+        self.enough = match self.state == state {
+            // It does the same again, and for ever.
+            true if is_all => self.rounds,
+            true => ROUNDS_FURTHER,
+            false => ROUNDS_COUNTED,
+        };
     }
 
     /// Whether it is this thread. Its name is looked up until it has one, and not in each round.
@@ -320,7 +339,7 @@ impl Machine {
             thread: None,
             events,
             rounds: 0,
-            counts: false,
+            enough: ROUNDS_FURTHER,
             state: Vec::new(),
             round: 0..0,
             has_left: false,
