@@ -17,6 +17,7 @@ use crate::rt::Work;
 use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::MustFree;
 use crate::rt::exec::log::Log;
+use crate::rt::exec::own_state::Looking;
 use crate::rt::exec::rooted::Rooted;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::seat::Seated;
@@ -100,7 +101,9 @@ pub(crate) fn explored(
         unseen: Vec::new(),
         statics: Rooted::Doubted,
     };
+    let looking = Looking::at_first_waits();
     let driver = exploration.search(driver);
+    drop(looking);
     exploration.watch.end();
     // A loop may have gone round too seldom since, or a limit was met before.
     if rarely!(!exploration.earlier.is_empty()) {

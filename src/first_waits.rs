@@ -19,6 +19,8 @@ pub(crate) struct FirstWait {
     pub(crate) events: u32,
     /// What leads to it.
     pub(crate) schedule: Schedule,
+    /// Whether its loop is known not to give up by itself. An exploration that is taken up does not know it any more.
+    pub(crate) stays: bool,
 }
 
 /// What they are called in a file.
@@ -37,6 +39,7 @@ impl FirstWait {
             path,
             events,
             schedule,
+            stays: _,
         } = self;
         let (_, what) = CALLED.iter().find(|(it, _)| it == at).unwrap_or(&CALLED[0]);
         format!("{what}\t{path}\t{events}\t{schedule}\t{site}")
@@ -52,6 +55,7 @@ impl FirstWait {
             events: parts.next()?.parse().ok()?,
             schedule: Schedule::parse(parts.next()?).ok()?,
             site: parts.next()?.to_owned(),
+            stays: false,
         })
     }
 
@@ -164,6 +168,7 @@ impl FirstWaits {
                 path: names.path(waited.thread),
                 events: waited.events,
                 schedule: Schedule::leading_to(Some(waited.thread), trace, position + 1, names),
+                stays: waited.stays,
             })
         };
         for waited in driver.machine.waited().iter().skip(self.known.len()) {

@@ -6,7 +6,7 @@
 //! is to be taken for one step: that is done if it does not give up, and the exploration begins anew, too.
 
 use crate::first_waits::FirstWait;
-use crate::rt::exec::own_state::Going;
+use crate::rt::exec::own_state::Looking;
 use crate::rt::exec::run::{Explored, explore};
 use crate::rt::exec::seat::Seated;
 use crate::rt::explore::driver::Driver;
@@ -46,7 +46,7 @@ impl Body<'_> {
                 rounds: self.rounds_of(wait)?,
             })
         };
-        let waits = waits.iter().filter(|wait| !wait.is_look());
+        let waits = waits.iter().filter(|wait| !wait.is_look() && !wait.stays);
         let all = waits.filter_map(gives_up);
         all.max_by_key(|it| it.rounds)
     }
@@ -74,9 +74,9 @@ impl Body<'_> {
         (driver.machine).let_go_further(path, wait.events, wait.is_look());
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
-        let going = Going::begin();
+        let looking = Looking::at_one_that_goes();
         let explored = log.listen(|| explore(self.main, driver, self.stacks, settings, |_| true));
-        drop(going);
+        drop(looking);
         let (more, driver) = match explored {
             // Nobody is asked where it ends by what the thread does behind the loop.
             Explored::Passed(driver) if driver.ends_are_seen() => {

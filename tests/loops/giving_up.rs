@@ -110,23 +110,37 @@ fn who_goes_further_without_end_waits_again_so_that_all_come_to_their_ends() {
     use std::sync::atomic::AtomicUsize as Plain;
     static ENDS: Plain = Plain::new(0);
     static LOOKS: Plain = Plain::new(0);
-    let report = Builder::new().check(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        let theirs = flag.clone();
-        let sets = thread::spawn(move || theirs.store(true, SeqCst));
-        while !flag.load(SeqCst) {
-            LOOKS.fetch_add(1, SeqCst);
-            hint::spin_loop();
-        }
-        ENDS.fetch_add(1, SeqCst);
-        sets.join().expect("no thread panics");
-    });
-    assert_eq!((report.executions, report.complete), (4, true));
-    // One execution more, which is none of the exploration.
-    assert_eq!(ENDS.load(SeqCst), 5);
-    // All that it could count in is the same after some rounds.
+    // How often the closure comes to its end, and how often it has looked in all, if the first so many looks count.
+    let explored = |counted: usize| {
+        ENDS.store(0, SeqCst);
+        LOOKS.store(0, SeqCst);
+        let report = Builder::new().check(move || {
+            let flag = Arc::new(AtomicBool::new(false));
+            let theirs = flag.clone();
+            let sets = thread::spawn(move || theirs.store(true, SeqCst));
+            let mut count = 0;
+            while !flag.load(SeqCst) {
+                LOOKS.fetch_add(1, SeqCst);
+                count = counted.min(std::hint::black_box(count) + 1);
+                hint::spin_loop();
+            }
+            ENDS.fetch_add(1, SeqCst);
+            sets.join().expect("no thread panics");
+        });
+        assert_eq!((report.executions, report.complete), (4, true));
+        (ENDS.load(SeqCst), LOOKS.load(SeqCst))
+    };
+    // One execution more, which is none of the exploration, in which all rounds are alike in the end.
+    let (ends, looks) = explored(8);
+    assert_eq!(ends, 5);
     let most = if COUNTS_SHOW { 40 } else { 200 };
-    assert!(LOOKS.load(SeqCst) < most, "{LOOKS:?}");
+    assert!(looks < most, "{looks}");
+    // All that it could count in is the same when it waits for the first time, so it need not go further.
+    let (ends, looks) = explored(0);
+    if COUNTS_SHOW {
+        assert_eq!(ends, 4);
+        assert!(looks < 10, "{looks}");
+    }
 }
 
 /// Whether the flag is set by another thread before `gives_up` says that the loop ends.

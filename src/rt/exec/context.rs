@@ -113,6 +113,8 @@ pub(crate) struct Runtime {
     pub(super) at_end: RefCell<Option<Box<AtEnd>>>,
     /// Who writes a report of that.
     pub(crate) report: fn(&Unshown<'_>) -> String,
+    /// What there was to count in at the last hint, if the first ones are looked at (`own_state.rs`).
+    pub(super) at_last_hint: RefCell<Vec<u8>>,
     /// What the test has said that this execution came to. In a box, because most tests say nothing.
     pub(super) came_to: Cell<Option<Box<CameTo>>>,
 }

@@ -306,15 +306,18 @@ impl Heap {
         live
     }
 
-    /// The start and the size of each live block, unless there are more or they have more bytes.
-    pub(crate) fn live_within(&self, most: usize, bytes: usize) -> Option<Vec<(usize, usize)>> {
-        let live = |state: &mut State| {
-            let few = state.blocks.live() <= most;
-            let live = few.then(|| state.blocks.iter().map(|block| (block.start, block.size)));
-            live.map(Iterator::collect::<Vec<_>>)
-        };
-        let live = self.with(live).flatten();
-        live.filter(|live| live.iter().map(|(_, size)| size).sum::<usize>() <= bytes)
+    /// Adds the start and the size of each live block to the list. False if there are more blocks or bytes, or none is known.
+    pub(crate) fn list_within(
+        &self,
+        list: &mut Vec<(usize, usize)>,
+        most: usize,
+        bytes: usize,
+    ) -> bool {
+        let all = self.with(|state| match state.blocks.live() <= most {
+            true => state.blocks.list(list) <= bytes,
+            false => false,
+        });
+        all == Some(true)
     }
 
     /// Whether [`Heap::drain_freed`] or [`Heap::take_fault`] may have something to tell. Costs a load.

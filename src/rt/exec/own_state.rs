@@ -5,9 +5,10 @@
 //! the registers and the blocks of the heap: if all of them are the same at a hint as a round before, the thread goes round for
 //! ever. If they are not, it may be counting, and goes round many more times.
 //!
-//! They are looked at in two rounds. That is done where the hint stands, because further down there is on the stack what the
-//! runtime does, too. Where the heap is not known, or is large, the thread goes round some more times if the rest is the same.
-//! Out of sight is what is older than the execution, as a static is.
+//! They are looked at where the hint stands, because further down there is on the stack what the runtime does, too: at the first
+//! few hints of an exploration, so that mostly no thread has to go round alone, and in two rounds of one that does. Where the
+//! heap is not known, or is large, that goes round some more times if the rest is the same. Out of sight is what is older than
+//! the execution, as a static is.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
@@ -18,27 +19,59 @@ use std::ptr;
 
 use crate::rt::rare::rarely;
 
-use super::context::{Runtime, with_any};
+use super::context::{Inner, Runtime, with_any};
 use super::heap;
 
-thread_local! {
-    /// At which of the hints that are to come it is looked, counted from one; none if this is zero.
-    static NEXT: Cell<u32> = const { Cell::new(0) };
+/// For what it is looked at hints.
+#[derive(Clone, Copy, Default)]
+struct Looks {
+    /// At which of those that are to come, counted from one; at none if this is zero.
+    next: u32,
+    /// At how many, to see whether a loop goes round for ever that waits for the first time; none if a thread goes round alone.
+    first: Option<u32>,
 }
 
-/// A thread goes round alone on this OS thread, as long as this is kept.
-pub(crate) struct Going(());
+thread_local! {
+    static NEXT: Cell<u32> = const { Cell::new(0) };
+    static FIRST: Cell<Option<u32>> = const { Cell::new(None) };
+}
 
-impl Going {
-    pub(crate) fn begin() -> Going {
-        NEXT.set(1);
-        Going(())
+/// At so many hints it is looked whether the loop goes round for ever. Mostly one waits for the first time by then; of one that
+/// does not it is seen when its thread goes round alone.
+const FIRST_LOOKS: u32 = 4;
+
+/// Hints are looked at on this OS thread as long as this is kept, and then as they were before.
+pub(crate) struct Looking(Looks);
+
+impl Looking {
+    /// A thread goes round alone.
+    pub(crate) fn at_one_that_goes() -> Looking {
+        Looking::begin(Looks {
+            next: 1,
+            first: None,
+        })
+    }
+
+    /// An exploration in which loops wait for the first time.
+    pub(crate) fn at_first_waits() -> Looking {
+        Looking::begin(Looks {
+            next: 1,
+            first: Some(FIRST_LOOKS),
+        })
+    }
+
+    fn begin(looks: Looks) -> Looking {
+        Looking(Looks {
+            next: NEXT.replace(looks.next),
+            first: FIRST.replace(looks.first),
+        })
     }
 }
 
-impl Drop for Going {
+impl Drop for Looking {
     fn drop(&mut self) {
-        NEXT.set(0);
+        NEXT.set(self.0.next);
+        FIRST.set(self.0.first);
     }
 }
 
@@ -112,22 +145,31 @@ fn write_down(_: &mut Registers) {}
 
 /// Of the stack of another thread, what may have been handed to the one that runs: the frames of the test's own code lie at
 /// the top.
-const OTHERS_BYTES: usize = 8 * 1024;
+const OTHERS_BYTES: usize = 4 * 1024;
 
 /// The most bytes and blocks of the heap that are compared.
 const HEAP_BYTES: usize = 64 * 1024;
 const HEAP_BLOCKS: usize = 1024;
 
 impl Runtime {
-    /// Has what the thread that runs has for itself compared with what that was a round before, if it is to be known whether it
-    /// counts.
+    /// Has what the execution has to count in compared with what that was a round before, if it is to be known whether the
+    /// thread that runs counts.
     #[inline(never)]
     fn compare_state(&self, registers: &Registers) {
         // A hint in the middle of the runtime is none of the loop's.
         let Ok(mut inner) = self.inner.try_borrow_mut() else {
             return;
         };
-        let inner = &mut *inner;
+        let recorded = self.heap.record(false);
+        match FIRST.get() {
+            None => self.compare_round(&mut inner, registers),
+            Some(left) => self.compare_first(&mut inner, registers, left),
+        }
+        self.heap.record(recorded);
+    }
+
+    /// The thread that runs goes round alone, if it is that one.
+    fn compare_round(&self, inner: &mut Inner, registers: &Registers) {
         let me = self.current.get();
         let Some(further) = inner.driver.machine.further_of(me) else {
             return;
@@ -138,33 +180,58 @@ impl Runtime {
             2 => 1,
             more => more - 2,
         });
-        if !matches!(left, 1 | 2) {
-            return;
+        if matches!(left, 1 | 2)
+            && let Some((state, is_all)) = self.state(&inner.stacks, registers)
+        {
+            further.compare(state, is_all);
         }
+    }
+
+    /// The thread that runs may wait for the first time; it is looked at so many hints more.
+    ///
+    /// If it waits, it has found in its last round what it had found before. It does not matter what others did meanwhile: in
+    /// the next round it finds that again, and then comes to this state again, or it finds a change, which ends its wait. The
+    /// state before may be one of another execution. But at its first hint nobody waits.
+    fn compare_first(&self, inner: &mut Inner, registers: &Registers, left: u32) {
+        let looked = match left {
+            0 => None,
+            _ => self.state(&inner.stacks, registers),
+        };
+        match left {
+            0 => NEXT.set(0),
+            _ => FIRST.set(Some(left - 1)),
+        }
+        let (state, is_all) = looked.unwrap_or_default();
+        (inner.driver.machine).note_goes_round(is_all && *self.at_last_hint.borrow() == state);
+        self.at_last_hint.replace(state);
+    }
+
+    /// What the execution has to count in, as far as that is seen; and whether that is all. `None` if nothing is seen.
+    fn state(
+        &self,
+        stacks: &[Option<(usize, usize)>],
+        registers: &Registers,
+    ) -> Option<(Vec<u8>, bool)> {
+        let me = self.current.get().index();
         // Code of the program may run on a stack of its own, of which nothing is known.
         let end = registers[0];
-        let stack = inner.stacks.get(me.index()).copied().flatten();
-        let Some((_, top)) = stack.filter(|&(bottom, top)| (bottom..top).contains(&end)) else {
-            return;
-        };
-        let recorded = self.heap.record(false);
-        let own = &raw const *registers;
-        let mut all = vec![(own.expose_provenance(), size_of_val(registers)), (end, top - end)];
-        let others = inner.stacks.iter().enumerate();
-        let others = others.filter(|&(thread, _)| thread != me.index());
-        all.extend(others.filter_map(|(_, stack)| {
-            let (bottom, top) = (*stack)?;
-            let size = (top - bottom).min(OTHERS_BYTES);
-            Some((top - size, size))
-        }));
-        let heap = self.heap.live_within(HEAP_BLOCKS, HEAP_BYTES);
-        let is_all = heap.is_some() && heap::installed();
-        all.extend(heap.into_iter().flatten());
+        let stack = stacks.get(me).copied().flatten();
+        let (_, top) = stack.filter(|&(bottom, top)| (bottom..top).contains(&end))?;
+        let own = (&raw const *registers).expose_provenance();
+        let mut all = Vec::with_capacity(64);
+        all.extend([(own, size_of_val(registers)), (end, top - end)]);
+        for (thread, stack) in stacks.iter().enumerate() {
+            if let Some((bottom, top)) = *stack
+                && thread != me
+            {
+                let size = (top - bottom).min(OTHERS_BYTES);
+                all.push((top - size, size));
+            }
+        }
+        let is_all = heap::installed() && self.heap.list_within(&mut all, HEAP_BLOCKS, HEAP_BYTES);
         // SAFETY: the registers are there, stacks of threads that have not ended are, and so are blocks that the allocator has
         // handed out and has not got back. Nobody else runs.
-        let state = unsafe { copied(&all) };
-        further.compare(state, is_all);
-        self.heap.record(recorded);
+        Some((unsafe { copied(&all) }, is_all))
     }
 }
 

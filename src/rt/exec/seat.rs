@@ -146,6 +146,7 @@ impl Default for Runtime {
             watchdog: None,
             at_end: RefCell::default(),
             report: |_| String::new(),
+            at_last_hint: RefCell::default(),
             came_to: Cell::default(),
         }
     }
@@ -207,6 +208,7 @@ impl Runtime {
             watchdog: _,
             at_end,
             report: _,
+            at_last_hint,
             came_to,
         } = self;
         let Inner {
@@ -230,6 +232,7 @@ impl Runtime {
         earlier.get_mut().empty();
         failed_at.get_mut().empty();
         at_end.get_mut().empty();
+        at_last_hint.get_mut().empty();
         (*failed, *outcome, *failing) = Default::default();
         (*roomy, *next_tracked) = Default::default();
         faulted.get_mut().empty();

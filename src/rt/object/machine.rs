@@ -5,8 +5,6 @@
 //! next operation of each thread, the machine says who can go on, executes one step and hands the
 //! outcome back. It knows nothing of schedules.
 
-use std::ops::Range;
-
 use crate::rt::pooled::{Empty, empty_rows};
 use crate::rt::rare::Roomy;
 use crate::rt::trace::dependency::{Label, Nature, ReadSets};
@@ -19,11 +17,13 @@ use crate::rt::trace::{Event, Site};
 mod awaits;
 mod execute;
 mod foresee;
+mod further;
 mod learnt;
 mod lives;
 mod waits;
 
 pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
+use further::GoesFurther;
 pub(crate) use learnt::{Hintless, Learnt};
 pub(crate) use waits::{AtHint, Waited, WaitsAt};
 
@@ -112,6 +112,8 @@ pub(crate) struct Machine {
     waits_unknown: bool,
     /// Whether another thread has ended a wait in a loop without a hint.
     hintless_ends: bool,
+    /// Whether who comes to a hint now goes round for ever if it finds no change.
+    goes_round: bool,
     /// Who does not wait at a hint, if there is such a thread.
     goes_further: Option<GoesFurther>,
     /// After how many events those that waited were let go last, if any have been in this execution.
@@ -160,30 +162,6 @@ impl Timeouts {
             None => self.seen.push((object, seen)),
         }
     }
-}
-
-/// A thread that does not wait at hints and timed waits, or in its loop without a hint.
-#[derive(Clone, Debug)]
-pub(crate) struct GoesFurther {
-    /// Its path of births.
-    path: String,
-    /// Whether it is in a loop without a hint, and what it comes back to there.
-    looks: bool,
-    look: Option<(Site, ObjectId)>,
-    /// The thread, once it has a name.
-    thread: Option<ThreadId>,
-    /// From when on it does not, in its events.
-    events: u32,
-    /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at.
-    rounds: u32,
-    /// After how many of these rounds it does not give up.
-    enough: u32,
-    /// What it had for itself at the end of one of them.
-    state: Vec<u8>,
-    /// The last of these rounds, as numbers of its events.
-    round: Range<u32>,
-    /// Whether it has come to one otherwise.
-    has_left: bool,
 }
 
 /// What a thread waits in for a change; of those that it has been let go in, that which has the most rounds before it is in a
@@ -284,6 +262,7 @@ impl Empty for Machine {
             waited,
             waits_unknown,
             hintless_ends,
+            goes_round,
             goes_further,
             let_go_at,
             first_spawn,
@@ -302,7 +281,7 @@ impl Empty for Machine {
         (*sets, *hintless, *waited) = Default::default();
         (*unjoined, *unbegun, *let_go_at, *first_spawn) = (0, 0, 0, None);
         (*leaves_rounds_out, *waits_unknown, *hintless_ends) = (false, false, false);
-        (*most_rounds, *goes_further) = (None, None);
+        (*most_rounds, *goes_round, *goes_further) = (None, false, None);
     }
 }
 
@@ -324,6 +303,7 @@ impl Machine {
             waited: Vec::new(),
             waits_unknown: false,
             hintless_ends: false,
+            goes_round: false,
             goes_further: None,
             let_go_at: 0,
             first_spawn: None,

@@ -162,6 +162,22 @@ impl Blocks {
             .map(|slot| slot.block)
     }
 
+    /// Adds the start and the size of each live block to the list. Gives how many bytes they have.
+    pub(super) fn list(&self, list: &mut Vec<(usize, usize)>) -> usize {
+        let (mut left, mut bytes) = (self.live, 0);
+        for slot in &self.slots {
+            if left == 0 {
+                break;
+            }
+            if self.has(slot) && slot.block.is_live() {
+                list.push((slot.block.start, slot.block.size));
+                bytes += slot.block.size;
+                left -= 1;
+            }
+        }
+        bytes
+    }
+
     /// Lists a live block that the allocator has made. Blocks without a byte are not listed, because no address is
     /// in them.
     pub(super) fn insert(&mut self, block: Block) -> Listing {

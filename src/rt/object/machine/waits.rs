@@ -4,16 +4,14 @@
 //! change of what it has seen, at a hint or, later, where it comes back to the same place without one. Where nothing
 //! else can run those that wait are let go; if that is so again and again, they are in a livelock.
 
-use std::ops::Range;
-
 use crate::rt::object::spin::SpinLog;
 use crate::rt::rare::cold_path;
 use crate::rt::trace::Site;
 use crate::rt::trace::dependency::ReadSets;
-use crate::rt::trace::id::{Names, ObjectId, ThreadId};
+use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Reason};
 
-use super::{GoesFurther, Hintless, Loop, Machine, Thread};
+use super::{Hintless, Loop, Machine, Thread};
 
 /// From how many rounds on a loop may have no end.
 const MANY_ROUNDS: usize = 20;
@@ -23,17 +21,6 @@ const UNHINTED_LEAST: u32 = 2;
 
 /// The same of those that wait at a hint, where others go round many times without one in the meantime.
 const HINTED_LEAST: u32 = 20;
-
-/// How many rounds more than where it would wait a thread goes further. A loop that has not given up then does not, and waits
-/// again.
-const ROUNDS_FURTHER: u32 = 128;
-
-/// After how many of them it is known whether they change what the thread has for itself. Most loops that back off do so ten
-/// times before all their rounds are alike.
-const ROUNDS_COMPARED: u32 = 16;
-
-/// How many rounds a thread goes further that may count them.
-const ROUNDS_COUNTED: u32 = 10_000;
 
 /// The most hints and timed waits of which it is looked whether their loops give up.
 const HINTED_MAX: usize = 8;
@@ -51,6 +38,8 @@ pub(crate) struct Waited {
     pub(crate) thread: ThreadId,
     /// How many events the thread had performed.
     pub(crate) events: u32,
+    /// Whether its loop is known not to give up by itself.
+    pub(crate) stays: bool,
 }
 
 /// What a thread comes back to that is taken to wait for a change.
@@ -84,85 +73,6 @@ impl Thread {
             0 => loops,
             _ => loops.max(self.loops),
         };
-    }
-}
-
-impl GoesFurther {
-    /// The thread has come to a hint with these of its events, where it would do this. Gives what it does, and counts the round
-    /// if it goes on because of that.
-    fn come_to_hint(
-        &mut self,
-        (thread, entry): (ThreadId, &Thread),
-        names: &Names,
-        (at, round): (AtHint, Range<u32>),
-    ) -> AtHint {
-        // A loop that looks at nothing has no rounds that could be counted, and does not end by going further.
-        let is_bare = at == AtHint::Waits && entry.spin.awaited().is_empty();
-        if is_bare || !self.concerns_hint(thread, entry.events, names) {
-            return at;
-        }
-        match entry.spin.is_alike() {
-            // What it does behind the loop, until it is looked at again, is not counted.
-            Some(true) => {
-                self.rounds += u32::from(!self.has_left);
-                self.round = round;
-            }
-            Some(false) => self.has_left = true,
-            None => {}
-        }
-        AtHint::GoesOn
-    }
-
-    /// Whether the thread is not to wait yet at a hint or a timed wait.
-    fn concerns_hint(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
-        !self.looks && self.concerns(thread, events, names)
-    }
-
-    /// The same of a look, without a hint. Where it would wait for something else it has left its loop.
-    fn concerns_look(
-        &mut self,
-        (thread, events): (ThreadId, u32),
-        names: &Names,
-        look: (Site, ObjectId),
-    ) -> bool {
-        self.looks && self.concerns(thread, events, names) && *self.look.get_or_insert(look) == look
-    }
-
-    /// Whether it is this thread, which has performed so many events, and it is not to wait yet.
-    fn concerns(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
-        events >= self.events && !self.is_enough() && self.is(thread, names)
-    }
-
-    /// Whether it has made so many rounds that it does not give up.
-    fn is_enough(&self) -> bool {
-        self.rounds > self.enough
-    }
-
-    /// How many rounds it has to make up to the second of those at whose ends [`GoesFurther::compare`] is to be called.
-    pub(crate) fn rounds_to_compare(&self) -> u32 {
-        ROUNDS_COMPARED.saturating_sub(self.rounds)
-    }
-
-    /// The thread has this for itself at the end of a round. `is_all` says that it has nothing else.
-    pub(crate) fn compare(&mut self, state: Vec<u8>, is_all: bool) {
-        if self.rounds_to_compare() > 1 {
-            self.state = state;
-            return;
-        }
-        self.enough = match self.state == state {
-            // It does the same again, and for ever.
-            true if is_all => self.rounds,
-            true => ROUNDS_FURTHER,
-            false => ROUNDS_COUNTED,
-        };
-    }
-
-    /// Whether it is this thread. Its name is looked up until it has one, and not in each round.
-    fn is(&mut self, thread: ThreadId, names: &Names) -> bool {
-        if self.thread.is_none() {
-            self.thread = names.find(&self.path);
-        }
-        self.thread == Some(thread)
     }
 }
 
@@ -246,6 +156,7 @@ impl Machine {
                     object: ObjectId::NONE,
                     thread,
                     events: entry.events,
+                    stays: self.goes_round,
                 },
             );
         }
@@ -253,6 +164,11 @@ impl Machine {
         entry.spin.has_left_a_change();
         entry.wait_in(Loop::Hinted);
         wait
+    }
+
+    /// Whether the thread that comes to a hint now goes round for ever if it finds no change.
+    pub(crate) fn note_goes_round(&mut self, goes_round: bool) {
+        self.goes_round = goes_round;
     }
 
     /// Whether the thread may be in a loop with a hint, or with a wait that has timed out.
@@ -330,50 +246,10 @@ impl Machine {
         self.hintless_ends && self.limits.learnt.hintless != Hintless::Soon
     }
 
-    /// The thread with this path is not to wait at a hint once it has performed so many events, or where it `looks` without one.
-    pub(crate) fn let_go_further(&mut self, path: String, events: u32, looks: bool) {
-        self.goes_further = Some(GoesFurther {
-            path,
-            looks,
-            look: None,
-            thread: None,
-            events,
-            rounds: 0,
-            enough: ROUNDS_FURTHER,
-            state: Vec::new(),
-            round: 0..0,
-            has_left: false,
-        });
-    }
-
-    /// Which of that thread's events were its last round up to a hint.
-    pub(crate) fn round_further(&self) -> Option<(ThreadId, Range<u32>)> {
-        let further = self.goes_further.as_ref()?;
-        Some((further.thread?, further.round.clone()))
-    }
-
     /// How many events the thread has performed since it came to a hint.
     pub(super) fn since_hint(&self, thread: ThreadId) -> u32 {
         let entry = &self.threads[thread.index()];
         entry.events - entry.at_hint
-    }
-
-    /// This thread, if it goes further.
-    pub(crate) fn further_of(&mut self, thread: ThreadId) -> Option<&mut GoesFurther> {
-        (self.goes_further.as_mut()).filter(|further| further.thread == Some(thread))
-    }
-
-    /// Whether the thread has gone further so often that it does not give up.
-    pub(crate) fn has_gone_far(&self) -> bool {
-        self.goes_further
-            .as_ref()
-            .is_some_and(GoesFurther::is_enough)
-    }
-
-    /// How often that thread has come to a hint in the same way as the time before, and whether it has come to one otherwise.
-    pub(crate) fn rounds_further(&self) -> (u32, bool) {
-        let further = self.goes_further.as_ref();
-        further.map_or((0, false), |it| (it.rounds, it.has_left))
     }
 
     /// The wait that the thread has to announce before this operation, if it has done nothing but
@@ -410,9 +286,8 @@ impl Machine {
         let entry = &mut self.threads[thread.index()];
         let seen = entry.spin.repeats_itself(site, object)?;
         if let Some(further) = &mut self.goes_further
-            && further.concerns_look((thread, entry.events), &self.names, (site, object))
+            && further.looks_again((thread, entry.events), &self.names, (site, object))
         {
-            further.rounds += 1;
             return None;
         }
         let soon = self.limits.learnt.hintless == Hintless::Soon;
@@ -424,6 +299,7 @@ impl Machine {
                 object,
                 thread,
                 events: entry.events,
+                stays: false,
             };
             self.waits_unknown |= !note_look(&mut self.waited, wait);
         }
@@ -448,9 +324,8 @@ impl Machine {
         let mut seen = entry.timeouts.seen.iter();
         let seen = [*seen.find(|(known, _)| *known == object)?];
         if let Some(further) = &mut self.goes_further
-            && further.concerns_hint(thread, entry.events, &self.names)
+            && further.times_out_again(thread, entry.events, &self.names)
         {
-            further.rounds += u32::from(!further.has_left);
             return None;
         }
         note_hinted(
@@ -461,6 +336,7 @@ impl Machine {
                 object: ObjectId::NONE,
                 thread,
                 events: entry.events,
+                stays: false,
             },
         );
         entry.wait_in(Loop::Hinted);
