@@ -93,6 +93,12 @@ pub(crate) fn value_is_gone(address: usize) {
     frees::value_is_gone(address);
 }
 
+/// A reference to what an `Arc` counts has been made of a pointer.
+#[inline]
+pub(crate) fn note_raw_reference() {
+    frees::note_raw_reference();
+}
+
 /// The block that holds this address is the model's, although no shim in it has been used yet.
 pub(crate) fn note_block(address: usize) {
     context::note_block(address);

@@ -31,7 +31,8 @@ use exec::unwinding;
 use exec::{announce, aside, context, held, own_state};
 pub(crate) use memory::{
     Accessing, Tracked, access, access_shim, bytes, contents, keep_pristine, may_leak, must_free,
-    name_object, note_block, note_written, std_counts, track, undo_at_end, value_is_gone,
+    name_object, note_block, note_raw_reference, note_written, std_counts, track, undo_at_end,
+    value_is_gone,
 };
 pub(crate) use object::count::{HEADER, WEAK};
 use object::machine::AtHint;

@@ -70,6 +70,82 @@ fn a_clone_that_only_the_order_of_the_drops_keeps_from_coming_too_late_is_told_a
     tells(&failure, &[told]);
 }
 
+/// Who takes the pointer out and drops what it makes of it, and what the main thread does too late, by a reference of its own.
+fn counted_too_late(too_late: fn(&Arc<u32>), drops: fn(*const u32)) {
+    let slot: Shared<u32> = Arc::new(AtomicPtr::new(null_mut()));
+    let theirs = slot.clone();
+    let take = move |slot: &AtomicPtr<u32>| {
+        let taken = slot.swap(null_mut(), SeqCst);
+        if !taken.is_null() {
+            drops(taken);
+        }
+    };
+    let other = thread::spawn(move || take(&theirs));
+    let value = Arc::new(7);
+    slot.store(Arc::as_ptr(&value).cast_mut(), SeqCst);
+    too_late(&value);
+    other.join().unwrap();
+    take(&slot);
+    assert_eq!(*value, 7);
+}
+
+/// The main thread is the only one left when it frees the block. But its reference was not its own any more when it was cloned.
+#[test]
+fn a_reference_that_is_counted_after_its_pointer_was_handed_out_is_told_although_the_last_one_is_dropped_at_the_end()
+ {
+    fn strong(value: *const u32) {
+        // SAFETY: there is none where it is dropped before it is counted, which is to be found.
+        drop(unsafe { Arc::from_raw(value) });
+    }
+    fn weak(value: *const u32) {
+        // SAFETY: as above.
+        drop(unsafe { Weak::from_raw(value) });
+    }
+    let clones = || counted_too_late(|value| std::mem::forget(value.clone()), strong);
+    let downgrades = || counted_too_late(|value| std::mem::forget(Arc::downgrade(value)), weak);
+    for (late, told) in [
+        (clones as fn(), "until main's clone arc value"),
+        (downgrades, "until main's clone a weak arc"),
+    ] {
+        each_finds_it(late);
+        tells(&fails(FailureKind::DataRace, late), &[told]);
+    }
+    // In time.
+    passes(|| {
+        let slot: Shared<u32> = Arc::new(AtomicPtr::new(null_mut()));
+        let theirs = slot.clone();
+        let value = Arc::new(7);
+        slot.store(Arc::into_raw(value.clone()).cast_mut(), SeqCst);
+        let other = thread::spawn(move || strong(theirs.swap(null_mut(), SeqCst)));
+        drop(value.clone());
+        other.join().unwrap();
+        assert_eq!(*value, 7);
+    });
+}
+
+/// Two threads give the same reference up. Nothing follows the free, which is made at the end of the closure.
+#[test]
+fn so_is_one_that_is_added_by_an_owner_whose_reference_another_thread_may_have_given_up() {
+    let twice = || {
+        let value = Arc::new(1_u32);
+        let address = Arc::into_raw(value.clone()) as usize;
+        // SAFETY: one of the two has no right to, which is to be found.
+        let give_up = move || drop(unsafe { Arc::from_raw(address as *const u32) });
+        let both = [thread::spawn(give_up), thread::spawn(give_up)];
+        let another = value.clone();
+        for it in both {
+            it.join().unwrap();
+        }
+        drop(value);
+        std::mem::forget(another);
+    };
+    let failure = fails(FailureKind::DataRace, twice);
+    tells(
+        &failure,
+        &["no reference keeps it until main's clone arc value"],
+    );
+}
+
 #[test]
 fn so_is_the_use_of_a_lock_of_plain_memory_and_of_the_count_itself() {
     struct Plain(UnsafeCell<u32>);

@@ -151,7 +151,7 @@ pub(crate) fn exit(site: Site) {
             return runtime.given_up();
         }
         if runtime.heap.has_news() {
-            let is_over = inner.is_over_with(me);
+            let is_over = !runtime.has_raw_references.get() && inner.is_over_with(me);
             drop(inner);
             match is_over {
                 true => runtime.hear_of_a_fault()?,

@@ -93,6 +93,8 @@ pub(crate) struct Runtime {
     pub(crate) running: Cell<bool>,
     /// The execution is over; threads that still have frames unwind.
     pub(crate) stopping: Cell<bool>,
+    /// References have been made of pointers, in this execution or an earlier one. Whose they are nobody knows.
+    pub(crate) has_raw_references: Cell<bool>,
     /// The execution is given up, or has failed, and goes on only to its end.
     pub(crate) unexplored: Cell<bool>,
     /// The code that runs is the program's and no part of the execution.

@@ -5,7 +5,7 @@
 
 use std::cell::LazyCell;
 
-use super::context::{Inner, Runtime, with};
+use super::context::{Inner, Runtime, with, with_any};
 use super::heap::Fault;
 use super::memory::gone;
 use super::unseen::InOrder;
@@ -82,7 +82,8 @@ impl Runtime {
         let me = self.current.get();
         // What a closure owned is freed by the main thread, after it has joined the others.
         if inner.driver.machine.is_alone(me) {
-            return None;
+            let are_counted = self.has_raw_references.get();
+            return are_counted.then(|| self.wrong_with_last_free(inner, (start, length)))?;
         }
         // Nothing is known to be in it.
         if self.heap.is_unasked(start) {
@@ -95,6 +96,27 @@ impl Runtime {
         objects.clear();
         inner.inside = objects;
         end
+    }
+
+    /// [`Runtime::freed`] if the current thread is the only one, and references may have been given up by who had none: then
+    /// another one may have been the last, before the block was used or a reference was added.
+    #[cold]
+    fn wrong_with_last_free(
+        &self,
+        inner: &mut Inner,
+        (start, length): (usize, usize),
+    ) -> Option<End> {
+        let me = self.current.get();
+        let mut objects = std::mem::take(&mut inner.inside);
+        inner.table.find_inside(start, length, &mut objects);
+        let block = || self.heap.find_gone(start).map(|block| block.name());
+        let race = match objects.iter().any(|&object| inner.is_count(object)) {
+            true => inner.race_of_end((start, length), &objects, (me, Effect::Free), block),
+            false => None,
+        };
+        objects.clear();
+        inner.inside = objects;
+        race.map(End::DataRace)
     }
 
     /// [`Runtime::freed`] of a block with these objects in it.
@@ -385,4 +407,11 @@ pub(crate) fn value_is_gone(address: usize) {
         let me = runtime.current.get();
         runtime.inner.borrow_mut().value_is_gone(me, address);
     });
+}
+
+/// A reference has been made of a pointer. Whoever has made it may not have had it.
+#[inline]
+pub(crate) fn note_raw_reference() {
+    // Where no model runs, nobody asks.
+    let _ = with_any(|runtime| runtime.has_raw_references.set(true));
 }

@@ -136,6 +136,7 @@ impl Default for Runtime {
             running: Cell::new(false),
             stopping: Cell::new(false),
             unexplored: Cell::new(false),
+            has_raw_references: Cell::new(false),
             aside: Cell::new(false),
             catches_panics: false,
             within_panic: false,
@@ -199,6 +200,7 @@ impl Runtime {
             running,
             stopping,
             unexplored,
+            has_raw_references,
             aside,
             catches_panics: _,
             within_panic: _,
@@ -256,6 +258,7 @@ impl Runtime {
         pulse.end();
         *current = Cell::new(ThreadId::MAIN);
         (*running, *stopping, *unexplored, *aside) = Default::default();
+        has_raw_references.set(false);
         *explores = false;
     }
 }

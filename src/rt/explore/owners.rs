@@ -221,8 +221,10 @@ impl References {
         self.given_up -= usize::from(change.gives_up());
     }
 
-    /// Whether none is left, and somebody has given one up.
+    /// Whether none is left, and somebody has given one up. Of one kind there may be fewer than none: then somebody has given up
+    /// what stood for those of the other.
     fn are_none(&self) -> bool {
-        self.strong <= 0 && self.weak <= 0 && self.given_up > 0
+        let are_stolen = self.strong < 0 || self.weak < 0;
+        (are_stolen || self.strong == 0 && self.weak == 0) && self.given_up > 0
     }
 }

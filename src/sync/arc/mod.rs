@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 use std::sync as std_sync;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::rt::OpKind;
+use crate::rt::{self, OpKind};
 
 mod block;
 mod clone;
@@ -322,6 +322,7 @@ impl<T: ?Sized> Arc<T> {
     /// The pointer is from `into_raw`, maybe cast to a type of the same size and alignment whose value it also is,
     /// and owns a reference that is not used otherwise.
     pub unsafe fn from_raw(pointer: *const T) -> Arc<T> {
+        rt::note_raw_reference();
         // SAFETY: a pointer to a value is not null; the rest is the caller's promise.
         unsafe { Arc::own(NonNull::new_unchecked(pointer.cast_mut())) }
     }

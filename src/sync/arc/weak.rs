@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Acquire;
 
 use super::Arc;
 use super::block::{self, Header};
-use crate::rt::OpKind;
+use crate::rt::{self, OpKind};
 
 /// Drop-in replacement for `std::sync::Weak`.
 ///
@@ -114,6 +114,7 @@ impl<T: ?Sized> Weak<T> {
     ///
     /// The pointer is from `into_raw`, and owns a weak reference that is not used otherwise.
     pub unsafe fn from_raw(pointer: *const T) -> Weak<T> {
+        rt::note_raw_reference();
         // SAFETY: neither the address of a value nor that of no value is zero; the rest is the
         // caller's promise.
         unsafe { Weak::own(NonNull::new_unchecked(pointer.cast_mut())) }
