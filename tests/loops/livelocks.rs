@@ -215,6 +215,29 @@ fn who_reads_much_in_each_round_is_in_a_livelock_before_there_are_too_many_event
     }
 }
 
+/// It was let go at the hint before it came to the loop without one.
+#[test]
+fn who_spins_for_ever_behind_a_loop_with_a_hint_is_in_a_livelock_before_there_are_too_many_events()
+{
+    for times in [2, 3, 10] {
+        let spins = move || {
+            let flag = AtomicUsize::new(0);
+            for _ in 0..times {
+                if flag.load(SeqCst) != 0 {
+                    return;
+                }
+                hint::spin_loop();
+            }
+            while flag.load(SeqCst) == 0 {}
+        };
+        let failure = Builder::new()
+            .explore(spins)
+            .expect_err("it spins for ever");
+        assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+        assert!(failure.to_string().contains("30000 rounds"), "{failure}");
+    }
+}
+
 #[test]
 fn who_looks_some_hundred_times_and_gives_up_is_in_no_livelock() {
     let all = [99, 110, 128, 256, 900];

@@ -191,6 +191,8 @@ struct Thread {
     /// What it has waited in last.
     loops: Loop,
     let_go_in_a_row: u32,
+    /// How many of its last waits in a row were in loops without a hint, if it was let go in all of them but the last.
+    unhinted_in_a_row: u32,
     timeouts: Timeouts,
     /// How many of its waits were such that may end for no reason.
     wakeups: u32,
@@ -231,6 +233,7 @@ impl Thread {
             released: None,
             loops: Loop::Hinted,
             let_go_in_a_row: 0,
+            unhinted_in_a_row: 0,
             timeouts: Timeouts::default(),
             wakeups: 0,
             failed: Vec::new(),

@@ -39,7 +39,9 @@ pub(crate) struct GoesFurther {
     enough: u32,
     /// What it had for itself at the end of one of them.
     state: Vec<u8>,
-    /// The last of these rounds, as numbers of its events.
+    /// How many events it had performed at the end of each of these rounds.
+    ends: Vec<u32>,
+    /// The last of them, as numbers of its events.
     round: Range<u32>,
     /// Whether it has come to one otherwise.
     has_left: bool,
@@ -62,7 +64,7 @@ impl GoesFurther {
         match entry.spin.is_alike() {
             // What it does behind the loop, until it is looked at again, is not counted.
             Some(true) => {
-                self.rounds += u32::from(!self.has_left);
+                self.end_round(entry.events);
                 self.round = round;
             }
             Some(false) => self.has_left = true,
@@ -74,8 +76,18 @@ impl GoesFurther {
     /// Whether the thread is to time out once more instead of waiting. Counts the round if so.
     pub(super) fn times_out_again(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
         let again = self.concerns_hint(thread, events, names);
-        self.rounds += u32::from(again && !self.has_left);
+        if again {
+            self.end_round(events);
+        }
         again
+    }
+
+    /// A round has ended after so many events. What the thread does behind the loop is no round.
+    fn end_round(&mut self, events: u32) {
+        if !self.has_left {
+            self.rounds += 1;
+            self.ends.push(events);
+        }
     }
 
     /// Whether the thread is to look once more instead of waiting, without a hint. Counts the round if so. Where it would wait
@@ -148,9 +160,16 @@ impl Machine {
             rounds: 0,
             enough: ROUNDS_FURTHER,
             state: Vec::new(),
+            ends: Vec::new(),
             round: 0..0,
             has_left: false,
         });
+    }
+
+    /// That thread, and how many events it had performed at the end of each round up to a hint or a timed wait.
+    pub(crate) fn ends_further(&self) -> Option<(ThreadId, &[u32])> {
+        let further = self.goes_further.as_ref()?;
+        Some((further.thread?, &further.ends))
     }
 
     /// Which of that thread's events were its last round up to a hint.

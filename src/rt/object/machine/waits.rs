@@ -69,10 +69,16 @@ impl Thread {
         if self.spin.has_left_a_change() {
             self.let_go_in_a_row = 0;
         }
-        self.loops = match self.let_go_in_a_row {
-            0 => loops,
-            _ => loops.max(self.loops),
+        let before = match self.let_go_in_a_row {
+            0 => None,
+            _ => Some((self.loops, self.unhinted_in_a_row)),
         };
+        self.unhinted_in_a_row = match (loops, before) {
+            (Loop::Hinted, _) => 0,
+            (Loop::Unhinted, None) => 1,
+            (Loop::Unhinted, Some((_, waits))) => waits + 1,
+        };
+        self.loops = before.map_or(loops, |(earlier, _)| loops.max(earlier));
     }
 }
 
@@ -388,20 +394,31 @@ impl Machine {
             let next = entry.pending().map(|pending| pending.operation.kind);
             matches!(next, Some(OpKind::Wait { .. }))
         });
-        let is_mixed = waiting.clone().any(|entry| entry.loops == Loop::Unhinted);
-        let in_vain = |entry: &Thread| {
-            let bound = match entry.loops {
-                Loop::Hinted if is_last && is_mixed => HINTED_LEAST,
-                Loop::Hinted => self.limits.livelock_bound,
-                Loop::Unhinted if is_last => UNHINTED_LEAST,
-                Loop::Unhinted => self.limits.unhinted_livelock_bound,
+        let is_mixed = waiting.clone().any(|entry| entry.unhinted_in_a_row > 0);
+        let unhinted_bound = match is_last {
+            true => UNHINTED_LEAST,
+            false => self.limits.unhinted_livelock_bound,
+        };
+        // How often it has been let go in a row in loops without a hint, if that is often enough, whatever came before.
+        let unhinted = |entry: &Thread| {
+            let times = match entry.loops {
+                Loop::Unhinted => entry.let_go_in_a_row,
+                Loop::Hinted => entry.unhinted_in_a_row.saturating_sub(1),
             };
-            entry.let_go_in_a_row >= bound
+            (times >= unhinted_bound).then_some(times)
+        };
+        let in_vain = |entry: &Thread| {
+            let hinted_bound = match is_last && is_mixed {
+                true => HINTED_LEAST,
+                false => self.limits.livelock_bound,
+            };
+            let hinted = entry.loops == Loop::Hinted && entry.let_go_in_a_row >= hinted_bound;
+            hinted || unhinted(entry).is_some()
         };
         // A loop without a hint goes round many times before it waits again.
-        let rounds = |entry: &Thread| match entry.loops {
-            Loop::Unhinted => entry.let_go_in_a_row * self.limits.unhinted_spin_bound,
-            Loop::Hinted => entry.let_go_in_a_row,
+        let rounds = |entry: &Thread| match unhinted(entry) {
+            Some(times) => times * self.limits.unhinted_spin_bound,
+            None => entry.let_go_in_a_row,
         };
         let rounds = waiting.clone().map(rounds).min();
         rounds.filter(|_| waiting.clone().all(in_vain))
