@@ -5,6 +5,8 @@
 //! looked at when it has waited for the first time: if it gives up, the exploration begins anew. So is a loop with a hint that
 //! is to be taken for one step: that is done if it does not give up, and the exploration begins anew, too.
 
+use std::ptr;
+
 use crate::first_waits::FirstWait;
 use crate::rt::exec::own_state::Looking;
 use crate::rt::exec::run::{Explored, explore};
@@ -93,13 +95,68 @@ impl Body<'_> {
                 (Some(more), found.driver)
             }
         };
+        let looks = Looks::of(wait, &driver);
+        let more = looks.rounds_before_another(&driver).or(more);
         // What it has made before it would have waited for the first time.
         let before = match wait.at {
             WaitsAt::Timed => self.settings.timeout_bound,
-            WaitsAt::Hint | WaitsAt::Look => self.settings.spin_bound + 1,
+            WaitsAt::Look => self.settings.spin_bound + 1,
+            // Of the first rounds some may have been unlike the others, because something else came before.
+            WaitsAt::Hint => looks.rounds().max(self.settings.spin_bound + 1),
         };
         let more = more.filter(|&more| more > 0);
         (more.map(|more| (before + more) as usize), driver)
+    }
+}
+
+/// The looks from one place in a loop, the last one of each round: after how many events of its thread they come, in order.
+struct Looks {
+    all: Vec<usize>,
+    /// How many of them come before the first wait.
+    before: usize,
+    /// How many events there are in all.
+    events: usize,
+}
+
+impl Looks {
+    /// Those in the loop with this wait.
+    fn of(wait: &FirstWait, driver: &Driver) -> Looks {
+        let thread = driver.machine.ends_further().map(|(thread, _)| thread);
+        let positions = thread.map_or(&[][..], |thread| driver.trace.positions_of(thread));
+        let site = |&at: &u32| driver.trace.at(at).site;
+        let events = wait.events as usize;
+        let looked = events.checked_sub(1).and_then(|last| positions.get(last));
+        let looked = looked.map(site);
+        let is_there = |at: &u32| looked.is_some_and(|looked| ptr::eq(looked, site(at)));
+        let all = (positions.iter().enumerate()).filter(|(_, at)| is_there(at));
+        let all: Vec<usize> = all.map(|(index, _)| index).collect();
+        Looks {
+            before: all.partition_point(|&index| index < events),
+            events: positions.len(),
+            all,
+        }
+    }
+
+    /// How many rounds of the same length end with the first wait, without the last one.
+    fn rounds(&self) -> u32 {
+        let before = self.all[..self.before].iter().rev();
+        let lengths = before
+            .clone()
+            .zip(before.skip(1))
+            .map(|(later, it)| later - it);
+        let first = lengths.clone().next();
+        lengths.take_while(|&length| Some(length) == first).count() as u32
+    }
+
+    /// How many rounds more the thread has made before it left the loop for another one, if it did. That may look at the same,
+    /// and even have the same hint, in a function that both call. But it looks from another place.
+    fn rounds_before_another(&self, driver: &Driver) -> Option<u32> {
+        let (_, ends) = driver.machine.ends_further()?;
+        let last = *self.all.last()?;
+        let longest = self.all.windows(2).map(|two| two[1] - two[0]).max()?;
+        let has_left = self.events - 1 - last > longest;
+        let in_it = ends.iter().filter(|&&events| events as usize <= last + 1);
+        has_left.then(|| in_it.count() as u32)
     }
 }
 

@@ -387,7 +387,7 @@ fn a_loop_that_gives_up_is_remembered() {
         })
     };
     let whole = explore(None);
-    assert_eq!(whole.verdict, Verdict::Waits(9));
+    assert_eq!(whole.verdict, Verdict::Waits(10));
     for most in 1..whole.executions as usize {
         let file = Scratch::new("gives up");
         let last = (0..whole.executions)

@@ -244,6 +244,69 @@ fn a_backoff_that_looks_elsewhere_too_does_not_give_up() {
     );
 }
 
+/// Two loops of so many rounds, each with a hint of its own. The second looks at this one of two atomics, which another thread
+/// sets one after the other.
+fn one_loop_and_another(first: usize, then: usize, looks_at: usize) -> impl Fn() + Send + Sync {
+    move || {
+        let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+        let theirs = flags.clone();
+        let sets = thread::spawn(move || theirs.iter().for_each(|flag| flag.store(true, SeqCst)));
+        for _ in 0..first {
+            if flags[0].load(SeqCst) {
+                break;
+            }
+            hint::spin_loop();
+        }
+        for _ in 0..then {
+            if flags[looks_at].load(SeqCst) {
+                break;
+            }
+            thread::yield_now();
+        }
+        sets.join().expect("no thread panics");
+    }
+}
+
+#[test]
+fn a_loop_that_is_left_for_another_one_that_looks_at_the_same_is_told_with_its_own_rounds() {
+    let explored = |first, then, looks_at, bound| {
+        let mut builder = Builder::new();
+        builder.spin_bound = bound;
+        let body = one_loop_and_another(first, then, looks_at);
+        builder.check(body).verdict
+    };
+    // The second one has no end, as far as anybody waits.
+    assert_eq!(explored(10, usize::MAX, 0, 1), Verdict::Waits(10));
+    assert_eq!(explored(10, usize::MAX, 0, 9), Verdict::Complete);
+    for first in [3, 5, 12] {
+        assert_eq!(explored(first, 12, 0, 1), Verdict::Waits(first));
+    }
+    // The first round of the second one is unlike the others: what came before it has looked at something else.
+    assert_eq!(explored(5, 12, 1, 1), Verdict::Waits(12));
+    assert_eq!(explored(5, 12, 1, 10), Verdict::Waits(12));
+    assert_eq!(explored(5, 12, 1, 11), Verdict::Complete);
+}
+
+/// A backoff that begins to yield after some rounds is in one loop: it looks from one place.
+#[test]
+fn a_backoff_with_two_hints_that_looks_from_one_place_has_not_left_its_loop() {
+    let report = Builder::new().check(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let theirs = flag.clone();
+        let sets = thread::spawn(move || theirs.store(true, SeqCst));
+        let mut step = 0;
+        while !flag.load(SeqCst) {
+            match step {
+                7 => thread::yield_now(),
+                _ => hint::spin_loop(),
+            }
+            step = 7.min(step + 1);
+        }
+        sets.join().expect("no thread panics");
+    });
+    assert_eq!(report.verdict, Verdict::Complete);
+}
+
 /// How many of so many tries fail before one that does not.
 fn tries(times: usize, mut again: impl FnMut() -> bool) -> usize {
     (0..times).take_while(|_| again()).count()
