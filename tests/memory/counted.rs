@@ -70,6 +70,23 @@ fn a_clone_that_only_the_order_of_the_drops_keeps_from_coming_too_late_is_told_a
     tells(&failure, &[told]);
 }
 
+/// Where a function of std clones, the place is one of its callers, in the head of the report as in the table.
+#[test]
+fn a_clone_by_std_is_told_where_it_was_asked_for() {
+    let failure = fails(FailureKind::DataRace, || {
+        unprotected(1, |value| {
+            // SAFETY: there is none, which is to be found.
+            let value = Some(ManuallyDrop::new(unsafe { Arc::from_raw(value) }));
+            let another: Option<Arc<i32>> = value.as_deref().cloned();
+            drop(another);
+        });
+    });
+    let text = failure.to_string();
+    let head = text.lines().find(|line| line.starts_with("  main.1 "));
+    let place = format!(" at {}:", file!());
+    assert!(head.is_some_and(|head| head.contains(&place)), "{failure}");
+}
+
 /// Who takes the pointer out and drops what it makes of it, and what the main thread does too late, by a reference of its own.
 fn counted_too_late(too_late: fn(&Arc<u32>), drops: fn(*const u32)) {
     let slot: Shared<u32> = Arc::new(AtomicPtr::new(null_mut()));

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use super::text::{View, at, place, place_of};
+use super::text::{View, at, behind, place, place_of};
 use super::words::Names;
 use crate::rt::race::{acquires, releases};
 use crate::rt::trace::happens_before::HappensBefore;
@@ -95,7 +95,10 @@ pub(super) fn data_race(
                 };
                 format!("{}, {since}{lasts}", at(access.site))
             }
-            _ => at(access.site),
+            _ => match event_of(view, access) {
+                Some(event) => behind(place_of(view, event)),
+                None => at(access.site),
+            },
         };
         let did = match event_of(view, access) {
             Some(event) => match order(event) {

@@ -245,7 +245,7 @@ pub(super) fn at(site: Site) -> String {
 }
 
 /// A place after what happened there.
-fn behind(place: String) -> String {
+pub(super) fn behind(place: String) -> String {
     match place.starts_with("in ") {
         true => place,
         false => format!("at {place}"),
