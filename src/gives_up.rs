@@ -5,6 +5,7 @@
 //! looked at when it has waited for the first time: if it gives up, the exploration begins anew. So is a loop with a hint that
 //! is to be taken for one step: that is done if it does not give up, and the exploration begins anew, too.
 
+use std::mem::discriminant;
 use std::ptr;
 
 use crate::first_waits::FirstWait;
@@ -123,11 +124,18 @@ impl Looks {
     fn of(wait: &FirstWait, driver: &Driver) -> Looks {
         let thread = driver.machine.ends_further().map(|(thread, _)| thread);
         let positions = thread.map_or(&[][..], |thread| driver.trace.positions_of(thread));
-        let site = |&at: &u32| driver.trace.at(at).site;
+        // A guard is given back at the place at which it was got.
+        let place = |&at: &u32| {
+            let event = driver.trace.at(at);
+            (
+                ptr::from_ref(event.site),
+                discriminant(&event.operation.kind),
+            )
+        };
         let events = wait.events as usize;
         let looked = events.checked_sub(1).and_then(|last| positions.get(last));
-        let looked = looked.map(site);
-        let is_there = |at: &u32| looked.is_some_and(|looked| ptr::eq(looked, site(at)));
+        let looked = looked.map(place);
+        let is_there = |at: &u32| looked == Some(place(at));
         let all = (positions.iter().enumerate()).filter(|(_, at)| is_there(at));
         let all: Vec<usize> = all.map(|(index, _)| index).collect();
         Looks {

@@ -287,6 +287,30 @@ fn a_loop_that_is_left_for_another_one_that_looks_at_the_same_is_told_with_its_o
     assert_eq!(explored(5, 12, 1, 11), Verdict::Complete);
 }
 
+/// A guard is given back at the place where it was got, which is no other round.
+#[test]
+fn a_loop_that_looks_under_a_lock_gives_up_after_as_many_rounds_as_it_has() {
+    let explored = |bound| {
+        let mut builder = Builder::new();
+        builder.spin_bound = bound;
+        let report = builder.check(|| {
+            let flag = Arc::new(Mutex::new(false));
+            let theirs = flag.clone();
+            let sets = thread::spawn(move || *theirs.lock().unwrap() = true);
+            for _ in 0..5 {
+                if *flag.lock().unwrap() {
+                    break;
+                }
+                hint::spin_loop();
+            }
+            sets.join().expect("no thread panics");
+        });
+        report.verdict
+    };
+    assert_eq!(explored(1), Verdict::Waits(5));
+    assert_eq!(explored(4), Verdict::Complete);
+}
+
 /// A backoff that begins to yield after some rounds is in one loop: it looks from one place.
 #[test]
 fn a_backoff_with_two_hints_that_looks_from_one_place_has_not_left_its_loop() {
