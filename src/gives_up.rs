@@ -97,7 +97,11 @@ impl Body<'_> {
             }
         };
         let looks = Looks::of(wait, &driver);
-        let more = looks.rounds_before_another(&driver).or(more);
+        let more = match wait.at {
+            // It comes back to one place in any case.
+            WaitsAt::Look => more,
+            WaitsAt::Hint | WaitsAt::Timed => looks.rounds_before_another(&driver).or(more),
+        };
         // What it has made before it would have waited for the first time.
         let before = match wait.at {
             WaitsAt::Timed => self.settings.timeout_bound,
