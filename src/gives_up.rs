@@ -96,7 +96,7 @@ impl Body<'_> {
                 (Some(more), found.driver)
             }
         };
-        let looks = Looks::of(wait, &driver);
+        let looks = LooksThere::of(wait, &driver);
         let more = match wait.at {
             // It comes back to one place in any case.
             WaitsAt::Look => more,
@@ -115,7 +115,7 @@ impl Body<'_> {
 }
 
 /// The looks from one place in a loop, the last one of each round: after how many events of its thread they come, in order.
-struct Looks {
+struct LooksThere {
     all: Vec<usize>,
     /// How many of them come before the first wait.
     before: usize,
@@ -123,9 +123,9 @@ struct Looks {
     events: usize,
 }
 
-impl Looks {
+impl LooksThere {
     /// Those in the loop with this wait.
-    fn of(wait: &FirstWait, driver: &Driver) -> Looks {
+    fn of(wait: &FirstWait, driver: &Driver) -> LooksThere {
         let thread = driver.machine.ends_further().map(|(thread, _)| thread);
         let positions = thread.map_or(&[][..], |thread| driver.trace.positions_of(thread));
         // A guard is given back at the place at which it was got.
@@ -142,7 +142,7 @@ impl Looks {
         let is_there = |at: &u32| looked == Some(place(at));
         let all = (positions.iter().enumerate()).filter(|(_, at)| is_there(at));
         let all: Vec<usize> = all.map(|(index, _)| index).collect();
-        Looks {
+        LooksThere {
             before: all.partition_point(|&index| index < events),
             events: positions.len(),
             all,
@@ -151,13 +151,9 @@ impl Looks {
 
     /// How many rounds of the same length end with the first wait, without the last one.
     fn rounds(&self) -> u32 {
-        let before = self.all[..self.before].iter().rev();
-        let lengths = before
-            .clone()
-            .zip(before.skip(1))
-            .map(|(later, it)| later - it);
-        let first = lengths.clone().next();
-        lengths.take_while(|&length| Some(length) == first).count() as u32
+        let lengths = lengths(&self.all[..self.before]).rev();
+        let last = lengths.clone().next();
+        lengths.take_while(|&length| Some(length) == last).count() as u32
     }
 
     /// How many rounds more the thread has made before it left the loop for another one, if it did. That may look at the same,
@@ -165,11 +161,16 @@ impl Looks {
     fn rounds_before_another(&self, driver: &Driver) -> Option<u32> {
         let (_, ends) = driver.machine.ends_further()?;
         let last = *self.all.last()?;
-        let longest = self.all.windows(2).map(|two| two[1] - two[0]).max()?;
+        let longest = lengths(&self.all).max()?;
         let has_left = self.events - 1 - last > longest;
         let in_it = ends.iter().filter(|&&events| events as usize <= last + 1);
         has_left.then(|| in_it.count() as u32)
     }
+}
+
+/// How many events there are from each of these looks to the next.
+fn lengths(looks: &[usize]) -> impl DoubleEndedIterator<Item = usize> + Clone {
+    looks.windows(2).map(|two| two[1] - two[0])
 }
 
 /// The loop in which a thread has gone round until it was stopped, if all that it does there is to look.

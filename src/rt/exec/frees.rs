@@ -81,18 +81,21 @@ impl Runtime {
     fn freed(&self, inner: &mut Inner, start: usize, length: usize) -> Option<End> {
         let me = self.current.get();
         // What a closure owned is freed by the main thread, after it has joined the others.
-        if inner.driver.machine.is_alone(me) {
-            let are_counted = self.has_raw_references.get();
-            return are_counted.then(|| self.wrong_with_last_free(inner, (start, length)))?;
+        let is_alone = inner.driver.machine.is_alone(me);
+        if is_alone && !self.has_raw_references.get() {
+            return None;
         }
         // Nothing is known to be in it.
-        if self.heap.is_unasked(start) {
+        if !is_alone && self.heap.is_unasked(start) {
             self.note_raw_uses(inner, (start, length), &[], false);
             return None;
         }
         let mut objects = std::mem::take(&mut inner.inside);
         inner.table.find_inside(start, length, &mut objects);
-        let end = self.wrong_with_free(inner, (start, length), &objects);
+        let end = match is_alone {
+            true => self.wrong_with_last_free(inner, (start, length), &objects),
+            false => self.wrong_with_free(inner, (start, length), &objects),
+        };
         objects.clear();
         inner.inside = objects;
         end
@@ -104,18 +107,15 @@ impl Runtime {
     fn wrong_with_last_free(
         &self,
         inner: &mut Inner,
-        (start, length): (usize, usize),
+        memory: (usize, usize),
+        objects: &[ObjectId],
     ) -> Option<End> {
-        let me = self.current.get();
-        let mut objects = std::mem::take(&mut inner.inside);
-        inner.table.find_inside(start, length, &mut objects);
-        let block = || self.heap.find_gone(start).map(|block| block.name());
-        let race = match objects.iter().any(|&object| inner.is_count(object)) {
-            true => inner.race_of_end((start, length), &objects, (me, Effect::Free), block),
-            false => None,
-        };
-        objects.clear();
-        inner.inside = objects;
+        if !objects.iter().any(|&object| inner.is_count(object)) {
+            return None;
+        }
+        let block = || self.heap.find_gone(memory.0).map(|block| block.name());
+        let free = (self.current.get(), Effect::Free);
+        let race = inner.race_of_end(memory, objects, free, block);
         race.map(End::DataRace)
     }
 
