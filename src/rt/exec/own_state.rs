@@ -23,7 +23,6 @@ use super::context::{Inner, Runtime, with_any};
 use super::heap;
 
 /// For what it is looked at hints.
-#[derive(Clone, Copy, Default)]
 struct Looks {
     /// At which of those that are to come, counted from one; at none if this is zero.
     next: u32,
@@ -193,16 +192,14 @@ impl Runtime {
     /// the next round it finds that again, and then comes to this state again, or it finds a change, which ends its wait. The
     /// state before may be one of another execution. But at its first hint nobody waits.
     fn compare_first(&self, inner: &mut Inner, registers: &Registers, left: u32) {
-        let looked = match left {
-            0 => None,
-            _ => self.state(&inner.stacks, registers),
+        let machine = &mut inner.driver.machine;
+        let Some(left) = left.checked_sub(1) else {
+            NEXT.set(0);
+            return machine.note_goes_round(false);
         };
-        match left {
-            0 => NEXT.set(0),
-            _ => FIRST.set(Some(left - 1)),
-        }
-        let (state, is_all) = looked.unwrap_or_default();
-        (inner.driver.machine).note_goes_round(is_all && *self.at_last_hint.borrow() == state);
+        FIRST.set(Some(left));
+        let (state, is_all) = self.state(&inner.stacks, registers).unwrap_or_default();
+        machine.note_goes_round(is_all && *self.at_last_hint.borrow() == state);
         self.at_last_hint.replace(state);
     }
 
