@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crate::measure::{End, Measured};
 use crate::{LIMIT, PEERS, Peer, names};
 
-/// How often each is measured. A machine that others use too is slower now and then; in turns, each checker
-/// has the same chance of a good moment.
-const TURNS: usize = 3;
+/// How often each is measured. A machine that others use too is slower now and then, for longer than one measurement
+/// takes; in turns, each checker has the same chance of a good moment.
+const TURNS: usize = 5;
 
 /// What a child process tells its parent.
 pub(crate) struct Line {

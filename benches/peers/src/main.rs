@@ -1,7 +1,7 @@
 //! How fast are `dpor` and other checkers on the same programs, and which goals does it reach?
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml [filter]` runs each program on each
-//! checker, in a process of its own with a limit of two seconds, the checkers three times in turns, and prints
+//! checker, in a process of its own with a limit of two seconds, the checkers five times in turns, and prints
 //! one line for the fastest of each: how many executions, nanoseconds per step, executions per second, the time
 //! to a verdict, the time until the checker has come back with it, and the most memory that was resident. The
 //! ratios are to `dpor`'s own line: how many times as long a step takes, how many times as fast `dpor` runs
