@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 
 use crate::rt::{
     self,
-    heap::{self, Kept},
+    heap::{self, Asked, Kept, behind, from_reserve},
 };
 
 /// An allocator that lets models see the blocks of the allocator behind it.
@@ -51,9 +51,22 @@ impl<A: GlobalAlloc> Tracking<A> {
     #[inline(never)]
     unsafe fn alloc_anew(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract.
-        let start = heap::behind(|| unsafe { self.inner.alloc(layout) });
+        let start = behind(Asked::Block, || unsafe { self.inner.alloc(layout) });
+        let start = start.unwrap_or_else(|| from_reserve(layout));
         heap::allocated(start, layout, || self.kept(start, layout));
         start
+    }
+
+    /// Gives a block of the inner allocator back to it.
+    ///
+    /// # Safety
+    ///
+    /// The contract of `dealloc` holds.
+    #[inline(never)]
+    unsafe fn dealloc_now(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract.
+        let free = || unsafe { self.inner.dealloc(start, layout) };
+        behind(Asked::Free(start.addr()), free);
     }
 
     /// What tells the allocator from others.
@@ -81,12 +94,13 @@ impl<A: GlobalAlloc> Tracking<A> {
 /// The pointer is to an `A` that is alive, and the contract of `dealloc` holds.
 unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: Layout) {
     // SAFETY: the caller's contract.
-    heap::behind(|| unsafe { (*allocator.cast::<A>()).dealloc(start, layout) });
+    let free = || unsafe { (*allocator.cast::<A>()).dealloc(start, layout) };
+    behind(Asked::Free(start.addr()), free);
 }
 
 // SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
 // that returns, or a block that the inner allocator has returned for the same layout and that has been freed, or one
-// with pages of its own, which is recognised when it comes back. So the contract is kept if `A` keeps it; a block that
+// with pages of its own, which is recognised when it comes back, or one of a reserve, which nobody is given twice. So the contract is kept if `A` keeps it; a block that
 // is to be freed may stay allocated for longer, and one that is to be made larger may move, which callers cannot tell.
 // What `rt::heap` does besides neither unwinds nor touches the block; when it allocates itself, it has made sure that it
 // is not entered again.
@@ -111,7 +125,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             return start;
         }
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        let start = heap::behind(|| unsafe { self.inner.alloc_zeroed(layout) });
+        let start = behind(Asked::Block, || unsafe { self.inner.alloc_zeroed(layout) });
+        let start = start.unwrap_or_else(|| from_reserve(layout));
         heap::allocated(start, layout, || self.kept(start, layout));
         start
     }
@@ -121,7 +136,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
         let now = heap::freed(start, layout, || self.kept(start, layout));
         if rt::rarely!(now) {
             // SAFETY: the caller keeps the contract of `dealloc`.
-            heap::behind(|| unsafe { self.inner.dealloc(start, layout) });
+            unsafe { self.dealloc_now(start, layout) };
         }
     }
 
@@ -145,7 +160,17 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             }
         }
         // SAFETY: the caller keeps the contract of `realloc`.
-        let new = heap::behind(|| unsafe { self.inner.realloc(old, layout, new_size) });
+        let new = behind(Asked::Block, || unsafe {
+            self.inner.realloc(old, layout, new_size)
+        });
+        let Some(new) = new else {
+            let new = from_reserve(new_layout);
+            if !new.is_null() {
+                // SAFETY: both blocks have as many bytes, and a new block overlaps no other one.
+                unsafe { new.copy_from_nonoverlapping(old, layout.size().min(new_size)) };
+            }
+            return new;
+        };
         if !new.is_null() {
             heap::reallocated(old, layout, new, new_layout);
         }
@@ -182,13 +207,13 @@ mod tests {
     #[cfg(unix)]
     unsafe impl GlobalAlloc for Behind {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            assert!(heap::is_behind());
+            assert_eq!(heap::asked(), Some(Asked::Block));
             // SAFETY: the caller keeps the contract.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-            assert!(heap::is_behind());
+            assert!(heap::asked().is_some());
             // SAFETY: the caller keeps the contract.
             unsafe { System.dealloc(start, layout) }
         }
@@ -212,7 +237,7 @@ mod tests {
             unsafe { BEHIND.dealloc(BEHIND.alloc(layout(40, 8)), layout(40, 8)) };
         });
         drop(heap);
-        assert!(!heap::is_behind());
+        assert_eq!(heap::asked(), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+use std::alloc::Layout;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
@@ -40,8 +41,26 @@ fn end(how: &str) {
     match how {
         "exit" | "outside, exit" => std::process::exit(3),
         "abort" => std::process::abort(),
-        _ => illegal(),
+        "illegal" => illegal(),
+        freed => free(freed),
     }
+}
+
+/// As a pointer with a tag in its upper bits.
+const NOWHERE: usize = usize::MAX / 3 & !15;
+
+/// Frees what is no block.
+#[inline(never)]
+fn free(what: &str) {
+    static SENTINEL: [u64; 4] = [1; 4];
+    let on_stack = std::hint::black_box([1_u64; 4]);
+    let pointer = match what {
+        "stack" => on_stack.as_ptr(),
+        "static" => SENTINEL.as_ptr(),
+        _ => std::ptr::without_provenance(NOWHERE),
+    };
+    // SAFETY: there is no such block: the allocator ends the process.
+    unsafe { std::alloc::dealloc(pointer.cast_mut().cast(), Layout::new::<[u64; 4]>()) };
 }
 
 /// An instruction that there is not.
@@ -100,6 +119,46 @@ fn the_schedule_is_told_before_the_program_ends_the_process() {
         assert!(command.starts_with(whose), "{said}");
         assert!(
             command.ends_with("-- --exact ends::child_that_ends\n"),
+            "{said}"
+        );
+    }
+}
+
+/// The allocator keeps its lock where it fails.
+#[test]
+fn the_schedule_is_told_before_the_allocator_ends_the_process() {
+    for (what, place, signal) in [
+        ("stack", "on the stack of worker", libc::SIGABRT),
+        (
+            "static",
+            match cfg!(target_os = "linux") {
+                true => "in a static of the program",
+                false => "at 0x",
+            },
+            libc::SIGABRT,
+        ),
+        (
+            "nowhere",
+            &format!("at {NOWHERE:#x}, where no block of this execution is"),
+            match cfg!(target_os = "linux") {
+                true => libc::SIGSEGV,
+                false => libc::SIGABRT,
+            },
+        ),
+    ] {
+        let (status, said) = ended(what);
+        assert_eq!(status.signal(), Some(signal), "{said}");
+        // The allocator may have said something before.
+        let (_, told) = said.split_once("dpor: ").expect(&said);
+        let why = "the allocator, which was handed a pointer that it has never handed out, or has found its memory overwritten, ends the \
+                   process. What was found is not lost:\n  worker has asked it after event ";
+        assert!(told.starts_with(why), "{said}");
+        assert!(
+            told.contains(&format!("\n  what was to be freed is {place}")),
+            "{said}"
+        );
+        assert!(
+            told.contains("\n  replay: DPOR_REPLAY=\"model 2: v2 main main.1*"),
             "{said}"
         );
     }

@@ -4,10 +4,13 @@
 //! even the name of the test. So the schedule is told at once, as where a panic ends the process
 //! ([`panics`](super::panics)). An illegal instruction is how the compiler aborts.
 //!
+//! The allocator aborts, too, or comes to a fault, where it is handed a pointer that it has never handed out, or finds its lists
+//! overwritten.
+//!
 //! Nothing is prevented: the process ends as it would have, with what else the program has asked for at its end.
 
 #[cfg(unix)]
-pub(super) use unix::install;
+pub(super) use unix::{install, tell_of_allocator};
 
 /// Nothing tells of the end of a process there.
 #[cfg(not(unix))]
@@ -23,7 +26,7 @@ mod unix {
     use libc::{SIGABRT, SIGILL, SS_ONSTACK, c_int, sigaction, stack_t};
 
     use crate::rt::exec::context::with_any;
-    use crate::rt::exec::heap;
+    use crate::rt::exec::heap::{self, Asked};
     use crate::rt::exec::panics::Fatal;
 
     const SIGNALS: [(c_int, Fatal); 2] = [(SIGABRT, Fatal::Abort), (SIGILL, Fatal::Instruction)];
@@ -54,13 +57,14 @@ mod unix {
 
     extern "C" fn handle(signal: c_int) {
         let known = SIGNALS.iter().position(|&(known, _)| known == signal);
-        // The allocator behind the tracking one may be left with its lock held, and the stack for signals, where an
-        // overflow is told, is too small for this.
+        // The stack for signals, where an overflow is told, is too small for this.
         if let Some(known) = known
-            && !heap::is_behind()
             && !is_on_small_stack()
         {
-            tell(SIGNALS[known].1);
+            match heap::asked() {
+                None => tell(SIGNALS[known].1),
+                Some(asked) => tell_of_allocator(asked),
+            }
         }
         let before = known.and_then(|known| BEFORE[known].get());
         // SAFETY: it is done what was done before: the signal is held back until this handler returns, and comes again
@@ -71,6 +75,14 @@ mod unix {
                 None => libc::signal(signal, libc::SIG_DFL) as c_int,
             };
             libc::raise(signal);
+        }
+    }
+
+    /// Tells of the execution in which this OS thread is, if the code of one of its threads runs and has asked the allocator
+    /// behind the tracking one for what has made it fail.
+    pub(crate) fn tell_of_allocator(asked: Asked) {
+        if heap::fail() {
+            tell(Fatal::Allocator(asked));
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! - The code of a thread of the model runs. In the middle of the runtime something of it is borrowed.
 //! - It is not in the allocator that lies behind the tracking one, which would be left with its lock held, and from
-//!   then on wait for that.
+//!   then on wait for that. There it is only told in which execution that was ([`ends`](super::ends)).
 //! - A use of memory has caused the signal. Whoever sends it by `kill` wants the process to end.
 //!
 //! Everything else goes to a handler that was there before: on the stack of a generator to `generator`'s, which sees to
@@ -53,7 +53,7 @@ mod unix {
 
     use super::Fault;
     use crate::rt::exec::context::with_any;
-    use crate::rt::exec::{coroutine, heap};
+    use crate::rt::exec::{coroutine, ends, heap};
 
     const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 
@@ -164,9 +164,13 @@ mod unix {
         let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
         let address = (code != BY_KERNEL).then_some(address);
         // The codes of signals that others send are not positive.
-        let is_program_s = code > 0
-            && !heap::is_behind()
-            && !coroutine::is_overflow(address)
+        let is_use = code > 0 && !coroutine::is_overflow(address);
+        let asked = heap::asked();
+        if is_use && let Some(asked) = asked {
+            ends::tell_of_allocator(asked);
+        }
+        let is_program_s = is_use
+            && asked.is_none()
             && with_any(|runtime| {
                 // What is allocated from now on is not the program's.
                 runtime.running.get() && runtime.heap.record(false)
@@ -179,7 +183,10 @@ mod unix {
             // allocator not locked. Nothing on the stack of this handler is ever used again.
             unsafe { coroutine::leave(signal, Fault { address, stack }) };
         }
-        let others = match code > 0 && coroutine::is_on_generator() {
+        // `generator`'s would make a backtrace of what it knows nothing of, and ask the allocator for all that takes.
+        let is_generator_s =
+            code > 0 && coroutine::is_on_generator() && !(is_use && asked.is_some());
+        let others = match is_generator_s {
             true => &GENERATOR_S,
             false => &FIRST,
         };

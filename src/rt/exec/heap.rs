@@ -44,6 +44,7 @@ use crate::rt::rare::{Roomy, cold_path, rarely};
 use crate::rt::trace::NOWHERE;
 
 mod attached;
+mod behind;
 mod block;
 mod blocks;
 mod classes;
@@ -54,11 +55,12 @@ mod stock;
 mod watched;
 
 use crate::rt::trace::schedule::Guarded;
-#[cfg(unix)]
-pub(crate) use attached::is_behind;
 pub(crate) use attached::{
-    allocated, behind, entered, freed, installed, instead, knows, reallocated, unrecorded,
+    allocated, entered, freed, installed, instead, knows, reallocated, unrecorded,
 };
+pub(crate) use behind::{Asked, behind, from_reserve};
+#[cfg(unix)]
+pub(crate) use behind::{asked, fail};
 pub(crate) use block::Block;
 use blocks::{Blocks, Ended, Listing};
 use counters::Counters;

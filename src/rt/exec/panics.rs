@@ -10,9 +10,12 @@ use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::context::{Runtime, with_any};
+use super::context::{Inner, Runtime, with_any};
+use super::heap::Asked;
+use super::image::Image;
 use super::raised::{Raised, Second, words};
-use crate::rt::trace::id::ThreadId;
+use crate::rt::explore::checkpoint::Statics;
+use crate::rt::trace::id::{Region, ThreadId};
 use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::Panic;
 use crate::rt::trace::{Event, foreign};
@@ -95,6 +98,8 @@ pub(super) enum Fatal {
     Exit,
     Abort,
     Instruction,
+    /// The allocator behind the tracking one does, which was asked for this.
+    Allocator(Asked),
 }
 
 /// How std says which of them it is.
@@ -116,7 +121,8 @@ const FATAL: [(&str, Fatal); 9] = [
 impl Fatal {
     /// Whether it is no panic.
     fn is_silent(self) -> bool {
-        matches!(self, Fatal::Exit | Fatal::Abort | Fatal::Instruction)
+        use Fatal::{Abort, Allocator, Exit, Instruction};
+        matches!(self, Exit | Abort | Instruction | Allocator(_))
     }
 
     /// What ends the process. Where every panic aborts, one that could unwind looks like a call of the program's.
@@ -131,6 +137,12 @@ impl Fatal {
             }
             Fatal::Abort => "a call of `abort`",
             Fatal::Instruction => "an illegal instruction",
+            Fatal::Allocator(Asked::Free(_)) => {
+                "the allocator, which was handed a pointer that it has never handed out, or has found its memory overwritten,"
+            }
+            Fatal::Allocator(Asked::Block) => {
+                "the allocator, which has found its memory overwritten,"
+            }
         }
     }
 
@@ -249,6 +261,15 @@ impl Runtime {
         stack
     }
 
+    /// Where something is that the allocator has not handed out, or has.
+    fn place_of(&self, address: usize, inner: &Inner, who: impl Fn(ThreadId) -> String) -> String {
+        match self.locate_own(&inner.stacks, address) {
+            Some(Region::Stack { thread, .. }) => format!("on the stack of {}", who(thread)),
+            _ if Image.number(address).is_some() => "in a static of the program".to_owned(),
+            _ => format!("at {address:#x}, where no block of this execution is"),
+        }
+    }
+
     /// Tells what there is to tell before the process ends, for this reason. A panic that ends it does so by `abort`, so
     /// only the first reason counts.
     pub(super) fn last_words(&self, fatal: Fatal) {
@@ -278,12 +299,19 @@ impl Runtime {
         if let Ok(inner) = &inner
             && (fatal.is_silent() || self.panics_elsewhere(me))
         {
-            let did = match fatal.is_silent() {
-                true => "has done it",
-                false => "panicked outside of the program's source",
+            let did = match fatal {
+                Fatal::Allocator(_) => "has asked it",
+                _ if fatal.is_silent() => "has done it",
+                _ => "panicked outside of the program's source",
             };
             let when = last_seen(inner.driver.executed(), me);
             text += &format!("  {} {did} {when}\n", who(me));
+        }
+        if let Ok(inner) = &inner
+            && let Fatal::Allocator(Asked::Free(address)) = fatal
+        {
+            let place = self.place_of(address, inner, who);
+            text += &format!("  what was to be freed is {place}\n");
         }
         if self.stopping.get() {
             let stuck = who(me);

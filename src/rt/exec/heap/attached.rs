@@ -17,8 +17,6 @@ thread_local! {
     /// The heap of the exploration that runs on this OS thread. A constant without a destructor, so
     /// that the allocator can read it at any time in a thread's life without allocating.
     static ATTACHED: Cell<*const Heap> = const { Cell::new(ptr::null()) };
-    /// Whether this OS thread is in the allocator behind the tracking one.
-    static BEHIND: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Heap {
@@ -69,22 +67,6 @@ pub(crate) fn entered() {
 
 /// What an allocator may need of the stack, in bytes.
 const ROOM: usize = 2048;
-
-/// Calls the allocator behind the tracking one.
-#[inline]
-pub(crate) fn behind<R>(call: impl FnOnce() -> R) -> R {
-    // A program may have an allocator that calls itself.
-    let before = BEHIND.replace(true);
-    let result = call();
-    BEHIND.set(before);
-    result
-}
-
-/// Whether this OS thread is in the allocator behind the tracking one.
-#[cfg(unix)]
-pub(crate) fn is_behind() -> bool {
-    BEHIND.get()
-}
 
 /// Called by the tracking allocator before each allocation. Gives a block that is to be used instead of a new
 /// one; it came from the allocator behind it at this address, and was freed.
