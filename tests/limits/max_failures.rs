@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Mutex};
-use dpor::{Builder, FailureKind, thread};
+use dpor::{Builder, FailureKind, hint, thread};
 
 use super::EXHAUSTIVE;
 
@@ -70,6 +70,38 @@ fn a_failure_in_the_middle_of_a_wakeup_sequence_does_not_end_the_search() {
         let failure = builder.explore(body).expect_err("fails");
         assert_eq!(failure.kind(), FailureKind::Panic, "{algorithm:?}");
         assert!(failure.to_string().contains("on purpose"), "{failure}");
+    }
+}
+
+/// One thread writes something and takes it back in each round, and another one waits to see something else. They are let go
+/// together, and the first one goes round until there are too many events. All that it has written meanwhile has not kept the
+/// other one from going on: that only was not its turn, and will not find a change, whatever it comes before.
+#[test]
+fn a_wait_that_was_let_go_and_has_not_happened_is_not_planned_as_one_that_has_found_a_change() {
+    let body = || {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        thread::spawn(move || {
+            while theirs.load(SeqCst) != 2 {
+                hint::spin_loop();
+            }
+        });
+        loop {
+            x.fetch_add(1, SeqCst);
+            x.fetch_sub(1, SeqCst);
+            hint::spin_loop();
+        }
+    };
+    // The first one may have made any of its steps last.
+    for most in 18..24 {
+        let mut builder = Builder::new();
+        builder.max_branches = most;
+        builder.max_failures = 5;
+        builder.max_permutations = Some(100);
+        let failure = builder.explore(body).expect_err("it goes round for ever");
+        let mut all = std::iter::once(&*failure).chain(failure.others());
+        let other = all.find(|failure| failure.kind() == FailureKind::NotDeterministic);
+        assert!(other.is_none(), "{most}: {}", other.unwrap());
     }
 }
 

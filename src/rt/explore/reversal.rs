@@ -270,7 +270,11 @@ fn pending(run: &Finished<'_>, far: &mut Far, mut found: impl FnMut(u32, &Second
             race: None,
         };
         let waiting = (blocked.thread, blocked.operation);
-        shut_out(run, waiting, trace.len() as u32, far, |first| {
+        // The execution may have ended early, before it was the turn of a wait that was let go. As with one that has happened,
+        // nothing has shut it out since then: wherever it is executed from there on, it is let go, whatever has changed.
+        let since = run.machine.was_let_go_at(blocked.thread);
+        let since = since.unwrap_or(trace.len() as u32);
+        shut_out(run, waiting, since, far, |first| {
             let is_known = second.is_behind(run, first);
             if !is_known {
                 found(first, &second);

@@ -13,8 +13,8 @@ use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
 
 pub(crate) use search::{
-    ALGORITHMS, Found, ORDERS, brute_force, count, driver, explore_on, explore_up_to, explore_with,
-    explorer, key_of, run, stats,
+    ALGORITHMS, Found, ORDERS, brute_force, count, driver, driver_up_to, explore_on, explore_up_to,
+    explore_with, explorer, key_of, run, stats,
 };
 
 use crate::rt::object::State;

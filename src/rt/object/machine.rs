@@ -187,6 +187,7 @@ struct Thread {
     spin: SpinLog,
     /// The token that it has made available last, unless it has parked since then.
     unparked: Option<ObjectId>,
+    /// After how many events the wait was let go that it has announced.
     released: Option<u32>,
     /// What it has waited in last.
     loops: Loop,

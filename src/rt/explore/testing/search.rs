@@ -139,8 +139,21 @@ pooled!(Box<Driver>);
 
 /// The loop that explores `program` with `explorer`.
 pub(crate) fn driver(program: &Program, explorer: Box<dyn Explorer>) -> Pooled<Box<Driver>> {
+    driver_up_to(program, explorer, Bounds::default().events_max)
+}
+
+/// [`driver`] of executions that have at most so many events.
+pub(crate) fn driver_up_to(
+    program: &Program,
+    explorer: Box<dyn Explorer>,
+    events_max: usize,
+) -> Pooled<Box<Driver>> {
     let mut driver = Pooled::<Box<Driver>>::default();
-    driver.prepare(explorer, limits(program), Bounds::default());
+    let bounds = Bounds {
+        events_max,
+        ..Bounds::default()
+    };
+    driver.prepare(explorer, limits(program), bounds);
     driver
 }
 

@@ -383,6 +383,12 @@ impl Machine {
         any
     }
 
+    /// After how many events nothing else could run, so that the wait was let go that the thread has announced, and not made
+    /// yet.
+    pub(crate) fn was_let_go_at(&self, thread: ThreadId) -> Option<u32> {
+        self.threads[thread.index()].released
+    }
+
     /// Where nothing can run after so many `events`, of at `most` so many: how many rounds in a row those that wait for a change
     /// have all made without seeing or making one, if that is so often that there will be none.
     pub(crate) fn livelock(&self, events: usize, most: usize) -> Option<u32> {
