@@ -307,11 +307,14 @@ pub(crate) fn join(thread: ThreadId) -> bool {
     announce::join(thread, context::here())
 }
 
-/// Where in the list the thread is that comes before all others, if each comes before its children, and these come in the
-/// order of their births. `None` where no model runs, or the execution has ended.
-pub(crate) fn first_born(threads: &[ThreadId]) -> Option<usize> {
-    context::first_born(threads)
+/// Moves threads to a list in which each comes behind its children, and these in the reverse order of their births. False
+/// where no model runs, or the execution has ended: then nothing was moved.
+pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) -> bool {
+    context::add_by_birth(list, new)
 }
+
+#[cfg(test)]
+pub(crate) use context::compared;
 
 /// Announces a look whether another thread has finished.
 #[track_caller]

@@ -332,16 +332,25 @@ pub(crate) fn std_counts(address: usize) {
     let _ = with(|runtime| runtime.heap.note_counted(address));
 }
 
-/// Where in the list the thread is that comes first by [`Names::by_birth`](crate::rt::trace::id::Names::by_birth). `None` where no
-/// model runs, or the execution has ended.
-pub(crate) fn first_born(threads: &[ThreadId]) -> Option<usize> {
-    let first = |runtime: &Runtime| {
+/// Adds threads to a list in the reverse order of births ([`Names::add_by_birth`](crate::rt::trace::id::Names::add_by_birth)). False
+/// where no model runs, or the execution has ended.
+pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) -> bool {
+    // The list is the program's memory. One that is empty changes places with the other.
+    if !list.is_empty() {
+        list.reserve(new.len());
+    }
+    let add = |runtime: &Runtime| {
         let names = &runtime.inner.borrow().driver.machine.names;
-        let all = threads.iter().enumerate();
-        let first = all.min_by(|(_, one), (_, other)| names.by_birth(**one, **other));
-        first.map(|(at, _)| at)
+        names.add_by_birth(list, new);
     };
-    with(first).ok().flatten()
+    with(add).is_ok()
+}
+
+/// How often two threads were compared by birth in this exploration.
+#[cfg(test)]
+pub(crate) fn compared() -> usize {
+    let compared = |runtime: &Runtime| runtime.inner.borrow().driver.machine.names.compared.get();
+    with(compared).expect("a model runs")
 }
 
 /// The modelled thread that runs here.

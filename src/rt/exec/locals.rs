@@ -5,7 +5,7 @@
 //! on its own stack, the latest first as std does; a destructor may make new ones. Those that have no
 //! destructor can be used by all destructors, and are freed after these.
 
-use crate::rt::trace::id::ThreadId;
+use crate::rt::trace::id::{ThreadId, lengthen};
 
 /// What there is of a thread-local variable in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +24,21 @@ pub(crate) enum Local {
 pub(crate) struct Locals {
     /// In the order in which they were made.
     entries: Vec<Entry>,
+    /// By thread which of these it has made last, or [`NONE`]. A program may have thousands of threads, one after the other, and
+    /// nobody is to go through what the others have made.
+    latest: Vec<u32>,
+    /// How many entries were looked at.
+    #[cfg(test)]
+    looks: std::cell::Cell<usize>,
 }
+
+/// Stands where there is no entry.
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Entry {
-    thread: ThreadId,
+    /// Which one its thread has made before, or [`NONE`].
+    before: u32,
     key: usize,
     value: Option<*mut u8>,
     drop: Drop,
@@ -40,12 +50,24 @@ struct Entry {
 type Drop = unsafe fn(*mut u8);
 
 impl Locals {
+    /// The latest entry of the thread of which this holds.
+    fn latest(&self, thread: ThreadId, mut holds: impl FnMut(&Entry) -> bool) -> Option<usize> {
+        let mut at = *self.latest.get(thread.index())?;
+        while let Some(entry) = self.entries.get(at as usize) {
+            #[cfg(test)]
+            self.looks.set(self.looks.get() + 1);
+            if holds(entry) {
+                return Some(at as usize);
+            }
+            at = entry.before;
+        }
+        None
+    }
+
     pub(crate) fn get(&self, thread: ThreadId, key: usize) -> Local {
-        let mut entries = self.entries.iter().rev();
-        let entry = entries.find(|entry| entry.thread == thread && entry.key == key);
-        match entry {
+        match self.latest(thread, |entry| entry.key == key) {
             None => Local::Missing,
-            Some(entry) => entry.value.map_or(Local::Dropped, Local::Value),
+            Some(at) => (self.entries[at].value).map_or(Local::Dropped, Local::Value),
         }
     }
 
@@ -63,8 +85,13 @@ impl Locals {
         value: *mut u8,
         (drop, destructor): (Drop, bool),
     ) {
+        if self.latest.len() <= thread.index() {
+            lengthen(&mut self.latest, thread.index() + 1, || NONE);
+        }
+        let latest = &mut self.latest[thread.index()];
+        let before = std::mem::replace(latest, self.entries.len() as u32);
         self.entries.push(Entry {
-            thread,
+            before,
             key,
             value: Some(value),
             drop,
@@ -75,15 +102,78 @@ impl Locals {
     /// The latest value of the thread that is still there, one with a destructor if there is one; it is not there from
     /// now on.
     pub(crate) fn next_to_drop(&mut self, thread: ThreadId) -> Option<(*mut u8, Drop)> {
-        let entries = self.entries.iter_mut();
-        let mine = entries.filter(|entry| entry.thread == thread && entry.value.is_some());
-        // Of two that are alike in this the later one.
-        let entry = mine.max_by_key(|entry| entry.destructor)?;
+        let is_there = |entry: &Entry| entry.value.is_some();
+        let has_destructor = |entry: &Entry| is_there(entry) && entry.destructor;
+        let at = self.latest(thread, has_destructor);
+        let at = at.or_else(|| self.latest(thread, is_there))?;
+        let entry = &mut self.entries[at];
         entry.value.take().map(|value| (value, entry.drop))
     }
 
     /// Forgets everything, at the end of an execution.
     pub(crate) fn reset(&mut self) {
         self.entries.clear();
+        self.latest.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What drops nothing.
+    unsafe fn forget(_value: *mut u8) {}
+
+    fn value(number: usize) -> *mut u8 {
+        std::ptr::without_provenance_mut(number)
+    }
+
+    fn drops(locals: &mut Locals, thread: ThreadId) -> Vec<usize> {
+        let next = || locals.next_to_drop(thread);
+        let values = std::iter::from_fn(next).map(|(value, _)| value.addr());
+        values.collect()
+    }
+
+    #[test]
+    fn each_thread_drops_its_own_the_latest_first_and_those_with_destructors_before_the_others() {
+        let mut locals = Locals::default();
+        let [one, other, none] = [2, 0, 7].map(ThreadId);
+        for (thread, key, destructor) in [
+            (one, 1, true),
+            (other, 1, false),
+            (one, 2, false),
+            (other, 2, true),
+            (one, 3, true),
+        ] {
+            let value = value(10 * thread.index() + key);
+            locals.set(thread, key, value, (forget, destructor));
+        }
+        assert_eq!(locals.get(one, 2), Local::Value(value(22)));
+        assert_eq!(locals.get(other, 3), Local::Missing);
+        assert_eq!(locals.get(none, 1), Local::Missing);
+        assert_eq!(drops(&mut locals, one), [23, 21, 22]);
+        assert_eq!(locals.get(one, 3), Local::Dropped);
+        // It has only just been made, by a destructor.
+        locals.set(one, 4, value(24), (forget, true));
+        assert_eq!(drops(&mut locals, one), [24]);
+        assert_eq!(drops(&mut locals, none), []);
+        assert_eq!(drops(&mut locals, other), [2, 1]);
+
+        locals.reset();
+        assert!(locals.is_empty());
+        assert_eq!(locals.get(one, 3), Local::Missing);
+    }
+
+    #[test]
+    fn no_thread_looks_at_what_others_have_made() {
+        let mut locals = Locals::default();
+        for thread in (1..=1000).map(ThreadId) {
+            assert_eq!(locals.get(thread, 1), Local::Missing);
+            locals.set(thread, 1, value(1), (forget, true));
+            assert_eq!(locals.get(thread, 1), Local::Value(value(1)));
+            assert_eq!(drops(&mut locals, thread), [1]);
+        }
+        let looks = locals.looks.get();
+        assert!(looks <= 5 * 1000, "{looks}");
     }
 }

@@ -3,8 +3,12 @@
 //! Two acquisitions that exclude each other need not be a race: between them is the release that lets the second one
 //! in (\[SS\] 8.1). So whoever reverses pairs asks for them besides the races.
 
+use rustc_hash::FxHashMap;
+
 use crate::rt::rare::mostly;
-use crate::rt::trace::dependency::{Class, Nature, TOTAL_SLOT, changes_value, classify};
+use crate::rt::trace::NOWHERE;
+use crate::rt::trace::dependency::{Class, Nature, changes_value, classify};
+use crate::rt::trace::happens_before::Next;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Operation, Outcome};
 
@@ -14,10 +18,10 @@ use super::Finished;
 /// an initialisation that is over, is asked for thousands of times in a long execution, and a loop may wait as often. Nobody is to
 /// go through all of them each time.
 #[derive(Default)]
-pub(super) struct Far(Vec<(ObjectId, Which, Vec<u32>)>);
+pub(super) struct Far(FxHashMap<(ObjectId, Which), Vec<u32>>);
 
 /// Which events on an object.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Which {
     /// The acquisitions that may shut out what wants it like this.
     Excluding(Class),
@@ -45,13 +49,8 @@ impl Far {
         (object, which): (ObjectId, Which),
         end: u32,
     ) -> &[u32] {
-        let mut known = self.0.iter();
-        let at = known.position(|&(on, by, _)| (on, by) == (object, which));
-        let at = at.unwrap_or_else(|| {
-            self.0.push((object, which, which.list(run, object)));
-            self.0.len() - 1
-        });
-        let (_, _, list) = &self.0[at];
+        let list = self.0.entry((object, which));
+        let list = list.or_insert_with(|| which.list(run, object));
         &list[..list.partition_point(|&first| first < end)]
     }
 }
@@ -67,9 +66,10 @@ impl Which {
             }
             Which::Slot(slot) => {
                 let mut list = Vec::new();
-                run.clocks.any_access(object, 1 << slot, 0, |first, _| {
+                let latest = run.clocks.latest_in(object, slot);
+                run.clocks.go_back(latest, 0, |first| {
                     list.push(first);
-                    false
+                    Next::Previous
                 });
                 list.reverse();
                 list
@@ -106,28 +106,44 @@ pub(super) fn shut_out(
                 _ => classify(&kind, Outcome::Success(0), Nature::Plain),
             };
             let object = operation.object;
-            let mut is_last = |&first: &u32| {
+            // Whether it is the last that is to be looked at, and whether the operation comes behind it.
+            let mut look = |first: u32| {
                 let event = run.trace.at(first);
                 let class = event.label.class();
                 if !excludes(class, wanted) {
-                    return false;
+                    return (false, false);
                 }
-                if event.thread != thread && event.label.shuts_out(wanted) {
-                    found(first);
-                }
+                let is_known =
+                    event.thread == thread || event.label.shuts_out(wanted) && found(first);
                 // Those that exclude each other are ordered, so the earlier ones come before it. Nor does one of
                 // them shut anything out if this one, of the same class on the same object, does not.
-                class.conflicts().contains(class)
+                (class.conflicts().contains(class), is_known)
             };
             let (earlier, _) = run.clocks.split_on(object, position);
             let (behind, near) = earlier.split_at(earlier.len().saturating_sub(NEAR));
-            if !near.iter().rev().any(&mut is_last) && !behind.is_empty() {
+            if !near.iter().rev().any(|&first| look(first).0) && !behind.is_empty() {
                 let end = behind.last().map_or(0, |last| last + 1);
-                let mut behind = far
-                    .before(run, (object, Which::Excluding(wanted)), end)
-                    .iter()
-                    .rev();
-                behind.any(is_last);
+                let mut behind = far.before(run, (object, Which::Excluding(wanted)), end);
+                while let [earlier @ .., first] = behind {
+                    let (is_last, is_known) = look(*first);
+                    if is_last {
+                        return;
+                    }
+                    if !is_known {
+                        behind = earlier;
+                        continue;
+                    }
+                    // It also comes behind whatever comes before that one: readers, and the writers between them.
+                    let apart = run.clocks.apart(*first);
+                    let left = match apart {
+                        NOWHERE => 0,
+                        _ => earlier.partition_point(|&it| it <= apart),
+                    };
+                    let (rest, _passed) = earlier.split_at(left);
+                    #[cfg(test)]
+                    assert!((_passed.iter()).all(|&it| run.clocks.before(it, *first)));
+                    behind = rest;
+                }
             }
         }
         _ => {}
@@ -136,8 +152,9 @@ pub(super) fn shut_out(
 
 /// The writes to the object before `position` that may have shut out a wait of the thread for a change of it.
 ///
-/// In a long execution there may be thousands of writes. What comes before a total one happens before it. So those before one
-/// that the thread knows of, or has made, cannot have shut it out, either.
+/// In a long execution there may be thousands of writes. What comes before one that the thread knows of, or has made, cannot
+/// have shut it out, either. So those are passed over: all that come before a total one, and in each slot those up to the next
+/// that may not come before.
 #[inline]
 fn writes(
     run: &Finished<'_>,
@@ -146,31 +163,31 @@ fn writes(
     far: &mut Far,
     found: &mut impl FnMut(u32) -> bool,
 ) {
-    let slots = run.clocks.changing_slots(object);
+    let is_near = mostly!(run.trace.len() - position as usize <= BEHIND);
     let mut known = 0;
-    for slots in [slots & 1 << TOTAL_SLOT, slots & !(1 << TOTAL_SLOT)] {
-        let from = known;
-        let mut cuts = |first: u32| {
-            let event = run.trace.at(first);
-            if first >= position || !changes_value(event.label.class()) {
-                return false;
+    let mut slots = run.clocks.changing_slots(object);
+    // That of the total ones is the first.
+    while slots != 0 {
+        let slot = slots.trailing_zeros() as usize;
+        slots &= slots - 1;
+        let latest = match is_near {
+            true => run.clocks.latest_in(object, slot),
+            false => {
+                let all = far.before(run, (object, Which::Slot(slot)), position);
+                all.last().copied().unwrap_or(NOWHERE)
             }
-            let is_known = event.thread == thread || found(first);
-            let cuts = is_known && event.label.is_total_on(object);
-            if cuts {
+        };
+        let from = known;
+        run.clocks.go_back(latest, from, |first| {
+            let event = run.trace.at(first);
+            let may_count = first < position && changes_value(event.label.class());
+            if !may_count || event.thread != thread && !found(first) {
+                return Next::Previous;
+            }
+            if event.label.is_total_on(object) {
                 known = first;
             }
-            cuts
-        };
-        if mostly!(run.trace.len() - position as usize <= BEHIND) {
-            (run.clocks).any_access(object, slots, from, |first, _| cuts(first));
-            continue;
-        }
-        let mut slots = (0..u32::BITS as usize).filter(|slot| slots & 1 << slot != 0);
-        slots.any(|slot| {
-            let all = far.before(run, (object, Which::Slot(slot)), position);
-            let all = all.iter().rev().copied();
-            all.take_while(|&first| first >= from).any(&mut cuts)
+            Next::Apart
         });
     }
 }

@@ -33,6 +33,7 @@ use super::operation::{OpKind, Outcome};
 use super::{Event, NOWHERE, Trace};
 use crate::rt::pooled::{Empty, empty_rows};
 use crate::rt::rare::{cold_path, rarely};
+pub(crate) use candidates::Next;
 use candidates::Seeker;
 use contention::{Contention, Order};
 pub(crate) use look::Look;
@@ -192,6 +193,27 @@ impl HappensBefore {
             return false;
         };
         self.past.any_access(record, slots, from, found)
+    }
+
+    /// The latest event on `object` in this slot, or [`NOWHERE`].
+    #[inline]
+    pub(crate) fn latest_in(&self, object: ObjectId, slot: usize) -> u32 {
+        let record = self.objects.get(object.index());
+        record.map_or(NOWHERE, |record| record.heads[slot])
+    }
+
+    /// The latest event in the slot of the one at `position`, on its object, that is not known to come before it, or
+    /// [`NOWHERE`]: those in between do.
+    #[inline]
+    pub(crate) fn apart(&self, position: u32) -> u32 {
+        self.past.rows.row(position).apart
+    }
+
+    /// Goes back from `latest` through the events of its slot on its object, as far as they are at `from` or behind it.
+    /// `found` says of each which one is next.
+    #[inline]
+    pub(crate) fn go_back(&self, latest: u32, from: u32, found: impl FnMut(u32) -> Next) {
+        self.past.go_back(latest, from, found);
     }
 
     /// The slots of the events on `object` that may change what a wait looks at. Classes that no object has

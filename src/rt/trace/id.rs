@@ -182,6 +182,9 @@ pub(crate) struct Names {
     labels: Vec<(Region, usize, String)>,
     /// Blocks that pointers lead to.
     blocks: Vec<Extent>,
+    /// How often [`Names::by_birth`] was asked.
+    #[cfg(test)]
+    pub(crate) compared: std::cell::Cell<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -217,7 +220,11 @@ impl Empty for Names {
             objects,
             labels,
             blocks,
+            #[cfg(test)]
+            compared,
         } = self;
+        #[cfg(test)]
+        compared.set(0);
         threads.empty();
         threads.push(ThreadName::new(None, None));
         *latest = 0;
@@ -425,10 +432,31 @@ impl Names {
 
     /// Which of two threads comes first in the order of [`Names::births`].
     pub(crate) fn by_birth(&self, one: ThreadId, other: ThreadId) -> Ordering {
+        #[cfg(test)]
+        self.compared.set(self.compared.get() + 1);
         match (self.creator(one), self.creator(other)) {
             // Mostly they are brothers.
             (Some((mother, nth)), Some((theirs, other))) if mother == theirs => nth.cmp(&other),
             _ => self.births(one).cmp(&self.births(other)),
+        }
+    }
+
+    /// Moves threads to a list that is in the reverse order of [`Names::births`], where there is room for them.
+    pub(crate) fn add_by_birth(&self, list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) {
+        // Mostly they are brothers, which come in the order of their births.
+        new.sort_unstable_by(|&one, &other| self.by_birth(other, one));
+        if list.is_empty() {
+            std::mem::swap(list, new);
+            return;
+        }
+        for thread in new.drain(..) {
+            let is_behind = |&other: &ThreadId| self.by_birth(other, thread).is_gt();
+            let at = match list.last() {
+                // It is a child of the one that was taken last.
+                Some(last) if is_behind(last) => list.len(),
+                _ => list.partition_point(is_behind),
+            };
+            list.insert(at, thread);
         }
     }
 
@@ -494,5 +522,22 @@ mod tests {
         let mut all = [c, under_b, second, under_a, b, a, ThreadId::MAIN];
         all.sort_by(|&one, &other| names.by_birth(one, other));
         assert_eq!(all, [ThreadId::MAIN, a, under_a, second, b, under_b, c]);
+    }
+
+    /// Those of a scope are put into their order before one is joined, and so are those that it has spawned meanwhile.
+    #[test]
+    fn threads_that_are_added_come_in_the_reverse_order_of_births() {
+        let mut names = Names::new();
+        let [a, b, c, d] = [1, 2, 3, 4].map(|nth| names.child(ThreadId::MAIN, nth));
+        let under_c = names.child(c, 1);
+        let [under_a, second] = [1, 2].map(|nth| names.child(a, nth));
+        let (mut list, mut new) = (Vec::new(), vec![c, a, under_c, b]);
+        names.add_by_birth(&mut list, &mut new);
+        assert_eq!((&list[..], &new[..]), (&[under_c, c, b, a][..], &[][..]));
+        assert_eq!(list.pop(), Some(a));
+        new.extend([d, second, under_a]);
+        names.add_by_birth(&mut list, &mut new);
+        assert_eq!(list, [d, under_c, c, b, second, under_a]);
+        assert_eq!(new, []);
     }
 }

@@ -13,6 +13,7 @@ mod estimates;
 mod figures;
 mod let_go;
 mod linearisations;
+mod looks_back;
 mod orders;
 mod random;
 mod room;

@@ -24,6 +24,15 @@ pub(super) struct Seeker {
     pub(super) position: u32,
 }
 
+/// Which event of a slot is looked at behind one, on the way back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// The one before it.
+    Previous,
+    /// The latest that is not known to come before it: those in between do.
+    Apart,
+}
+
 /// Whether the event at `at` comes before a later one with this label because of what they do to objects.
 #[inline(never)]
 fn are_ordered(trace: &Trace, sets: &ReadSets, at: u32, label: Label) -> bool {
@@ -53,6 +62,34 @@ impl Past {
             }
         }
         false
+    }
+
+    /// [`HappensBefore::go_back`](super::HappensBefore::go_back).
+    #[inline]
+    pub(super) fn go_back(&self, latest: u32, from: u32, mut found: impl FnMut(u32) -> Next) {
+        let mut at = latest;
+        while at != NOWHERE && at >= from {
+            let row = self.rows.row(at);
+            at = match found(at) {
+                Next::Previous => row.previous,
+                Next::Apart => {
+                    #[cfg(test)]
+                    self.check_apart(at, row);
+                    row.apart
+                }
+            };
+        }
+    }
+
+    /// Those that are passed over must come before.
+    #[cfg(test)]
+    fn check_apart(&self, at: u32, row: &Row) {
+        let mut passed = row.previous;
+        while passed != row.apart {
+            let Whose { thread, index, .. } = self.rows.whose(passed);
+            assert!(self.look_at(at).knows(thread, index), "{passed} and {at}");
+            passed = self.rows.row(passed).previous;
+        }
     }
 
     /// What [`Row::apart`] is for an event of `thread` with this clock that has `previous` before it in its slot.

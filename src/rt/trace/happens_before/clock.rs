@@ -65,24 +65,22 @@ impl Clocks {
     }
 
     /// Makes every clock wide enough for so many threads. The n-th clock stays the n-th.
+    ///
+    /// All are moved, so that a long execution which goes on spawning threads gets room for some more.
     #[cold]
     pub(super) fn widen(&mut self, threads: usize) {
-        let (before, width) = (self.width, threads.next_multiple_of(LANE));
+        let before = self.width;
+        let width = threads.max(before + before / 4).next_multiple_of(LANE);
         // At first there is only the clock of nothing.
         let clocks = self.end.checked_div(before).unwrap_or(1);
-        let mut words = match before {
-            // There may be room that was left.
-            0 => std::mem::take(&mut self.words),
-            _ => Vec::new(),
-        };
-        words.resize((clocks + CHUNK) * width, 0);
-        if before > 0 {
-            let old = self.words.chunks_exact(before);
-            for (new, old) in words.chunks_exact_mut(width).zip(old).take(clocks) {
-                new[..before].copy_from_slice(old);
-            }
+        // There may be room that was left. Other memory would have to be got from the system, which takes longer than the move.
+        self.words.resize((clocks + CHUNK) * width, 0);
+        for clock in (0..clocks).rev() {
+            let (from, to) = (clock * before, clock * width);
+            self.words.copy_within(from..from + before, to);
+            self.words[to + before..to + width].fill(0);
         }
-        (self.words, self.width, self.end) = (words, width, clocks * width);
+        (self.width, self.end) = (width, clocks * width);
     }
 
     /// Forgets the clock that begins here, and all that were made after it.
@@ -226,5 +224,47 @@ mod tests {
                 expected.push(both);
             }
         }
+    }
+
+    #[test]
+    fn a_clock_stays_what_it_is_where_it_gets_room_for_more_threads() {
+        let mut clocks = Clocks::default();
+        let mut expected = vec![];
+        for threads in 1..=40 {
+            if clocks.width() < threads {
+                clocks.widen(threads);
+            }
+            // What is left over from it is not what another thread has.
+            let gone = clocks.join(NOTHING, NOTHING, ThreadId(0), 9);
+            clocks.truncate(gone);
+            let thread = threads - 1;
+            clocks.join(NOTHING, NOTHING, ThreadId(thread as u32), threads as u32);
+            expected.push((thread, threads as i32));
+            let width = clocks.width();
+            assert!(clocks.words(NOTHING).iter().all(|&word| word == 0));
+            for (n, &(thread, count)) in expected.iter().enumerate() {
+                let mut words = vec![0; width];
+                words[thread] = count;
+                assert_eq!(clocks.words(((n + 1) * width) as u32), words);
+            }
+        }
+    }
+
+    #[test]
+    fn clocks_are_not_moved_for_each_few_threads_more() {
+        let mut clocks = Clocks::default();
+        let mut moved = 0;
+        for threads in 1..=10_000 {
+            if clocks.width() < threads {
+                clocks.widen(threads);
+                moved += 1;
+            }
+            let room = clocks.width();
+            assert!(
+                (threads..=threads + threads / 4 + LANE).contains(&room),
+                "{room}"
+            );
+        }
+        assert!(moved < 50, "{moved}");
     }
 }
