@@ -47,7 +47,7 @@ fn end(how: &str) {
 }
 
 /// As a pointer with a tag in its upper bits.
-const NOWHERE: usize = usize::MAX / 3 & !15;
+const NOWHERE: usize = (usize::MAX / 3) & !15;
 
 /// Frees what is no block.
 #[inline(never)]
