@@ -11,6 +11,7 @@ use crate::rt::explore::in_full::InFull;
 use crate::rt::explore::raw_uses::RawUse;
 use crate::rt::heap;
 use crate::rt::rare::rarely;
+use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::schedule::{Guarded, Hold, Schedule};
 use crate::rt::trace::verdict::{End, Wrong};
 use crate::said;
@@ -63,7 +64,13 @@ fn tell_of_refusal() {
 /// What leads to the free while the thread is held up, or has not begun, and then to its going on.
 fn held_up(driver: &mut Driver, raw: &RawUse) -> Schedule {
     driver.measure();
-    let order = without(driver, (raw.thread, raw.events + 1), raw.length);
+    let mut order = without(driver, (raw.thread, raw.events + 1), raw.length);
+    // Nor has it come to its end, which is no event: who has waited for that waits.
+    let joins = OpKind::Join { child: raw.thread };
+    let is_join = |&at: &u32| driver.trace.at(at).operation.kind == joins;
+    if let Some(join) = order.iter().copied().find(is_join) {
+        order.retain(|&at| !driver.clocks.before(join, at));
+    }
     let began = begin_with_spawns(&driver.trace, &mut [raw.freeing]);
     let mut schedule = schedule(&order, &began, driver);
     let names = &driver.machine.names;

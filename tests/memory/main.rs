@@ -11,6 +11,8 @@ mod leaks;
 mod passed_on;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod raw_uses;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod retired;
 mod stacks;
 mod unfreed;
 mod unsync;

@@ -7,6 +7,8 @@
 //! nothing only one order is explored, in which the use may come behind the free: it is seen if the execution is run once more with
 //! the block guarded. Here it is noted where either is to be tried.
 
+use rustc_hash::FxHashMap;
+
 use crate::rt::rare::rarely;
 use crate::rt::trace::id::{ObjectId, ThreadId};
 use crate::rt::trace::operation::{OpKind, Outcome, address_in};
@@ -215,17 +217,22 @@ impl Driver {
         let others = |event: &Event| event.thread != thread;
         let may_show = |event: &Event| others(event) && (shows(event) || can_hold(event));
         self.measure();
+        let is_known = |event: &Event| self.clocks.clock(last, event.thread) > event.index;
+        let revoked = Revoked::before(self.executed(), is_known);
         // Who is to be held up behind how many events, where that is, and whether it has shown a pointer.
         let mut found: Vec<(ThreadId, u32, Site, bool)> = Vec::new();
         // Whoever has come to know of something that the maker of the block has done since then may have the pointer from what
-        // a lock protects, or from a message.
+        // a lock protects, or from a message, or from the beginning; and may use it because of what an atomic says.
         let may_know = |position: usize, event: &Event| {
             let knows = |&(maker, events): &(ThreadId, u32)| {
                 self.clocks.clock(position as u32, maker) > events
             };
-            // Who frees the block may have waited for what another one has written.
-            let is_waited_for = || self.clocks.clock(last, event.thread) > event.index;
-            made.as_ref().is_some_and(knows) && is_handed_over(event, is_waited_for)
+            made.as_ref().is_some_and(knows)
+                && match event.operation.kind {
+                    OpKind::Load { .. } => revoked.is_later(event.operation.object, position),
+                    // Who frees the block may have waited for what another one has written.
+                    ref kind => !kind.is_atomic() || is_known(event),
+                }
         };
         let freeing = (thread, self.machine.events_of(thread));
         // A thread that was spawned since then may have it from the beginning and use it there, which comes behind the free if its
@@ -242,16 +249,17 @@ impl Driver {
         }
         let mut readers: Vec<(ThreadId, u32)> = Vec::new();
         for (at, event) in self.executed()[from..].iter().enumerate() {
-            let is_known = readers.iter().any(|(reader, _)| *reader == event.thread);
-            if !is_known && may_show(event) && (shows(event) || may_know(from + at, event)) {
+            let is_found = readers.iter().any(|(reader, _)| *reader == event.thread);
+            if !is_found && may_show(event) && (shows(event) || may_know(from + at, event)) {
                 let known = self.clocks.clock(last, event.thread);
                 readers.push((event.thread, known.max(event.index + 1)));
             }
         }
         for (reader, events) in readers {
+            // That another thread has waited for its end says nothing, if the one that frees does not know of that.
             let joins = OpKind::Join { child: reader };
             let mut since = self.executed()[from..].iter();
-            let is_over = |event: &Event| event.operation.kind == joins;
+            let is_over = |event: &Event| event.operation.kind == joins && is_known(event);
             if since.any(is_over) {
                 continue;
             }
@@ -312,12 +320,26 @@ fn words_of(event: &Event) -> [Option<u64>; 2] {
     [read, written]
 }
 
-/// Whether a thread may have got a pointer before this operation, or give a block away with it, without its showing the pointer:
-/// with one on an atomic only if the thread that frees has waited for what it has written.
-fn is_handed_over(event: &Event, is_waited_for: impl Fn() -> bool) -> bool {
-    match event.operation.kind {
-        OpKind::Load { .. } => false,
-        ref kind => !kind.is_atomic() || is_waited_for(),
+/// Where each atomic was last written by what comes before a free: who has read it before, and goes by what was there, may be late.
+struct Revoked(FxHashMap<ObjectId, usize>);
+
+impl Revoked {
+    /// Of these events, where what comes before the free `is_known`.
+    fn before(events: &[Event], is_known: impl Fn(&Event) -> bool) -> Revoked {
+        let mut last = FxHashMap::default();
+        for (position, event) in events.iter().enumerate() {
+            let kind = &event.operation.kind;
+            let writes = kind.is_atomic() && !matches!(kind, OpKind::Load { .. });
+            if writes && is_known(event) {
+                last.insert(event.operation.object, position);
+            }
+        }
+        Revoked(last)
+    }
+
+    /// Whether that is behind this position.
+    fn is_later(&self, object: ObjectId, position: usize) -> bool {
+        self.0.get(&object).is_some_and(|&last| last > position)
     }
 }
 
