@@ -8,6 +8,8 @@ mod given_away;
 mod in_place;
 mod late;
 mod leaks;
+#[cfg(target_os = "linux")]
+mod mapped;
 mod passed_on;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod raw_uses;

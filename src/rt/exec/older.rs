@@ -109,7 +109,8 @@ impl Older {
     /// The words that are now where bytes are kept, as far as there are not too many.
     pub(super) fn words(&self) -> impl Iterator<Item = usize> {
         const WORD: usize = size_of::<usize>();
-        self.pristine.iter().flat_map(|(memory, _)| {
+        let there = |(memory, _): &&(Memory, _)| statics::is_still_there(memory.start);
+        self.pristine.iter().filter(there).flat_map(|(memory, _)| {
             let size = memory.size.min(WORDS_MAX * WORD);
             let begin = memory.start.align_offset(WORD).min(size);
             let places = (begin..size).step_by(WORD);
@@ -156,9 +157,13 @@ impl Older {
     }
 
     /// Puts one thing back, if there is one left. What was in its memory is dropped, which may free what is
-    /// still to be put back: that has to be [forgotten](Older::forget) before the next one.
+    /// still to be put back: that has to be [forgotten](Older::forget) before the next one. What is not mapped any more is passed
+    /// over.
     pub(crate) fn put_back_next(&mut self) -> bool {
         if let Some((memory, bytes)) = self.pristine.pop() {
+            if !statics::is_still_there(memory.start) {
+                return true;
+            }
             /// Puts the bytes there in the end, also if what was there panics when it is dropped.
             struct PutBack(*mut u8, Vec<MaybeUninit<u8>>);
             impl Drop for PutBack {
@@ -181,11 +186,16 @@ impl Older {
                 unsafe { drop(put_back.0) };
             }
         } else if let Some((start, undo)) = self.undo.pop() {
+            if !statics::is_still_there(start) {
+                return true;
+            }
             // SAFETY: the shim that asked for it is older than the execution and was not freed by it, and every
             // stack that could use it is unwound. The program is trusted as above.
             unsafe { undo(start) };
         } else if let Some((address, kind, value)) = self.values.pop() {
-            statics::restore(address, kind, value);
+            if statics::is_still_there(ptr::without_provenance(address)) {
+                statics::restore(address, kind, value);
+            }
         } else {
             self.pages = Pages::default();
             return false;

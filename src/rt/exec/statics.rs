@@ -263,15 +263,26 @@ fn is_there(address: usize) -> bool {
     address.is_multiple_of(align_of::<usize>()) && address >> 32 != 0 && address >> 48 == 0
 }
 
+/// Whether there is still memory where the execution has met a shim that it took for older than itself. It may have mapped the
+/// memory, and unmapped it.
+pub(super) fn is_still_there(address: *const u8) -> bool {
+    !cfg!(target_os = "linux") || are_in_program(address) || is_there(address.addr())
+}
+
 /// Puts the value of an atomic back.
 pub(super) fn restore(address: usize, kind: ObjectKind, value: u64) {
     let ObjectKind::Atomic(ty) = kind else { return };
+    // What has not changed may be in memory that is only to be read, where a store was a fault.
+    if at_rest(address, kind) == Some(value) {
+        return;
+    }
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of an atomic of this width which the execution has used and which
-    // was neither on a stack of the model nor in a block that it allocated or freed: a static, or
+    // was neither on a stack of the model nor in a block that it allocated or freed, and which is still mapped: a static, or
     // something the test's closure owns, which is alive as long as the closure. It is only ever
     // accessed atomically. This trusts the program not to have put something else in its place, as
-    // by assigning to an `enum` that it is in, which the guide says.
+    // by assigning to an `enum` that it is in, or by giving it back to another allocator than the global one, which the
+    // guide says.
     unsafe {
         match ty.bits() {
             8 => AtomicU8::from_ptr(pointer).store(value as u8, Relaxed),
@@ -282,12 +293,12 @@ pub(super) fn restore(address: usize, kind: ObjectKind, value: u64) {
     }
 }
 
-/// What the memory of a shim in a static holds between two executions, if that can differ from what
-/// its thread has seen before it got its turn.
+/// What the memory of a shim that is older than the execution holds between two executions, if that can differ from what
+/// its thread has seen.
 pub(super) fn at_rest(address: usize, kind: ObjectKind) -> Option<u64> {
     let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: the address is that of a shim of this kind, which is about to be used and lives in a
-    // static. An atomic has this width, the stage of an initialisation and whether a mutex is held are
+    // static, or was used and is still there. An atomic has this width, the stage of an initialisation and whether a mutex is held are
     // bytes, and who holds a reader-writer lock is a word; all are only ever accessed atomically.
     unsafe {
         match kind {
