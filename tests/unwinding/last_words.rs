@@ -237,7 +237,11 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
                 "{said}"
             );
             told("  main panicked at tests/unwinding/last_words.rs:");
-            told("the execution had ended with a panic\n");
+            let ended = told("the execution had ended with a panic\n");
+            // Main has run on since, and is no part of the failure.
+            let report = told("\npanic: worker panicked (execution 2, after 4 events)\n");
+            assert!(report > ended, "{said}");
+            told("\nschedule   v2 main*3 main.1\n");
         }
     }
 }

@@ -342,6 +342,7 @@ impl Runtime {
             let replay = (self.replay)(&schedule.to_string(), self.os_thread.name());
             text += &format!("  replay: {replay}\n");
         }
+        drop(inner);
         // Not `eprint`: what a test prints like that is kept until the test has ended.
         let say = |text: &str| std::io::stderr().write_all(text.as_bytes());
         let _ = say(&text);

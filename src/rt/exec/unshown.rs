@@ -12,7 +12,7 @@ use crate::rt::trace::Trace;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::verdict::{End, Panic};
 
-use super::context::Runtime;
+use super::context::{Inner, Runtime};
 
 /// How an execution has failed that is being unwound.
 pub(super) struct AtEnd {
@@ -39,8 +39,8 @@ pub(crate) struct Unshown<'a> {
 }
 
 impl Runtime {
-    /// The report of the failure whose execution is being unwound. None if it is not, or if something is in use that the report
-    /// would be made of.
+    /// The report of the failure whose execution is being unwound, of which nothing is explored any more. None if it is not, or if
+    /// something is in use that the report would be made of.
     pub(super) fn report_unshown(&self) -> Option<String> {
         let at_end = self.at_end.try_borrow().ok()?;
         let AtEnd {
@@ -49,19 +49,18 @@ impl Runtime {
             message,
             earlier,
         } = &**at_end.as_ref()?;
-        let inner = self.inner.try_borrow().ok()?;
+        let mut inner = self.inner.try_borrow_mut().ok()?;
         let (_, _, events) = self.failed.get()?;
-        let driver = &inner.driver;
-        // While the other threads run out there are more, and behind a panic there may be. What would be told of them is not
-        // the failure.
-        if driver.trace.len() != events || driver.executed().len() != events {
-            return None;
-        }
+        let Inner { driver, names, .. } = &mut *inner;
+        // While the other threads run out there are more, and behind a panic there may be. They are not the failure.
+        let later = std::mem::replace(&mut driver.machine, machine.clone());
+        driver.machine.keep_names_of(later);
+        driver.cut(events);
         Some((self.report)(&Unshown {
             end,
             trace: &driver.trace,
-            machine,
-            names: &inner.names,
+            machine: &driver.machine,
+            names,
             message: message.as_ref(),
             earlier,
             executions: driver.stats.numbered() + 1,
