@@ -5,13 +5,15 @@ use std::alloc::{self as std_alloc, Layout};
 use crate::config::LOOM;
 use crate::rt::{self, Tracked};
 
-/// A value that must be dropped, or taken out, before the execution ends, as `loom::alloc::Track`.
+/// A value that must be dropped, or taken out, before the execution ends, as `loom::alloc::Track`; and only once.
 ///
-/// Otherwise the test fails, and the report says where the value was made.
+/// Otherwise the test fails, and the report says where the value was made. That shows what a queue loses, and what it hands out
+/// twice: two threads that copy an element out of the same slot have one value each.
 #[derive(Debug)]
 pub struct Track<T> {
+    // In front of the value: what is dropped twice is mostly no value any more the second time.
+    tracked: Option<Tracked>,
     value: T,
-    _tracked: Option<Tracked>,
 }
 
 impl<T> Track<T> {
@@ -19,8 +21,8 @@ impl<T> Track<T> {
     #[track_caller]
     pub fn new(value: T) -> Track<T> {
         Track {
+            tracked: rt::track(),
             value,
-            _tracked: rt::track(),
         }
     }
 
@@ -36,6 +38,7 @@ impl<T> Track<T> {
 
     /// Returns the value, which is no longer tracked.
     pub fn into_inner(self) -> T {
+        drop(self.tracked);
         self.value
     }
 }

@@ -73,7 +73,11 @@ pub(crate) struct Tracked(u64);
 
 impl Drop for Tracked {
     fn drop(&mut self) {
-        context::untrack(self.0);
+        if let Some(made) = context::untrack(self.0)
+            && !std::thread::panicking()
+        {
+            panic!("a `Track` is dropped, or taken out, a second time: the one that was {made}");
+        }
     }
 }
 

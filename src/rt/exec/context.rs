@@ -46,6 +46,13 @@ pub(crate) struct Stop;
 /// How an execution has failed: in a word, by which thread, and after how many events.
 pub(crate) type Failed = (&'static str, Option<ThreadId>, usize);
 
+/// A value that must be gone when the execution ends.
+pub(crate) struct TrackedValue {
+    number: u64,
+    pub(crate) made: Made,
+    pub(crate) gone: bool,
+}
+
 /// One exploration, as shims see it.
 ///
 /// The fields lie in this order, because it shows: with `inner` in front of all others, where the compiler puts it if its size
@@ -53,8 +60,8 @@ pub(crate) type Failed = (&'static str, Option<ThreadId>, usize);
 #[repr(C)]
 pub(crate) struct Runtime {
     pub(crate) locals: RefCell<Locals>,
-    /// The values that must be gone when the execution ends, with the places where they were made.
-    pub(crate) tracked: RefCell<Vec<(u64, Made)>>,
+    /// The values that must be gone when the execution ends, in the order of their numbers.
+    pub(crate) tracked: RefCell<Vec<TrackedValue>>,
     /// All panics of this execution, the first one first, in case that one ends the process.
     pub(crate) panics: RefCell<Vec<Panic>>,
     /// How the execution has failed, if it has.
@@ -285,17 +292,33 @@ pub(crate) fn track(site: Site) -> Option<u64> {
             thread,
             events,
         };
-        runtime.tracked.borrow_mut().push((number, made));
+        let gone = false;
+        (runtime.tracked.borrow_mut()).push(TrackedValue { number, made, gone });
         number
     })
     .ok()
 }
 
-/// The value with this number is gone.
-pub(crate) fn untrack(number: u64) {
-    with_any(|runtime| {
-        runtime.tracked.borrow_mut().retain(|&(n, _)| n != number);
-    });
+/// The value with this number is gone. If it was before, in this execution: who has made it, and where.
+pub(crate) fn untrack(number: u64) -> Option<String> {
+    let again = |runtime: &Runtime| {
+        let mut tracked = runtime.tracked.borrow_mut();
+        let at = tracked.binary_search_by_key(&number, |value| value.number);
+        let value = &mut tracked[at.ok()?];
+        let was_gone = std::mem::replace(&mut value.gone, true);
+        // What destructors do when an execution is over is nobody's mistake.
+        if !was_gone || runtime.stopping.get() {
+            return None;
+        }
+        let Made { site, thread, .. } = value.made;
+        let inner = runtime.inner.try_borrow().ok()?;
+        let who = match inner.name_of(thread) {
+            Some(name) => name.to_owned(),
+            None => inner.driver.machine.names.path(thread),
+        };
+        Some(format!("made by {who} at {site}"))
+    };
+    with_any(again).flatten()
 }
 
 /// What is at this address, in so many bytes, has a name.

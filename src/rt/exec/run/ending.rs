@@ -202,9 +202,11 @@ fn note(runtime: &Runtime, end: &End, events: Option<usize>) {
 #[inline]
 fn leaked(runtime: &Runtime, (must_free, statics): (MustFree, Rooted), kept: bool) -> Option<End> {
     // Mostly it has given back all.
-    if runtime.tracked.borrow().is_empty() && (kept || runtime.heap.is_empty()) {
+    let tracked = runtime.tracked.borrow();
+    if tracked.iter().all(|value| value.gone) && (kept || runtime.heap.is_empty()) {
         return None;
     }
+    drop(tracked);
     left_behind(runtime, (must_free, statics), kept)
 }
 
@@ -216,7 +218,8 @@ fn left_behind(
     (must_free, statics): (MustFree, Rooted),
     kept: bool,
 ) -> Option<End> {
-    let tracked = runtime.tracked.take();
+    let mut tracked = runtime.tracked.take();
+    tracked.retain(|value| !value.gone);
     let mut blocks = match kept {
         true => Vec::new(),
         false => runtime.heap.left(must_free),
@@ -229,7 +232,7 @@ fn left_behind(
     }
     let leaked = Leaked {
         doubted,
-        values: tracked.into_iter().map(|(_, made)| made).collect(),
+        values: tracked.into_iter().map(|value| value.made).collect(),
         blocks: blocks.iter().map(heap::Block::name).collect(),
         owed: blocks.iter().any(|block| block.owed),
     };
