@@ -6,7 +6,7 @@ use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicUsize, fence};
 use dpor::thread;
 
-use super::{Plain, check, message};
+use super::{Plain, check, message, race};
 
 #[test]
 fn message_passing_with_each_pair_of_orderings() {
@@ -202,4 +202,36 @@ fn release_sequences() {
             |x| x.load(Acquire) == 2,
         ),
     );
+}
+
+/// A stronger write is one for all of its readers, but the second thread learns nothing of what another one reads.
+#[test]
+fn what_another_thread_reads_of_the_same_write_is_not_named() {
+    let text = race(|| {
+        let shared = Arc::new((Plain::default(), AtomicUsize::new(0), AtomicUsize::new(0)));
+        let (writes, passes) = (shared.clone(), shared.clone());
+        let writer = thread::spawn(move || {
+            writes.0.set(1);
+            writes.1.store(1, Relaxed);
+        });
+        let other = thread::spawn(move || {
+            if passes.1.load(Acquire) == 1 {
+                passes.2.store(1, Relaxed);
+            }
+        });
+        if shared.2.load(Relaxed) == 1 && shared.1.load(Acquire) == 1 {
+            shared.0.get();
+        }
+        writer.join().unwrap();
+        other.join().unwrap();
+    });
+    let text = text.expect("a race");
+    let named: Vec<&str> = (text.lines())
+        .filter(|line| line.contains(" is Relaxed, and "))
+        .collect();
+    let [named] = named[..] else {
+        panic!("{text}");
+    };
+    assert!(named.starts_with("  main.1's store to "), "{text}");
+    assert!(named.contains(", and main's load "), "{text}");
 }

@@ -1,6 +1,6 @@
 //! What if an atomic or a lock lies in memory that the test has mapped, which no allocator has handed out?
 
-use std::ptr::null_mut;
+use std::ptr::without_provenance_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use dpor::sync::atomic::AtomicUsize;
@@ -27,11 +27,13 @@ impl Mapping {
     fn new() -> Mapping {
         let (access, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANON,
+            libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED_NOREPLACE,
         );
-        // SAFETY: a new mapping anywhere changes nothing that there is.
-        let start = unsafe { libc::mmap(null_mut(), 4096, access, flags, -1, 0) };
-        assert_ne!(start, libc::MAP_FAILED);
+        // What is at another address is another object, and other tests map memory, too.
+        let at = without_provenance_mut(1 << 45);
+        // SAFETY: a new mapping where there is none changes nothing that there is.
+        let start = unsafe { libc::mmap(at, 4096, access, flags, -1, 0) };
+        assert_eq!(start, at);
         // SAFETY: there is room for it.
         unsafe { start.cast::<InIt>().write(InIt::default()) };
         Mapping(start)

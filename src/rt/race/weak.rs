@@ -4,7 +4,7 @@
 //! an ordering that is too weak. [`too_weak`] names the pairs of operations where that is so, of which it has tried what
 //! stronger orderings would do: one of several, if each of them would do, or several that would do only together.
 
-use std::sync::atomic::Ordering::{self, SeqCst};
+use std::sync::atomic::Ordering::{self, Relaxed, SeqCst};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -44,7 +44,7 @@ fn behind_the_making(race: &DataRace, events: &[Event]) -> Option<DataRace> {
         return None;
     }
     let maker = race.first.thread;
-    let mut knowledge = known_at_the_use(race, events, |_| true);
+    let mut knowledge = known_at_the_use(race, events, |_| Strength::Most);
     let known = knowledge.of(race.second.thread).get(maker);
     let theirs = events.iter().rev().filter(|event| event.thread == maker);
     let mut latest_first = theirs.filter(|event| event.index < known);
@@ -60,7 +60,7 @@ fn behind_the_making(race: &DataRace, events: &[Event]) -> Option<DataRace> {
 /// forgotten there, and where both sides are too weak they are mostly meant to be: no others are named then. Of what one thread
 /// tells another one by one atomic, the last is what that one goes by.
 fn each_alone(race: &DataRace, events: &[Event]) -> Vec<Weak> {
-    let suffices = |strong: &[usize]| would_know(race, events, |at| strong.contains(&at));
+    let suffices = |these: &[usize]| would_know(race, events, strong(these));
     let mut links: Vec<Weak> = Vec::new();
     for &(writer, reader) in pairs(race, events, false).iter().rev().take(PAIRS_MAX) {
         let [one, other] = [writer, reader].map(|at| &events[at]);
@@ -84,12 +84,63 @@ fn each_alone(race: &DataRace, events: &[Event]) -> Vec<Weak> {
     };
     let mut ways = FxHashSet::default();
     links.retain(|link| ways.insert(way(link)));
+    without_other_readers(links, race, events)
+}
+
+/// Those of which the second thread learns something. Where a write would do because one thread reads it, it would do with any
+/// other read of it, too.
+fn without_other_readers(mut links: Vec<Weak>, race: &DataRace, events: &[Event]) -> Vec<Weak> {
+    let place = |of: &Event| {
+        let is_it = |event: &Event| (event.thread, event.index) == (of.thread, of.index);
+        events.iter().position(is_it)
+    };
+    let mut at = 0;
+    while at < links.len() {
+        let Weak { writer, reader, .. } = &links[at];
+        // With a fence it would learn of the write whatever its own ordering.
+        let acquires = |read: usize| {
+            sync::reads(&events[read]).is_some_and(sync::acquires)
+                && !has_fence(&events[read..], reader.thread, sync::acquires)
+        };
+        let same = |link: &&Weak| place(&link.writer) == place(writer);
+        let is_other = reader.thread != race.second.thread
+            && place(reader).is_some_and(acquires)
+            && links.iter().filter(same).count() > 1;
+        let (writer, reader) = (place(writer), place(reader));
+        let without = |at: usize| match Some(at) {
+            at if at == writer => Strength::Most,
+            at if at == reader => Strength::Least,
+            _ => Strength::Own,
+        };
+        match is_other && would_know(race, events, without) {
+            true => drop(links.remove(at)),
+            false => at += 1,
+        }
+    }
     links
+}
+
+/// How strong the ordering of an operation on an atomic is taken to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strength {
+    /// As it is.
+    Own,
+    /// The strongest, or the weakest, that there is.
+    Most,
+    Least,
+}
+
+/// These, by their positions, are as strong as can be.
+fn strong(these: &[usize]) -> impl Fn(usize) -> Strength + '_ {
+    |at| match these.contains(&at) {
+        true => Strength::Most,
+        false => Strength::Own,
+    }
 }
 
 /// Those that would do together, and not if one of them stayed as it is, in the order of the reads. None if there are too many.
 fn all_together(race: &DataRace, events: &[Event]) -> Vec<Weak> {
-    let suffices = |strong: &[usize]| would_know(race, events, |at| strong.contains(&at));
+    let suffices = |these: &[usize]| would_know(race, events, strong(these));
     let both = |pairs: &[(usize, usize)]| -> Vec<usize> {
         pairs.iter().flat_map(|&(w, r)| [w, r]).collect()
     };
@@ -107,18 +158,18 @@ fn all_together(race: &DataRace, events: &[Event]) -> Vec<Weak> {
         }
     }
     // A fence may make up for one side or for another one, and not for both: whoever leaves out one of them needs the other.
-    let mut strong = both(&pairs);
+    let mut needed = both(&pairs);
     for side in both(&pairs) {
-        let fewer: Vec<usize> = strong.iter().copied().filter(|&at| at != side).collect();
+        let fewer: Vec<usize> = needed.iter().copied().filter(|&at| at != side).collect();
         if suffices(&fewer) {
-            strong = fewer;
+            needed = fewer;
         }
     }
     let weak = |&(writer, reader): &(usize, usize)| Weak {
         writer: events[writer],
         reader: events[reader],
-        released: may_release(events, writer) && !strong.contains(&writer),
-        acquired: may_acquire(events, reader) && !strong.contains(&reader),
+        released: may_release(events, writer) && !needed.contains(&writer),
+        acquired: may_acquire(events, reader) && !needed.contains(&reader),
     };
     pairs.iter().map(weak).collect()
 }
@@ -159,7 +210,7 @@ fn pairs(race: &DataRace, events: &[Event], if_strong: bool) -> Vec<(usize, usiz
         let knew = thread == first || knows(&mut has, thread, race);
         let _ = has.observe(event, |_| Ok(true));
         let as_told = match if_strong {
-            true => strengthened(event),
+            true => with_strength(event, Strength::Most),
             false => *event,
         };
         let _ = would.observe(&as_told, |_| Ok(true));
@@ -192,10 +243,9 @@ fn continues(event: &Event, earlier: Option<&Event>) -> bool {
         && earlier.is_some_and(releases)
 }
 
-/// Whether the second thread would know of the first access if these of the events, by their positions, had the strongest
-/// ordering there is.
-fn would_know(race: &DataRace, events: &[Event], is_strong: impl Fn(usize) -> bool) -> bool {
-    let mut knowledge = known_at_the_use(race, events, is_strong);
+/// Whether the second thread would know of the first access if the events, by their positions, had orderings of this strength.
+fn would_know(race: &DataRace, events: &[Event], strength: impl Fn(usize) -> Strength) -> bool {
+    let mut knowledge = known_at_the_use(race, events, strength);
     knows(&mut knowledge, race.second.thread, race)
 }
 
@@ -203,17 +253,14 @@ fn would_know(race: &DataRace, events: &[Event], is_strong: impl Fn(usize) -> bo
 fn known_at_the_use(
     race: &DataRace,
     events: &[Event],
-    is_strong: impl Fn(usize) -> bool,
+    strength: impl Fn(usize) -> Strength,
 ) -> Knowledge {
     let mut knowledge = Knowledge::default();
     for (position, event) in events.iter().enumerate() {
         if is_the_use(race, event) {
             break;
         }
-        let event = match is_strong(position) {
-            true => strengthened(event),
-            false => *event,
-        };
+        let event = with_strength(event, strength(position));
         let _ = knowledge.observe(&event, |_| Ok(true));
     }
     knowledge
@@ -234,16 +281,21 @@ fn knows(knowledge: &mut Knowledge, thread: ThreadId, race: &DataRace) -> bool {
     knowledge.of(thread).get(race.first.thread) > time
 }
 
-/// The event with the strongest ordering, if it is an operation on an atomic.
-fn strengthened(event: &Event) -> Event {
+/// The event with an ordering of this strength, if it is an operation on an atomic.
+fn with_strength(event: &Event, strength: Strength) -> Event {
     let mut event = *event;
+    let given = match strength {
+        Strength::Own => return event,
+        Strength::Most => SeqCst,
+        Strength::Least => Relaxed,
+    };
     match &mut event.operation.kind {
         OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => {
-            *order = SeqCst;
+            *order = given;
         }
         OpKind::CompareExchange {
             success, failure, ..
-        } => (*success, *failure) = (SeqCst, SeqCst),
+        } => (*success, *failure) = (given, given),
         _ => {}
     }
     event
