@@ -100,8 +100,9 @@ unsafe fn release<A: GlobalAlloc>(allocator: *const (), start: *mut u8, layout: 
 
 // SAFETY: each method hands its arguments to the same method of the inner allocator and returns what
 // that returns, or a block that the inner allocator has returned for the same layout and that has been freed, or one
-// with pages of its own, which is recognised when it comes back, or one of a reserve, which nobody is given twice. So the contract is kept if `A` keeps it; a block that
-// is to be freed may stay allocated for longer, and one that is to be made larger may move, which callers cannot tell.
+// with pages of its own, which is recognised when it comes back, or one of a reserve, which nobody is given twice. So the
+// contract is kept if `A` keeps it; a block that is to be freed may stay allocated for longer, and one that is to be made larger
+// may move, which callers cannot tell.
 // What `rt::heap` does besides neither unwinds nor touches the block; when it allocates itself, it has made sure that it
 // is not entered again.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {

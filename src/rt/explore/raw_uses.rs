@@ -218,7 +218,7 @@ impl Driver {
         let may_show = |event: &Event| others(event) && (shows(event) || can_hold(event));
         self.measure();
         let is_known = |event: &Event| self.clocks.clock(last, event.thread) > event.index;
-        let revoked = Revoked::before(self.executed(), is_known);
+        let revoked = Revoked::since(from, self.executed(), is_known);
         // Who is to be held up behind how many events, where that is, and whether it has shown a pointer.
         let mut found: Vec<(ThreadId, u32, Site, bool)> = Vec::new();
         // Whoever has come to know of something that the maker of the block has done since then may have the pointer from what
@@ -324,10 +324,10 @@ fn words_of(event: &Event) -> [Option<u64>; 2] {
 struct Revoked(FxHashMap<ObjectId, usize>);
 
 impl Revoked {
-    /// Of these events, where what comes before the free `is_known`.
-    fn before(events: &[Event], is_known: impl Fn(&Event) -> bool) -> Revoked {
+    /// Of these events from that position on, where what comes before the free `is_known`.
+    fn since(from: usize, events: &[Event], is_known: impl Fn(&Event) -> bool) -> Revoked {
         let mut last = FxHashMap::default();
-        for (position, event) in events.iter().enumerate() {
+        for (position, event) in events.iter().enumerate().skip(from) {
             let kind = &event.operation.kind;
             let writes = kind.is_atomic() && !matches!(kind, OpKind::Load { .. });
             if writes && is_known(event) {
