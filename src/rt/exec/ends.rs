@@ -81,7 +81,9 @@ mod unix {
     /// Tells of the execution in which this OS thread is, if the code of one of its threads runs and has asked the allocator
     /// behind the tracking one for what has made it fail.
     pub(crate) fn tell_of_allocator(asked: Asked) {
-        if heap::fail() {
+        // Elsewhere it may be in order: a program may see to faults itself, and go on.
+        let runs = with_any(|runtime| runtime.running.get()) == Some(true);
+        if runs && heap::fail() {
             tell(Fatal::Allocator(asked));
         }
     }
