@@ -6,14 +6,16 @@
 #![cfg(not(feature = "loom"))]
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_void};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 use dpor::{Builder, thread};
 
-static REFUSES: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether it refuses this OS thread. Another one may just begin, and needs a page that is locked at the end of its stack.
+    static REFUSES: Cell<bool> = const { Cell::new(false) };
+}
 
 /// What memory is locked with.
 ///
@@ -22,7 +24,7 @@ static REFUSES: AtomicBool = AtomicBool::new(false);
 /// As for `mprotect` of the C library.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(start: *mut c_void, size: usize, access: c_int) -> c_int {
-    if access == libc::PROT_NONE && REFUSES.load(Relaxed) {
+    if access == libc::PROT_NONE && REFUSES.get() {
         return -1;
     }
     // SAFETY: the caller's contract.
@@ -68,7 +70,7 @@ fn who_cannot_lock_says_so_once() {
                 thread.join().unwrap();
             }
         });
-        REFUSES.store(true, Relaxed);
+        REFUSES.set(true);
         for _ in 0..2 {
             Builder::new().check(reads_what_is_freed);
         }
