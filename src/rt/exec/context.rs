@@ -201,6 +201,14 @@ impl Inner {
         Some(name)
     }
 
+    /// What a thread is called: its name, or else its path of births.
+    pub(super) fn called(&self, thread: ThreadId) -> String {
+        match self.name_of(thread) {
+            Some(name) => name.to_owned(),
+            None => self.driver.machine.names.path(thread),
+        }
+    }
+
     /// What a thread is to do that starts.
     #[inline]
     pub(super) fn take_body(&mut self, thread: ThreadId) -> Option<Body> {
@@ -312,11 +320,7 @@ pub(crate) fn untrack(number: u64) -> Option<String> {
         }
         let Made { site, thread, .. } = value.made;
         let inner = runtime.inner.try_borrow().ok()?;
-        let who = match inner.name_of(thread) {
-            Some(name) => name.to_owned(),
-            None => inner.driver.machine.names.path(thread),
-        };
-        Some(format!("made by {who} at {site}"))
+        Some(format!("made by {} at {site}", inner.called(thread)))
     };
     with_any(again).flatten()
 }

@@ -165,12 +165,12 @@ mod unix {
         let address = (code != BY_KERNEL).then_some(address);
         // The codes of signals that others send are not positive.
         let is_use = code > 0 && !coroutine::is_overflow(address);
-        let asked = heap::asked();
-        if is_use && let Some(asked) = asked {
+        let asked_in_vain = heap::asked().filter(|_| is_use);
+        if let Some(asked) = asked_in_vain {
             ends::tell_of_allocator(asked);
         }
         let is_program_s = is_use
-            && asked.is_none()
+            && asked_in_vain.is_none()
             && with_any(|runtime| {
                 // What is allocated from now on is not the program's.
                 runtime.running.get() && runtime.heap.record(false)
@@ -184,8 +184,7 @@ mod unix {
             unsafe { coroutine::leave(signal, Fault { address, stack }) };
         }
         // `generator`'s would make a backtrace of what it knows nothing of, and ask the allocator for all that takes.
-        let is_generator_s =
-            code > 0 && coroutine::is_on_generator() && !(is_use && asked.is_some());
+        let is_generator_s = code > 0 && coroutine::is_on_generator() && asked_in_vain.is_none();
         let others = match is_generator_s {
             true => &GENERATOR_S,
             false => &FIRST,

@@ -256,11 +256,7 @@ impl Subscriber for Collector {
                 line: metadata.line(),
             };
             if self.log.loud {
-                let given = inner.names.iter().find(|(t, _)| *t == thread);
-                let name = match given {
-                    Some((_, name)) => name.clone(),
-                    None => inner.driver.machine.names.path(thread),
-                };
+                let name = inner.called(thread);
                 let number = inner.driver.stats.begun() + 1;
                 eprintln!(
                     "dpor: execution {number}, after event {}, {name}: {:5} {}: {}",

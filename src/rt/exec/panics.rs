@@ -281,10 +281,7 @@ impl Runtime {
         let mut text = format!("dpor: {what} ends the process. What was found is not lost:\n");
         let inner = self.inner.try_borrow();
         let who = |thread: ThreadId| match &inner {
-            Ok(inner) => match inner.name_of(thread) {
-                Some(name) => name.to_owned(),
-                None => inner.driver.machine.names.path(thread),
-            },
+            Ok(inner) => inner.called(thread),
             Err(_) => "a thread".to_owned(),
         };
         for panic in self.panics.borrow().iter() {

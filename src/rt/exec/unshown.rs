@@ -42,27 +42,26 @@ impl Runtime {
     /// The report of the failure whose execution is being unwound, of which nothing is explored any more. None if it is not, or if
     /// something is in use that the report would be made of.
     pub(super) fn report_unshown(&self) -> Option<String> {
-        let at_end = self.at_end.try_borrow().ok()?;
+        let mut inner = self.inner.try_borrow_mut().ok()?;
         let AtEnd {
             end,
             machine,
             message,
             earlier,
-        } = &**at_end.as_ref()?;
-        let mut inner = self.inner.try_borrow_mut().ok()?;
+        } = *self.at_end.try_borrow_mut().ok()?.take()?;
         let (_, _, events) = self.failed.get()?;
         let Inner { driver, names, .. } = &mut *inner;
         // While the other threads run out there are more, and behind a panic there may be. They are not the failure.
-        let later = std::mem::replace(&mut driver.machine, machine.clone());
+        let later = std::mem::replace(&mut driver.machine, machine);
         driver.machine.keep_names_of(later);
         driver.cut(events);
         Some((self.report)(&Unshown {
-            end,
+            end: &end,
             trace: &driver.trace,
             machine: &driver.machine,
             names,
             message: message.as_ref(),
-            earlier,
+            earlier: &earlier,
             executions: driver.stats.numbered() + 1,
             test: self.os_thread.name(),
         }))
