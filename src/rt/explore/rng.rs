@@ -7,30 +7,60 @@
 use crate::rt::trace::mix::{STEP, mix};
 
 /// A stream of random numbers.
+///
+/// What comes next is made when the one before it is taken, because who takes one looks up the thread that it picks at
+/// once, and making a number takes a processor as long as three multiplications that wait for each other.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng {
+    counter: u64,
+    next: u64,
+}
 
 impl Rng {
     /// The stream with this number, under this seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Rng {
-        let mut rng = Rng(seed);
-        Rng(rng.next() ^ stream.wrapping_mul(STEP))
+        let first = mix(seed.wrapping_add(STEP));
+        Rng::at(first ^ stream.wrapping_mul(STEP))
+    }
+
+    /// The stream behind this counter.
+    #[inline]
+    fn at(before: u64) -> Rng {
+        let counter = before.wrapping_add(STEP);
+        Rng {
+            counter,
+            next: mix(counter),
+        }
     }
 
     /// Passes over so many numbers.
+    #[inline]
     pub(crate) fn skip(&mut self, numbers: u64) {
-        self.0 = self.0.wrapping_add(STEP.wrapping_mul(numbers));
+        if numbers > 0 {
+            *self = Rng::at(self.counter.wrapping_add(STEP.wrapping_mul(numbers - 1)));
+        }
     }
 
     /// 64 random bits.
+    #[inline]
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        mix(self.0)
+        let next = self.next;
+        *self = Rng::at(self.counter);
+        next
     }
 
     /// A number below `n`, which must not be 0. The bias is below `n` / 2^64.
+    #[inline]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        let below = self.foresee(n);
+        self.skip(1);
+        below
+    }
+
+    /// What [`Rng::below`] gives next.
+    #[inline]
+    pub(crate) fn foresee(&self, n: u64) -> u64 {
+        ((u128::from(self.next) * u128::from(n)) >> 64) as u64
     }
 }
 
@@ -56,8 +86,10 @@ mod tests {
         for _ in 0..5 {
             one.next();
         }
+        other.skip(0);
         other.skip(5);
-        assert_eq!(one.next(), other.next());
+        assert_eq!(one.foresee(1000), other.below(1000));
+        assert_ne!(one.next(), one.next());
     }
 
     #[test]

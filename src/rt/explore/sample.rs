@@ -59,10 +59,15 @@ impl Strategy for Walk {
         if able.len() == 1 {
             return usize::MAX;
         }
+        let draw = |rng: &Rng| able[rng.foresee(able.len() as u64) as usize];
+        // Mostly it is another thread.
+        if draw(rng) != thread {
+            return 0;
+        }
         let mut ahead = rng.clone();
-        let mut draw = || able[ahead.below(able.len() as u64) as usize];
         let mut times = 0;
-        while draw() == thread {
+        while draw(&ahead) == thread {
+            ahead.skip(1);
             times += 1;
         }
         times

@@ -53,6 +53,7 @@ impl Turns {
     }
 
     /// [`Turns::note`] where it was another thread's turn.
+    #[inline(always)]
     fn turn_to(&mut self, thread: ThreadId, position: u32) {
         // That one has not used it. Where it is the same thread's turn as before, it is the same turn.
         self.turns.pop_if(|&mut (_, start)| start == position);

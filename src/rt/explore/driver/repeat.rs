@@ -119,7 +119,8 @@ impl Driver {
         if rarely!(!self.machine.enabled(step.thread)) {
             if let Some(thread) = self.machine.next_to_begin() {
                 // Where the step was planned, this one had begun, and had to wait.
-                return self.begin_thread(thread);
+                self.begin_thread(thread);
+                return Next::Begins(thread);
             }
             // The step may be one of several waits that were let go at this point.
             let mut live = self.machine.live().iter();

@@ -252,7 +252,8 @@ impl Driver {
         if self.has_all_begin {
             cold_path();
             if let Some(thread) = self.machine.next_to_begin() {
-                return self.begin_thread(thread);
+                self.begin_thread(thread);
+                return Next::Begins(thread);
             }
         }
         let planned = self.position - self.plan.kept;
@@ -293,7 +294,10 @@ impl Driver {
                 }
                 Choice::Prune(reason) => return self.over(End::Pruned(reason)),
                 Choice::Stale { misfit } => return self.over(End::Stale { misfit }),
-                Choice::NothingEnabled => match self.quiescent() {
+                Choice::NothingEnabled if self.machine.live().is_empty() => {
+                    return self.over(End::Complete);
+                }
+                Choice::NothingEnabled => match self.stuck() {
                     Some(end) => return self.over(end),
                     None => continue,
                 },
@@ -317,16 +321,7 @@ impl Driver {
         machine.limits.learnt.held.as_ref().is_some_and(is_here)
     }
 
-    /// Nothing can run: lets waiting threads go, or says how the execution has ended.
-    #[inline]
-    fn quiescent(&mut self) -> Option<End> {
-        match self.machine.live().is_empty() {
-            true => Some(End::Complete),
-            false => self.stuck(),
-        }
-    }
-
-    /// [`Driver::quiescent`] where threads are left.
+    /// There are threads, and none can run: lets waiting ones go, or says how the execution has ended.
     #[cold]
     #[inline(never)]
     fn stuck(&mut self) -> Option<End> {
@@ -376,13 +371,13 @@ impl Driver {
         self.machine.hint(thread, site)
     }
 
-    /// Lets the code of a thread begin.
+    /// Lets the code of a thread begin. The caller says that, because a [`Next`] in memory is read in larger pieces than it
+    /// was written in, for which a processor waits.
     #[inline]
-    pub(super) fn begin_thread(&mut self, thread: ThreadId) -> Next {
+    pub(super) fn begin_thread(&mut self, thread: ThreadId) {
         self.trace.note_begin(self.position, thread);
         self.begun += 1;
         self.machine.begin(thread);
-        Next::Begins(thread)
     }
 
     /// Finds out up to where the events that are repeated follow each other without another thread's beginning.
@@ -397,7 +392,8 @@ impl Driver {
     #[inline(always)]
     pub(super) fn instead_of_step(&mut self, thread: ThreadId) -> Option<Next> {
         if self.machine.is_to_begin(thread) {
-            return Some(self.begin_thread(thread));
+            self.begin_thread(thread);
+            return Some(Next::Begins(thread));
         }
         if rarely!(self.position >= self.bounds.events_max) {
             return Some(self.too_long());
@@ -411,13 +407,43 @@ impl Driver {
         if let Some(next) = self.instead_of_step(step.thread) {
             return next;
         }
-        let executed = self.machine.step(step);
-        let Pending { operation, site } = self.machine.last(step.thread);
-        let index = self.machine.events_of(step.thread) - 1;
-        (self.trace).append(executed.event(step, index, operation, site));
-        let kind = operation.kind;
-        let made = self.after(step, &kind);
-        self.made(step.thread, made.map(|()| executed.outcome))
+        let Pending { operation, site } = self.machine.take(step.thread);
+        // What comes of a step stays in registers, as long as it does not meet with what comes of another kind.
+        let made = match operation.kind.is_of_a_life() {
+            true => self.live_anew(step, &operation, site),
+            false => self.make_anew(step, &operation, site),
+        };
+        self.made(step.thread, made)
+    }
+
+    /// [`Driver::run`] for a step in the life of a thread. It is mostly the end of another one that is announced, because
+    /// only that may have to be waited for, and with the kind in sight, little is left of it.
+    #[inline(never)]
+    fn live_anew(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        let Operation { object, kind } = *operation;
+        if let OpKind::Join { child } = kind {
+            let kind = OpKind::Join { child };
+            return self.live_anew_as(step, &Operation { object, kind }, site);
+        }
+        self.live_anew_as(step, operation, site)
+    }
+
+    #[inline(always)]
+    fn live_anew_as(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        self.machine.perform_life(step.thread, operation, site);
+        let executed = outcome_of_life(operation);
+        self.record(&executed, step, (operation, site));
+        self.after(step, &operation.kind)?;
+        Ok(executed.outcome)
+    }
+
+    /// [`Driver::run`] for any other step.
+    #[inline(always)]
+    fn make_anew(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        let executed = self.machine.perform(step, operation, site);
+        self.record(&executed, step, (operation, site));
+        self.advance(step.thread);
+        Ok(executed.outcome)
     }
 
     /// Appends the step that was made to the trace.

@@ -292,9 +292,9 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                 hashes: node.hashes.clone(),
                 key: node.key,
             };
-            let executed = next.machine.step(step);
-            let Pending { operation, site } = next.machine.last(step.thread);
-            next.trace.push(executed.event(step, 0, operation, site));
+            let Pending { operation, site } = next.machine.take(step.thread);
+            let executed = next.machine.perform(step, &operation, site);
+            next.trace.push(executed.event(step, 0, &operation, site));
             next.clocks.extend(&next.trace, &next.machine.sets);
             let names = (&next.machine.names, &next.machine.sets);
             let position = next.trace.len() as u32 - 1;

@@ -228,15 +228,14 @@ impl Machine {
         self.threads[thread.index()].note_more(object, noted);
     }
 
-    /// Executes the announced step of an enabled thread.
+    /// What an enabled thread has announced, which is executed now.
     #[inline(always)]
-    pub(crate) fn step(&mut self, step: Step) -> Executed {
-        let entry = &mut self.threads[step.thread.index()];
+    pub(crate) fn take(&mut self, thread: ThreadId) -> Pending {
+        let entry = &mut self.threads[thread.index()];
         if !std::mem::take(&mut entry.announced) {
-            unannounced(step.thread)
+            unannounced(thread)
         }
-        let Pending { operation, site } = entry.last;
-        self.perform(step, &operation, site)
+        entry.last
     }
 
     /// What `thread` has announced last.
