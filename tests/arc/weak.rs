@@ -60,6 +60,25 @@ fn a_cyclic_value_is_reached_from_another_thread_only_once_it_is_there() {
 }
 
 #[test]
+fn what_is_not_there_yet_keeps_its_block_from_those_who_give_up_a_weak_reference_meanwhile() {
+    struct Cyclic {
+        _itself: Weak<Cyclic>,
+    }
+    // Whoever counts the references that others leave finds none, but the one that is not counted yet.
+    let (executions, _) = explore(|| {
+        Arc::new_cyclic(|weak: &Weak<Cyclic>| {
+            let theirs = weak.clone();
+            thread::spawn(move || drop(theirs));
+            Cyclic {
+                _itself: weak.clone(),
+            }
+        });
+    });
+    // The one or the other gives up the last one.
+    assert_eq!(executions, 2);
+}
+
+#[test]
 fn a_panic_while_a_cyclic_value_is_made_leaves_nothing_to_upgrade() {
     let mut kept = None;
     let made = catch_unwind(AssertUnwindSafe(|| {

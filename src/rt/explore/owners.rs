@@ -12,6 +12,7 @@
 use crate::rt::object::count;
 use crate::rt::trace::happens_before::HappensBefore;
 use crate::rt::trace::id::{ObjectId, ThreadId};
+use crate::rt::trace::operation::OpKind;
 use crate::rt::trace::verdict::ValueGone;
 use crate::rt::trace::{Event, Trace};
 
@@ -82,7 +83,11 @@ impl Change {
     /// That of this event if it is one on the count, and the count before it is known.
     fn of(position: u32, event: &Event, count: ObjectId) -> Option<Change> {
         let before = event.before.filter(|_| event.operation.object == count)?;
-        let (after, _) = count::apply(before, &event.operation.kind);
+        let after = match event.operation.kind {
+            // It has stood for the value since the block was made, and is only counted from here on.
+            OpKind::FirstReference => before,
+            ref kind => count::apply(before, kind).0,
+        };
         let strong = |counts: u64| (counts % count::WEAK) as i64;
         let weak = |counts: u64| (counts / count::WEAK) as i64;
         Some(Change {
