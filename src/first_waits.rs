@@ -24,8 +24,9 @@ pub(crate) struct FirstWait {
 }
 
 /// What they are called in a file.
-const CALLED: [(WaitsAt, &str); 3] = [
+const CALLED: [(WaitsAt, &str); 4] = [
     (WaitsAt::Hint, "hint"),
+    (WaitsAt::Cycle, "cycle"),
     (WaitsAt::Timed, "timed"),
     (WaitsAt::Look, "look"),
 ];
@@ -107,7 +108,7 @@ impl FirstWaits {
         let is_asked = |wait: &&FirstWait| match wait.at {
             WaitsAt::Look => true,
             WaitsAt::Hint => hints,
-            WaitsAt::Timed => false,
+            WaitsAt::Cycle | WaitsAt::Timed => false,
         };
         self.asked.extend(waits.iter().filter(is_asked).cloned());
     }

@@ -74,7 +74,7 @@ impl Body<'_> {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
         let mut driver = self.driver(Box::new(explorer));
-        (driver.machine).let_go_further(path, wait.events, wait.is_look());
+        (driver.machine).let_go_further(path, wait.events, wait.at);
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
         let looking = Looking::at_one_that_goes();
@@ -100,12 +100,14 @@ impl Body<'_> {
         let more = match wait.at {
             // It comes back to one place in any case.
             WaitsAt::Look => more,
-            WaitsAt::Hint | WaitsAt::Timed => looks.rounds_before_another(&driver).or(more),
+            WaitsAt::Hint | WaitsAt::Cycle | WaitsAt::Timed => {
+                looks.rounds_before_another(&driver).or(more)
+            }
         };
         // What it has made before it would have waited for the first time.
         let before = match wait.at {
             WaitsAt::Timed => self.settings.timeout_bound,
-            WaitsAt::Look => self.settings.spin_bound + 1,
+            WaitsAt::Look | WaitsAt::Cycle => self.settings.spin_bound + 1,
             // Of the first rounds some may have been unlike the others, because something else came before.
             WaitsAt::Hint => looks.rounds().max(self.settings.spin_bound + 1),
         };

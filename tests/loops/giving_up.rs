@@ -503,3 +503,90 @@ fn who_comes_to_the_bound_on_events_when_it_is_let_go_further_does_not_give_up()
     });
     assert_eq!((report.verdict, report.complete), (Verdict::Complete, true));
 }
+
+/// Two threads tell something, and another one looks for it in turns, with a hint behind each look, so many times.
+fn looked_for_in_turns(times: Option<usize>) -> impl Fn() + Send + Sync {
+    move || {
+        let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+        let others = [0, 1].map(|i| {
+            let told = told.clone();
+            thread::spawn(move || told[i].store(true, SeqCst))
+        });
+        let mut round = 0;
+        while times.is_none_or(|times| round < times) {
+            if told[0].load(SeqCst) {
+                break;
+            }
+            hint::spin_loop();
+            if told[1].load(SeqCst) {
+                break;
+            }
+            thread::yield_now();
+            round += usize::from(times.is_some());
+        }
+        for other in others {
+            other.join().expect("no thread panics");
+        }
+    }
+}
+
+#[test]
+fn a_loop_with_several_hints_that_gives_up_is_told_and_can_be_explored() {
+    let explored = |times, bound| {
+        let mut builder = Builder::new();
+        builder.spin_bound = bound;
+        builder.check(looked_for_in_turns(times)).verdict
+    };
+    for times in [4, 10, 100] {
+        assert_eq!(explored(Some(times), 1), Verdict::Waits(times));
+    }
+    for times in [256, 1000].into_iter().filter(|_| COUNTS_SHOW) {
+        assert_eq!(explored(Some(times), 1), Verdict::Waits(times));
+    }
+    assert_eq!(explored(Some(2), 1), Verdict::Complete);
+    assert_eq!(explored(Some(6), 5), Verdict::Complete);
+    // Without an end it goes round for ever.
+    assert_eq!(explored(None, 1), Verdict::Complete);
+}
+
+#[test]
+fn who_looks_into_several_places_in_turns_gives_up_after_as_many_turns_as_there_are() {
+    let report = Builder::new().check(|| {
+        let queues = Arc::new([(); 3].map(|()| Mutex::new(0)));
+        let theirs = queues.clone();
+        let other = thread::spawn(move || *theirs[1].lock().expect("nobody panics") = 1);
+        for turn in 0..3 * 7 {
+            if *queues[turn % 3].lock().expect("nobody panics") == 1 {
+                break;
+            }
+            thread::yield_now();
+        }
+        other.join().expect("no thread panics");
+    });
+    assert_eq!(report.verdict, Verdict::Waits(7));
+}
+
+#[test]
+fn who_leaves_a_loop_with_several_hints_for_another_one_has_left_it() {
+    let report = Builder::new().check(|| {
+        let told = Arc::new((AtomicBool::new(false), AtomicBool::new(false)));
+        let theirs = told.clone();
+        let other = thread::spawn(move || theirs.0.store(true, SeqCst));
+        let (told, never) = &*told;
+        let mut rounds = 0..6;
+        let found = rounds.any(|_| {
+            never.load(SeqCst);
+            hint::spin_loop();
+            let found = told.load(SeqCst);
+            thread::yield_now();
+            found
+        });
+        while !(found || told.load(SeqCst)) {
+            hint::spin_loop();
+            never.load(SeqCst);
+            thread::yield_now();
+        }
+        other.join().expect("no thread panics");
+    });
+    assert_eq!(report.verdict, Verdict::Waits(6));
+}

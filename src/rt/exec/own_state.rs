@@ -175,8 +175,9 @@ impl Runtime {
         };
         let left = further.rounds_to_compare();
         NEXT.set(match left {
-            0 | 1 => 0,
-            2 => 1,
+            0 => 0,
+            // In a cycle of hints it is looked at each of them, and the last look in each of the two rounds counts.
+            1 | 2 => 1,
             more => more - 2,
         });
         if matches!(left, 1 | 2)

@@ -428,14 +428,18 @@ impl SpinLog {
         }
     }
 
+    /// If a thread that is to wait at a hint does so because it is in a cycle: the first of the hints of that, as they stand in
+    /// the program.
+    pub(crate) fn awaits_in_cycle(&self) -> Option<Site> {
+        match self.awaits {
+            Awaited::InCycle => self.cycle.first_hint(),
+            _ => None,
+        }
+    }
+
     /// Whether the iteration that has come to a hint was like the one before; `None` if there was nothing in it.
     pub(crate) fn is_alike(&self) -> Option<bool> {
         self.alike
-    }
-
-    /// Whether the iterations of a loop with one hint, up to the last that has come there, were idle more often than that.
-    pub(crate) fn is_idle(&self, spin_bound: u32) -> bool {
-        self.idle > spin_bound
     }
 
     /// Whether [`SpinLog::repeats_itself`] with this bound may give something to wait for.

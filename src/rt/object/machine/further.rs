@@ -7,7 +7,8 @@ use std::ops::Range;
 use crate::rt::trace::Site;
 use crate::rt::trace::id::{Names, ObjectId, ThreadId};
 
-use super::waits::AtHint;
+use super::super::spin::CYCLE_MAX;
+use super::waits::{AtHint, WaitsAt};
 use super::{Machine, Thread};
 
 /// How many rounds more than where it would wait a thread goes further. A loop that has not given up then does not, and waits
@@ -26,15 +27,18 @@ const ROUNDS_COUNTED: u32 = 10_000;
 pub(crate) struct GoesFurther {
     /// Its path of births.
     path: String,
-    /// Whether it is in a loop without a hint, and what it comes back to there.
-    looks: bool,
+    /// In which kind of loop it is, and what it comes back to in one without a hint.
+    at: WaitsAt,
     look: Option<(Site, ObjectId)>,
     /// The thread, once it has a name.
     thread: Option<ThreadId>,
     /// From when on it does not, in its events.
     events: u32,
-    /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at.
+    /// How often it has come to a hint since then in the same way as the time before, or would have waited for what it looks at,
+    /// or because its hints come in a cycle.
     rounds: u32,
+    /// At how many hints it was in its last round so far, if these come in a cycle.
+    hints: usize,
     /// After how many of these rounds it does not give up.
     enough: u32,
     /// What it had for itself at the end of one of them.
@@ -62,6 +66,7 @@ impl GoesFurther {
             return at;
         }
         match entry.spin.is_alike() {
+            Some(_) if self.at == WaitsAt::Cycle => self.come_to_one_of_several(entry, at),
             // What it does behind the loop, until it is looked at again, is not counted.
             Some(true) => {
                 self.end_round(entry.events);
@@ -71,6 +76,19 @@ impl GoesFurther {
             None => {}
         }
         AtHint::GoesOn
+    }
+
+    /// The thread, whose hints come in a cycle, is at one of them, where it would do this.
+    fn come_to_one_of_several(&mut self, entry: &Thread, at: AtHint) {
+        let would_wait = at == AtHint::Waits;
+        if would_wait && entry.spin.awaits_in_cycle().is_some() {
+            self.end_round(entry.events);
+            self.hints = 0;
+            return;
+        }
+        // Within a cycle it would wait for nothing else, and none has more hints.
+        self.hints += 1;
+        self.has_left |= would_wait || self.hints > CYCLE_MAX;
     }
 
     /// Whether the thread is to time out once more instead of waiting. Counts the round if so.
@@ -98,7 +116,7 @@ impl GoesFurther {
         names: &Names,
         look: (Site, ObjectId),
     ) -> bool {
-        let again = self.looks
+        let again = self.at == WaitsAt::Look
             && self.concerns(thread, events, names)
             && *self.look.get_or_insert(look) == look;
         self.rounds += u32::from(again);
@@ -107,7 +125,7 @@ impl GoesFurther {
 
     /// Whether the thread is not to wait yet at a hint or a timed wait.
     fn concerns_hint(&mut self, thread: ThreadId, events: u32, names: &Names) -> bool {
-        !self.looks && self.concerns(thread, events, names)
+        self.at != WaitsAt::Look && self.concerns(thread, events, names)
     }
 
     /// Whether it is this thread, which has performed so many events, and it is not to wait yet.
@@ -149,15 +167,16 @@ impl GoesFurther {
 }
 
 impl Machine {
-    /// The thread with this path is not to wait at a hint once it has performed so many events, or where it `looks` without one.
-    pub(crate) fn let_go_further(&mut self, path: String, events: u32, looks: bool) {
+    /// The thread with this path is not to wait in such a loop once it has performed so many events.
+    pub(crate) fn let_go_further(&mut self, path: String, events: u32, at: WaitsAt) {
         self.goes_further = Some(GoesFurther {
             path,
-            looks,
+            at,
             look: None,
             thread: None,
             events,
             rounds: 0,
+            hints: 0,
             enough: ROUNDS_FURTHER,
             state: Vec::new(),
             ends: Vec::new(),

@@ -46,6 +46,8 @@ pub(crate) struct Waited {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitsAt {
     Hint,
+    /// Several hints, in turns.
+    Cycle,
     /// A timed wait, and no hint.
     Timed,
     /// A look at an object, and no hint.
@@ -150,19 +152,23 @@ impl Machine {
         }
         let entry = &mut self.threads[thread.index()];
         let seen = entry.spin.awaited();
-        // Of a cycle of several hints nothing is known of one.
-        let is_known = !seen.is_empty() && entry.spin.is_idle(self.limits.spin_bound);
+        let looks_at_nothing = seen.is_empty();
         let wait = wait((&mut self.sets, &mut self.seen), seen, (false, false));
-        if is_known {
+        if !looks_at_nothing {
+            // At which of its hints a cycle is noticed first depends on the execution.
+            let (site, at, stays) = match entry.spin.awaits_in_cycle() {
+                Some(first) => (first, WaitsAt::Cycle, false),
+                None => (site, WaitsAt::Hint, self.goes_round),
+            };
             note_hinted(
                 &mut self.waited,
                 Waited {
                     site,
-                    at: WaitsAt::Hint,
+                    at,
                     object: ObjectId::NONE,
                     thread,
                     events: entry.events,
-                    stays: self.goes_round,
+                    stays,
                 },
             );
         }
@@ -498,7 +504,7 @@ pub(super) fn locations(
 /// Notes that a thread waits there.
 #[inline]
 fn note_hinted(known: &mut Vec<Waited>, wait: Waited) {
-    let is = |it: &Waited| it.at != WaitsAt::Look && std::ptr::eq(it.site, wait.site);
+    let is = |it: &Waited| it.at == wait.at && std::ptr::eq(it.site, wait.site);
     if !known.iter().any(is) {
         note_another(known, wait);
     }

@@ -18,6 +18,8 @@ pub(super) struct Cycle {
     reads: Vec<(ObjectId, u64)>,
     /// What the rounds of a cycle have read, without duplicates.
     all: Vec<(ObjectId, u64)>,
+    /// The first of their hints, as they stand in the program.
+    first: Option<Site>,
     /// How many rounds are still to come before there may be another wait: who was let go looks at everything.
     spare: usize,
 }
@@ -120,8 +122,11 @@ impl Cycle {
         };
         self.spare = length;
         self.all.clear();
-        let (first, _) = self.rounds[self.rounds.len() - length].reads;
-        for &(object, value) in &self.reads[first..] {
+        let cycle = &self.rounds[self.rounds.len() - length..];
+        // Mostly they stand in one file.
+        let place = |site: &Site| (site.line(), site.column(), site.file());
+        self.first = cycle.iter().map(|round| round.hint).min_by_key(place);
+        for &(object, value) in &self.reads[cycle[0].reads.0..] {
             match self.all.iter_mut().find(|(known, _)| *known == object) {
                 Some(known) => known.1 = value,
                 None => self.all.push((object, value)),
@@ -133,6 +138,11 @@ impl Cycle {
     /// What the rounds of the last cycle have read that was found, each location with the value that was seen last.
     pub(super) fn read(&self) -> &[(ObjectId, u64)] {
         &self.all
+    }
+
+    /// The first of the hints of the last cycle that was found, as they stand in the program.
+    pub(super) fn first_hint(&self) -> Option<Site> {
+        self.first
     }
 
     /// Whether the last rounds were a cycle of this length so many times.
