@@ -323,3 +323,33 @@ fn a_loop_that_becomes_known_behind_another_one_in_the_same_execution_is_explore
     // If the second one were taken to wait as well, there would be fewer than two hundred.
     assert!(report.executions > 1000, "{report}");
 }
+
+/// It gets the `Arc` back that somebody else has, too, and tries again.
+#[test]
+fn a_loop_that_tries_to_take_the_value_out_of_an_arc_waits() {
+    let executions = count(|| {
+        let mut shared = Arc::new(7);
+        let theirs = shared.clone();
+        let other = thread::spawn(move || drop(theirs));
+        let value = loop {
+            match Arc::try_unwrap(shared) {
+                Ok(value) => break value,
+                Err(again) => shared = again,
+            }
+        };
+        assert_eq!(value, 7);
+        other.join().expect("no thread panics");
+    });
+    // As many as for a flag.
+    assert_eq!(executions, 12);
+    let failure = Builder::new().explore(|| {
+        let mut shared = Arc::new(7);
+        let other = shared.clone();
+        while let Err(again) = Arc::try_unwrap(shared) {
+            shared = again;
+        }
+        drop(other);
+    });
+    let failure = failure.expect_err("nobody drops the other one");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
+}

@@ -454,6 +454,7 @@ pub(super) fn asks(kind: &OpKind) -> bool {
             | OpKind::TryRead
             | OpKind::TryWrite
             | OpKind::ReadCount { .. }
+            | OpKind::TakeUnique
             | OpKind::Upgrade
             | OpKind::IsFinished
             | OpKind::CheckOnce
