@@ -381,6 +381,19 @@ pub(crate) fn named_at(site: Site) -> Option<String> {
     }
 }
 
+/// The operation at this place as the program writes it, with its object, as far as that is known.
+pub(crate) fn called_at(site: Site) -> Option<String> {
+    if foreign(site.file()).is_some() {
+        return None;
+    }
+    let mut sources = Sources::default();
+    match (sources.called(site), sources.receiver(site)) {
+        (Some(call), Some(object)) => Some(format!("`{call}` of {object}")),
+        (Some(call), None) => Some(format!("`{call}`")),
+        (None, object) => object,
+    }
+}
+
 /// Which part of a test's traces was explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

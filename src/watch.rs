@@ -27,7 +27,7 @@ use crate::rt::report::text::View;
 use crate::rt::trace::Site;
 use crate::rt::trace::verdict::{Again, End, Pruned};
 use crate::said;
-use crate::summary::{self, Limit, named_at};
+use crate::summary::{self, Limit, called_at, named_at};
 
 /// What happens between two executions.
 pub(crate) struct Watch<'a> {
@@ -292,7 +292,7 @@ impl<'a> Watch<'a> {
         loops::around(read, &round.stack, self.site)
     }
 
-    /// Where loops make its executions long that have no hint: the reads that they come back to, and the lines `around` these.
+    /// Where loops make its executions long that have no hint: the looks that they come back to, and the lines `around` these.
     fn hintless(
         &self,
         driver: &Driver,
@@ -300,9 +300,8 @@ impl<'a> Watch<'a> {
         around: impl Fn(Site) -> Option<String>,
     ) -> String {
         let place = |&read: &Site| {
-            let object = named_at(read);
-            let at =
-                object.map_or_else(|| read.to_string(), |object| format!("{object} at {read}"));
+            let call = called_at(read);
+            let at = call.map_or_else(|| read.to_string(), |call| format!("{call} at {read}"));
             match around(read) {
                 Some(line) => format!("{at} (called in the loop at {line})"),
                 None => at,
@@ -315,8 +314,8 @@ impl<'a> Watch<'a> {
         };
         let places: Vec<String> = reads.iter().map(place).collect();
         format!(
-            "dpor: in the model at {} a loop without a hint went round {} times{why} before it was taken for waiting: it reads \
-             {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
+            "dpor: in the model at {} a loop without a hint went round {} times{why} before it was taken for waiting: it comes \
+             back to {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
              shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
             self.site,
             limits.unhinted_spin_bound,

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::{Arc, Mutex};
 use dpor::{Builder, thread};
 
 use super::printed;
@@ -39,7 +39,7 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
         .count()
         + 1;
     let said = format!(
-        " a loop without a hint went round 10 times before it was taken for waiting: it reads ready at tests/limits/hints.rs:{at}:"
+        " a loop without a hint went round 10 times before it was taken for waiting: it comes back to `load` of ready at tests/limits/hints.rs:{at}:"
     );
     assert!(text.contains(&said), "{text}");
     assert!(!text.contains("called in the loop"), "{text}");
@@ -51,6 +51,41 @@ fn a_loop_without_a_hint_is_told_where_it_is() {
     );
     let (_, rest) = text.split_once(&said).expect("it is told");
     assert!(rest.contains("dpor: execution "), "{text}");
+}
+
+/// Not a test of its own: what [`what_a_loop_without_a_hint_comes_back_to_is_told`] runs.
+#[test]
+fn child_that_tries_without_a_hint() {
+    Builder::new().check(|| {
+        let lock = Arc::new(Mutex::new(()));
+        let theirs = lock.clone();
+        let other = thread::spawn(move || drop(theirs.lock()));
+        while lock.try_lock().is_err() {}
+        other.join().unwrap();
+    });
+    Builder::new().check(|| {
+        let mut value = Arc::new(());
+        let theirs = value.clone();
+        let other = thread::spawn(move || drop(theirs));
+        while let Err(shared) = Arc::try_unwrap(value) {
+            value = shared;
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_loop_without_a_hint_comes_back_to_is_told() {
+    let text = printed("hints::child_that_tries_without_a_hint", &[]);
+    for (what, call) in [
+        ("lock.try_lock().is_err()", "`try_lock` of lock"),
+        ("= Arc::try_unwrap(", "`Arc::try_unwrap`"),
+    ] {
+        let mut lines = include_str!("hints.rs").lines();
+        let at = lines.position(|line| line.contains(what)).expect("a line") + 1;
+        let said = format!("it comes back to {call} at tests/limits/hints.rs:{at}:");
+        assert!(text.contains(&said), "{said}\n{text}");
+    }
 }
 
 /// Not a test of its own: what [`an_exploration_that_is_stopped_says_if_loops_could_be_one_step`] runs.
@@ -112,7 +147,7 @@ fn a_loop_that_calls_what_reads_is_told_where_it_is() {
         lines.take_while(|line| !line.contains(what)).count() + 1
     };
     let (read, goes_round) = (at("self.0.load(SeqCst) == 1"), at("while !Gate::any"));
-    let read = format!(" it reads self.0 at tests/limits/hints.rs:{read}:");
+    let read = format!(" it comes back to `load` of self.0 at tests/limits/hints.rs:{read}:");
     let (_, rest) = text.split_once(&read).expect("the read is told");
     let (_, rest) = rest.split_once(' ').expect("its column");
     let said = format!("(called in the loop at tests/limits/hints.rs:{goes_round});");

@@ -9,6 +9,7 @@ mod hintless;
 mod livelocks;
 mod max_rounds;
 mod polling;
+mod told;
 mod waiting;
 
 use std::sync::atomic::Ordering::SeqCst;

@@ -16,6 +16,7 @@ mod pattern;
 pub(crate) mod places;
 pub(crate) mod publication;
 pub(crate) mod record;
+mod rounds;
 pub(crate) mod source;
 mod stops;
 mod table;

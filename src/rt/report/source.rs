@@ -55,6 +55,15 @@ impl Sources {
         self.written(site).map(|it| it.name)
     }
 
+    /// What is called at `site`: the name of a method, or the path of a function.
+    pub(crate) fn called(&mut self, site: &Location<'_>) -> Option<String> {
+        let line = self.line(site.file(), site.line())?;
+        let call = &line[called_at(line, site.column() as usize)..];
+        let of_a_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+        let end = call.find(|c| !of_a_path(c)).unwrap_or(call.len());
+        (end > 0).then(|| call[..end].to_owned())
+    }
+
     /// What is written before the method call at `site`, or lent to the function that is called there.
     pub(super) fn written(&mut self, site: &Location<'_>) -> Option<Receiver> {
         let line = self.line(site.file(), site.line())?;

@@ -12,11 +12,11 @@ use super::holders::{Holder, Way, held_before, holders};
 use super::memory;
 use super::pattern;
 use super::places::{Callers, FileLine, Life};
+use super::rounds;
 use super::table;
 use super::words::Names;
 use crate::plural::counted;
 use crate::rt::object::machine::{Limits, Machine};
-use crate::rt::object::spin::CYCLE_MAX;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::operation::{OpKind, Operation};
 use crate::rt::trace::said::Said;
@@ -228,7 +228,7 @@ pub(super) fn place_of(view: &View<'_>, event: &Event) -> String {
 }
 
 /// The place where a thread waits.
-fn place_of_waiting(view: &View<'_>, waiting: &Blocked) -> String {
+pub(super) fn place_of_waiting(view: &View<'_>, waiting: &Blocked) -> String {
     match view.callers.of_waiting(waiting, view.trace) {
         Some(caller) => in_short(caller),
         None => place(waiting.site),
@@ -322,33 +322,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 out,
                 "too many events: an execution has more than {limit}{last} {when}"
             );
-            let last = view.trace.events().last().map(|event| event.thread);
-            // A loop with a hint has no use for another one.
-            let _ = match view.machine.many_rounds() {
-                Some((hint, times)) => writeln!(
-                    out,
-                    "  a thread has come {times} times to the hint {}, each time with something changed, and so it did not wait \
-                     there:\n  give the loop a last round, or set `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say), which leaves \
-                     out executions in which it has more,\n  or raise `Builder::max_branches` (DPOR_MAX_BRANCHES)",
-                    at(hint)
-                ),
-                _ if view.machine.hintless().is_empty()
-                    && last.is_some_and(|last| view.machine.has_come_to_a_hint(last)) =>
-                {
-                    writeln!(
-                        out,
-                        "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES). If it waits here, its loop has a hint, but more than \
-                     {CYCLE_MAX} rounds until they repeat:\n  look at everything there is before each hint"
-                    )
-                }
-                _ => writeln!(
-                    out,
-                    "  raise `Builder::max_branches` (DPOR_MAX_BRANCHES), or give a loop that waits here a \
-                     `dpor::hint::spin_loop()`.\n  A loop that changes something in every round does not wait at a hint: \
-                     let the test end it after a few rounds,\n  or give it a hint and set `Builder::max_rounds` \
-                     (DPOR_MAX_ROUNDS), which leaves out executions with more rounds"
-                ),
-            };
+            let _ = writeln!(out, "  {}", rounds::too_many(view, names));
         }
         End::TooManyThreads { limit } => {
             let _ = writeln!(
@@ -388,6 +362,9 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
         End::Complete | End::Pruned(_) => {}
     }
     waiting(out, view, names);
+    for line in rounds::spinning(view, names) {
+        let _ = writeln!(out, "  {line}");
+    }
     if let Some(cycle) = cycle::sentence(view.end.stuck(), view, names) {
         let _ = writeln!(out, "  in a circle: {cycle}");
     } else if !view.end.stuck().is_empty() && !view.machine.live().contains(&ThreadId::MAIN) {

@@ -259,7 +259,7 @@ impl Machine {
     }
 
     /// How many events the thread has performed since it came to a hint.
-    pub(super) fn since_hint(&self, thread: ThreadId) -> u32 {
+    pub(crate) fn since_hint(&self, thread: ThreadId) -> u32 {
         let entry = &self.threads[thread.index()];
         entry.events - entry.at_hint
     }

@@ -1,0 +1,145 @@
+//! Which loop without a hint was a thread in at the end, and what does it do in each round?
+//!
+//! A loop waits at a hint, or by a look that comes back. One that takes a lock to look behind it is not noticed without a hint,
+//! and goes round until there are too many events. Its last rounds are in the events, one like the other, and whoever hears
+//! which loop it is and what it does in vain knows where the hint belongs.
+
+use super::text::{View, at, behind, place_of, place_of_waiting};
+use super::words::Names;
+use crate::rt::object::spin::CYCLE_MAX;
+use crate::rt::trace::operation::OpKind;
+use crate::rt::trace::verdict::Blocked;
+use crate::rt::trace::{Event, Trace};
+
+/// The most events of a round.
+const EVENTS_MAX: usize = 16;
+
+/// So many rounds in a row are a loop. What is done a few times is often written out.
+const ROUNDS_MIN: usize = 20;
+
+/// What belongs into the loop.
+const HINT: &str = "`dpor::hint::spin_loop()` or `dpor::thread::yield_now()`";
+
+/// The last events of a thread, if they are the same again and again.
+struct Rounds<'a> {
+    /// One of the rounds.
+    round: Vec<&'a Event>,
+    times: usize,
+}
+
+impl<'a> Rounds<'a> {
+    /// Those of the thread that has made the last event.
+    fn of(trace: &'a Trace) -> Option<Rounds<'a>> {
+        let thread = trace.events().last()?.thread;
+        let positions = trace.positions_of(thread).iter().rev();
+        let last: Vec<&Event> = positions.map(|&at| trace.at(at)).collect();
+        (1..=EVENTS_MAX).find_map(|length| {
+            let before = last.iter().skip(length);
+            let alike = last.iter().zip(before);
+            let alike = alike.take_while(|(one, before)| is_like(one, before));
+            let events = alike.count() + length;
+            let times = events / length;
+            if times < ROUNDS_MIN {
+                return None;
+            }
+            // It may have been stopped in the middle of a round. The first one is whole.
+            let round = last[events - length..events].iter().rev().copied();
+            let round = round.collect();
+            Some(Rounds { round, times })
+        })
+    }
+}
+
+/// Whether the events are of the same operation, and came out the same. What a lock protects has other versions, which are
+/// not told.
+fn is_like(one: &Event, other: &Event) -> bool {
+    let kind = &one.operation.kind;
+    let is_told = kind.is_atomic() || kind.counts();
+    std::ptr::eq(one.site, other.site)
+        && (one.operation, one.outcome) == (other.operation, other.outcome)
+        && (!is_told || one.before == other.before)
+}
+
+/// What to do about too many events.
+pub(super) fn too_many(view: &View<'_>, names: &Names<'_>) -> String {
+    // A loop with a hint has no use for another one.
+    if let Some((hint, times)) = view.machine.many_rounds() {
+        return format!(
+            "a thread has come {times} times to the hint {}, each time with something changed, and so it did not wait there:\n  \
+             give the loop a last round, or set `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say), which leaves out executions in \
+             which it has more,\n  or raise `Builder::max_branches` (DPOR_MAX_BRANCHES)",
+            at(hint)
+        );
+    }
+    if let Some(said) = without_a_hint(view, names) {
+        return said;
+    }
+    let last = view.trace.events().last().map(|event| event.thread);
+    match last.is_some_and(|last| view.machine.has_come_to_a_hint(last)) {
+        true if view.machine.hintless().is_empty() => format!(
+            "raise `Builder::max_branches` (DPOR_MAX_BRANCHES). If it waits here, its loop has a hint, but more than {CYCLE_MAX} \
+             rounds until they repeat:\n  look at everything there is before each hint"
+        ),
+        _ => "raise `Builder::max_branches` (DPOR_MAX_BRANCHES), or give a loop that waits here a \
+              `dpor::hint::spin_loop()`.\n  A loop that changes something in every round does not wait at a hint: let the test \
+              end it after a few rounds,\n  or give it a hint and set `Builder::max_rounds` (DPOR_MAX_ROUNDS), which leaves out \
+              executions with more rounds"
+            .to_owned(),
+    }
+}
+
+/// What to do if there are too many events because a loop without a hint has found the same in each of many rounds.
+fn without_a_hint(view: &View<'_>, names: &Names<'_>) -> Option<String> {
+    let Rounds { round, times } = Rounds::of(view.trace)?;
+    let first = round.first()?;
+    if (view.machine.since_hint(first.thread) as usize) < round.len() * ROUNDS_MIN {
+        return None;
+    }
+    let does: Vec<String> = round.iter().map(|event| names.happened(event)).collect();
+    let unlocks = |event: &&Event| match event.operation.kind {
+        OpKind::Unlock { changed } | OpKind::UnlockWrite { changed } => changed,
+        _ => false,
+    };
+    // Whether the data is another one was not looked at.
+    let further = match round.iter().any(unlocks) {
+        true => {
+            "if it changes there what the lock protects, set\n  `Builder::max_rounds` (DPOR_MAX_ROUNDS), too"
+        }
+        false => {
+            "if it ends by itself, raise\n  `Builder::max_branches` (DPOR_MAX_BRANCHES) instead"
+        }
+    };
+    Some(format!(
+        "the loop {} has no hint, and {} has gone round {times} times, always with this: {}.\n  If it waits there, put {HINT} into \
+         it; {further}",
+        behind(place_of(view, first)),
+        names.thread(first.thread),
+        does.join(", ")
+    ))
+}
+
+/// The loops without a hint in which threads spin for ever.
+pub(super) fn spinning(view: &View<'_>, names: &Names<'_>) -> Vec<String> {
+    let loops = view.machine.hintless().iter();
+    let told = loops.filter_map(|&site| {
+        let spins = |it: &&Blocked| {
+            let waits = matches!(it.operation.kind, OpKind::Wait { timed: false, .. });
+            waits && it.site == site
+        };
+        let stuck = view.end.stuck().iter().find(spins)?;
+        // What it does behind each wait is to look again. There may be other operations at the same place, such as the unlock
+        // by a guard.
+        let mut steps = view.trace.positions_of(stuck.thread).windows(2).rev();
+        let look = steps.find_map(|step| {
+            let (waits, looks) = (view.trace.at(step[0]), view.trace.at(step[1]));
+            let is_wait = matches!(waits.operation.kind, OpKind::Wait { .. });
+            (is_wait && waits.site == site).then_some(looks)
+        })?;
+        Some(format!(
+            "the loop {} has no hint, and comes back to this: {}.\n  With {HINT} in it, its threads wait after fewer rounds",
+            behind(place_of_waiting(view, stuck)),
+            names.happened(look)
+        ))
+    });
+    told.collect()
+}
