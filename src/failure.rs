@@ -39,7 +39,7 @@ pub enum FailureKind {
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
-    /// A thread used memory that is not there, through a null pointer, say.
+    /// A thread used memory that is not there, through a null pointer, say, or wrote to memory that may only be read.
     MemoryFault,
     /// A thread outside the model used an object of the model.
     ///

@@ -182,3 +182,46 @@ fn a_shim_or_a_cell_that_is_not_there_is_told_as_such() {
     told(|it: &RwLock<u64>| drop(it.read()));
     told(|it: &Condvar| it.notify_one());
 }
+
+/// A node that is a constant is taken for one that may be changed.
+#[test]
+fn a_write_to_what_may_only_be_read_is_told_as_that() {
+    static FIRST: [u64; 4] = [7; 4];
+    let found = failure(|| {
+        let node = Arc::new(AtomicPtr::new(behind_null(0)));
+        let theirs = node.clone();
+        let writer = thread::spawn(move || theirs.store(FIRST.as_ptr().cast_mut(), SeqCst));
+        let last = node.load(SeqCst);
+        if !last.is_null() {
+            // SAFETY: none: that is the bug.
+            unsafe { last.add(1).write_volatile(1) };
+        }
+        writer.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::MemoryFault);
+    let text = found.to_string();
+    let words = match cfg!(target_os = "linux") {
+        true => ("wrote to", "which may only be read"),
+        false => ("used", "where there is none"),
+    };
+    let address = FIRST.as_ptr().addr() + size_of::<u64>();
+    let first = format!(
+        "memory fault: main {} memory at {address:#x}, {} (execution ",
+        words.0, words.1
+    );
+    assert!(text.starts_with(&first), "{text}");
+    assert!(text.contains("\n  at tests/failures/faults.rs:"), "{text}");
+}
+
+/// What is there may not be executed.
+#[test]
+fn a_call_of_what_may_only_be_read_is_not_told_as_a_write() {
+    static DATA: [u64; 4] = [7; 4];
+    let found = failure(|| {
+        // SAFETY: none: that is the bug.
+        let call: fn() = unsafe { std::mem::transmute(std::hint::black_box(DATA.as_ptr())) };
+        call();
+    });
+    let text = found.to_string();
+    assert!(text.starts_with("memory fault: main used memory"), "{text}");
+}

@@ -1,4 +1,4 @@
-//! What becomes of a thread that uses memory that is not there?
+//! What becomes of a thread that uses memory that is not there, or writes to what may only be read?
 //!
 //! A pointer that is null, or was read from memory that is gone, is what many a bug of a lock-free structure comes to,
 //! and the system ends the process for it: then nothing tells which execution it was. So a handler of `SIGSEGV` and
@@ -17,13 +17,40 @@
 
 use std::backtrace::Backtrace;
 
-/// Memory that was used, and is not there.
+/// Memory that was used, and is not there or not for that.
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// Its address, if the system has told it.
     pub(crate) address: Option<usize>,
+    /// Whether it was to be executed, by a call of a function that is none.
+    pub(crate) was_called: bool,
     /// Who has used it.
     pub(crate) stack: Backtrace,
+}
+
+impl Fault {
+    /// Whether the memory is there and may only be read, so that it was written to.
+    pub(crate) fn is_write_to_constant(&self) -> bool {
+        let mapped = |address| may_only_be_read(&std::fs::read_to_string(MAPS).ok()?, address);
+        !self.was_called && self.address.and_then(mapped) == Some(true)
+    }
+}
+
+/// What Linux tells of the memory of the process. Elsewhere there is no such file, and what cannot be written to is told like what
+/// is not there.
+const MAPS: &str = "/proc/self/maps";
+
+/// Whether there is memory at this address, according to such a list, that may be read and not be written to.
+fn may_only_be_read(maps: &str, address: usize) -> Option<bool> {
+    let permissions = maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        (number(start)?..number(end)?)
+            .contains(&address)
+            .then_some(rest)
+    })?;
+    Some(permissions.starts_with("r-"))
 }
 
 #[cfg(unix)]
@@ -177,11 +204,16 @@ mod unix {
             }) == Some(true);
         if is_program_s {
             // SAFETY: the system gives a pointer to what the thread was at, where it does not go on.
-            unsafe { step_into(context) };
-            let stack = Backtrace::force_capture();
+            let at = unsafe { step_into(context) };
+            let was_called = at.is_some() && at == address;
+            let fault = Fault {
+                address,
+                was_called,
+                stack: Backtrace::force_capture(),
+            };
             // SAFETY: the thread was in the middle of code of the program: the runtime is not borrowed, and the
             // allocator not locked. Nothing on the stack of this handler is ever used again.
-            unsafe { coroutine::leave(signal, Fault { address, stack }) };
+            unsafe { coroutine::leave(signal, fault) };
         }
         // `generator`'s would make a backtrace of what it knows nothing of, and ask the allocator for all that takes.
         let is_generator_s = code > 0 && coroutine::is_on_generator() && asked_in_vain.is_none();
@@ -194,12 +226,13 @@ mod unix {
     }
 
     /// Has the thread stand one byte further. A backtrace is made of the places that functions return to, and looks one byte before
-    /// each, to come to the calls. Before the instruction that has caused a fault there may be one of no line.
+    /// each, to come to the calls. Before the instruction that has caused a fault there may be one of no line. Gives the address of
+    /// that instruction, where it is known.
     ///
     /// # Safety
     ///
     /// The pointer is the one that a handler is given, and the thread does not go on from there.
-    unsafe fn step_into(context: *mut c_void) {
+    unsafe fn step_into(context: *mut c_void) -> Option<usize> {
         #[cfg(all(
             target_os = "linux",
             any(target_arch = "x86_64", target_arch = "aarch64")
@@ -209,18 +242,25 @@ mod unix {
             let at = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext;
             #[cfg(target_arch = "x86_64")]
             {
-                at.gregs[libc::REG_RIP as usize] += 1;
+                let stood = at.gregs[libc::REG_RIP as usize];
+                at.gregs[libc::REG_RIP as usize] = stood.wrapping_add(1);
+                Some(stood as usize)
             }
             #[cfg(target_arch = "aarch64")]
             {
-                at.pc += 1;
+                let stood = at.pc;
+                at.pc = stood.wrapping_add(1);
+                Some(stood as usize)
             }
         }
         #[cfg(not(all(
             target_os = "linux",
             any(target_arch = "x86_64", target_arch = "aarch64")
         )))]
-        let _ = context;
+        {
+            let _ = context;
+            None
+        }
     }
 
     /// Does what one of these does at this signal.
@@ -254,5 +294,31 @@ mod unix {
                 unsafe { std::mem::transmute::<usize, Handler>(action)(signal) };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_and_not_writable_may_only_be_read() {
+        let maps = "\
+00400000-00401000 r--p 00000000 fd:01 42   /bin/a program
+00401000-00402000 r-xp 00001000 fd:01 42   /bin/a program
+00500000-00501000 rw-p 00000000 00:00 0
+7f0000000000-7f0000001000 ---p 00000000 00:00 0
+";
+        for (address, expected) in [
+            (0x40_0000, Some(true)),
+            (0x40_1fff, Some(true)),
+            (0x40_2000, None),
+            (0x50_0010, Some(false)),
+            (0x7f00_0000_0000, Some(false)),
+            (0, None),
+        ] {
+            assert_eq!(may_only_be_read(maps, address), expected, "{address:#x}");
+        }
+        assert_eq!(may_only_be_read("what is this\n- r--p\n", 0), None);
     }
 }

@@ -5,6 +5,7 @@
 
 use super::contents;
 use super::context::{Inner, Runtime};
+use super::faults::Fault;
 use super::heap;
 use super::segments;
 use crate::rt::rare::rarely;
@@ -74,15 +75,20 @@ impl Runtime {
             .bad_memory(self.current.get(), wrong, memory)
     }
 
-    /// How the execution ends in which the thread that ran has used this memory, which is not there.
-    pub(super) fn end_of_use(&self, thread: ThreadId, address: Option<usize>) -> End {
+    /// How the execution ends in which the thread that ran has used memory like this.
+    pub(super) fn end_of_use(&self, thread: ThreadId, fault: &Fault) -> End {
+        let address = fault.address;
         let block = |address| Some((address, self.heap.find_gone(address)?));
         match address.and_then(block) {
             Some((address, block)) => {
                 let offset = address - block.start;
                 self.bad_memory(Wrong::Raw { offset }, gone(&block))
             }
-            None => End::MemoryFault { thread, address },
+            None => End::MemoryFault {
+                thread,
+                address,
+                is_constant: fault.is_write_to_constant(),
+            },
         }
     }
 

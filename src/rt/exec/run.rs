@@ -21,7 +21,7 @@ use super::callers::{Call, Round};
 use super::came_to::CameTo;
 use super::context::{self, Inner, Runtime, enter};
 use super::coroutine::{self, Coroutine, Pool, Resumed};
-use super::faults::{self, Fault};
+use super::faults;
 use super::heap::{MustFree, Watched};
 use super::hook;
 use super::outsiders;
@@ -319,16 +319,17 @@ fn go_on(
                 stacks.end(thread);
                 return End::StackOverflow { thread };
             }
-            Resumed::Faulted(Fault { address, stack }) => {
+            Resumed::Faulted(fault) => {
                 cold_path();
                 stacks.end(thread);
-                if !runtime.unexplored.get() {
-                    runtime.faulted.set(Some(stack));
-                }
                 // What was wrong before comes first.
-                return runtime
+                let end = runtime
                     .fault()
-                    .unwrap_or_else(|| runtime.end_of_use(thread, address));
+                    .unwrap_or_else(|| runtime.end_of_use(thread, &fault));
+                if !runtime.unexplored.get() {
+                    runtime.faulted.set(Some(fault.stack));
+                }
+                return end;
             }
         }
     }

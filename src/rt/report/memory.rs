@@ -411,15 +411,18 @@ pub(super) fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -
     }
 }
 
-/// The memory that a thread has used where there is none, at this address, in words.
-pub(super) fn not_there(address: Option<usize>) -> String {
+/// What a thread has done that has used memory at this address in vain, in words.
+pub(super) fn fault(address: Option<usize>, is_constant: bool) -> String {
     /// Nothing is mapped at lower addresses, so that null pointers to large things are found, too.
     const LOWEST: usize = 4096;
     match address {
-        Some(0) => "a null pointer".to_owned(),
-        Some(offset @ 1..LOWEST) => format!("memory {offset} bytes behind a null pointer"),
-        Some(address) => format!("memory at {address:#x}, where there is none"),
-        None => "memory at an address that is none".to_owned(),
+        Some(0) => "used a null pointer".to_owned(),
+        Some(offset @ 1..LOWEST) => format!("used memory {offset} bytes behind a null pointer"),
+        Some(address) if is_constant => {
+            format!("wrote to memory at {address:#x}, which may only be read")
+        }
+        Some(address) => format!("used memory at {address:#x}, where there is none"),
+        None => "used memory at an address that is none".to_owned(),
     }
 }
 

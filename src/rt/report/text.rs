@@ -340,13 +340,13 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 view.machine.limits.stack_size
             );
         }
-        End::MemoryFault { thread, address } => {
-            let _ = writeln!(
-                out,
-                "memory fault: {} used {} {when}",
-                names.thread(*thread),
-                memory::not_there(*address)
-            );
+        End::MemoryFault {
+            thread,
+            address,
+            is_constant,
+        } => {
+            let did = memory::fault(*address, *is_constant);
+            let _ = writeln!(out, "memory fault: {} {did} {when}", names.thread(*thread));
             if let Some(place) = &view.life.faulted {
                 let _ = writeln!(out, "  {place}");
             }

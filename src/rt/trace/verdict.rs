@@ -58,10 +58,11 @@ pub(crate) enum End {
     Panicked { thread: ThreadId },
     /// A thread used more stack than it has.
     StackOverflow { thread: ThreadId },
-    /// A thread used memory that is not there, at this address, if the system has told it.
+    /// A thread used memory that is not there, at this address, if the system has told it, or wrote to such that `is_constant`.
     MemoryFault {
         thread: ThreadId,
         address: Option<usize>,
+        is_constant: bool,
     },
     /// A schedule that was to be followed does not fit the program, for this reason: what it asks for, and
     /// where.

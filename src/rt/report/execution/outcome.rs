@@ -193,9 +193,11 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         End::MemoryFault {
             thread: it,
             address,
+            is_constant,
         } => {
             outcome.thread = Some(data.thread(*it));
-            format!("{} used {}", thread(*it), memory::not_there(*address))
+            let did = memory::fault(*address, *is_constant);
+            format!("{} {did}", thread(*it))
         }
         End::Stale { misfit } => format!("the schedule does not fit the program: {misfit}"),
         End::NotDeterministic(it) => {
