@@ -60,6 +60,33 @@ fn child_whose_third_model_fails() {
     }
 }
 
+/// Not a test of its own: what [`a_failure_is_shown_alike_wherever_the_program_runs`] runs.
+#[test]
+fn child_that_loses_an_update() {
+    if std::env::var_os("DPOR_TEST_FAILS").is_some() {
+        Builder::new().check(lost_update);
+    }
+}
+
+/// A debugger, say, runs the program where somebody happens to be.
+#[test]
+fn a_failure_is_shown_alike_wherever_the_program_runs() {
+    let at_home = run("replay::child_that_loses_an_update", "");
+    assert!(at_home.contains("* x = 0 "), "{at_home}");
+    let mut command = program("replay::child_that_loses_an_update");
+    let elsewhere = command.current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let elsewhere = String::from_utf8(elsewhere.output().unwrap().stderr).unwrap();
+    let table = |text: &str| {
+        let lines = text.lines().skip_while(|line| !line.contains(" # "));
+        let lines: Vec<String> = lines
+            .take_while(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect();
+        lines
+    };
+    assert_eq!(table(&elsewhere), table(&at_home), "{elsewhere}");
+}
+
 /// Not a test of its own: what [`a_schedule_that_is_too_long_to_read_is_played_from_its_file`] runs.
 #[test]
 fn child_with_a_long_schedule() {
@@ -95,14 +122,20 @@ fn child_with_a_long_schedule() {
     });
 }
 
-/// What a test of this program that fails says with this in `DPOR_REPLAY`.
-fn run(child: &str, replay: &str) -> String {
+/// A test of this program, which is to fail.
+fn program(child: &str) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", child, "--nocapture"]);
     command.env("DPOR_TEST_FAILS", "1");
     command.env("CARGO_PKG_NAME", env!("CARGO_PKG_NAME"));
     command.env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"));
     command.env("DPOR_REPORT_DIR", env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+/// What a test of this program that fails says with this in `DPOR_REPLAY`.
+fn run(child: &str, replay: &str) -> String {
+    let mut command = program(child);
     if !replay.is_empty() {
         command.env("DPOR_REPLAY", replay);
     }

@@ -8,6 +8,7 @@ use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::source::Around;
 use crate::rt::trace::id::ThreadId;
 use crate::rt::trace::verdict::Blocked;
 use crate::rt::trace::{Event, Site, Trace, is_of_std};
@@ -118,8 +119,10 @@ impl Compiled {
     /// Those of a program in which there is this place.
     fn with(site: Site) -> Compiled {
         let directory = std::env::current_dir().ok();
-        let root = |directory: PathBuf| Some((compiled_in(&directory, site.file())?, directory));
-        Compiled(directory.and_then(root))
+        let root = || Around::this_process().root(Path::new(site.file()));
+        // What is compiled by its whole path is in no directory.
+        let root = directory.and_then(|directory| Some((root()?, directory)));
+        Compiled(root.filter(|(root, _)| !root.as_os_str().is_empty()))
     }
 
     /// This place of a stack as the compiler has it.
@@ -128,15 +131,6 @@ impl Compiled {
             |(root, directory): &(PathBuf, PathBuf)| seen_from(root, &directory.join(&place));
         self.0.as_ref().and_then(seen).unwrap_or(place)
     }
-}
-
-/// The directory from which the compiler saw this file, which is the one of the workspace: that of the package, where the
-/// program runs, or one around it.
-fn compiled_in(directory: &Path, file: &str) -> Option<PathBuf> {
-    let file = Path::new(file);
-    let mut around = directory.ancestors();
-    let root = around.find(|around| file.is_relative() && around.join(file).is_file())?;
-    Some(root.to_owned())
 }
 
 /// The place as the compiler has it, if it is in this directory: a stack has it as it is seen from the package.
@@ -302,9 +296,7 @@ mod tests {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         let member = package.join("tests");
         // As if the folder of the tests were a package, and this one the workspace.
-        let root = compiled_in(&member, "tests/tidy.rs").expect("the file is there");
-        assert_eq!(root, package);
-        let seen = |place: &str| seen_from(&root, &member.join(place));
+        let seen = |place: &str| seen_from(package, &member.join(place));
         assert_eq!(seen("bounds.rs:3").as_deref(), Some("tests/bounds.rs:3"));
         let other = package.join("src/lib.rs:7");
         assert_eq!(
@@ -312,11 +304,6 @@ mod tests {
             Some("src/lib.rs:7")
         );
         assert_eq!(seen("/elsewhere/lib.rs:7"), None);
-        assert_eq!(
-            compiled_in(package, "tests/tidy.rs").as_deref(),
-            Some(package)
-        );
-        assert_eq!(compiled_in(package, "nowhere.rs"), None);
     }
 
     #[test]

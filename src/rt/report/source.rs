@@ -11,13 +11,16 @@ use std::panic::Location;
 use std::path::Path;
 
 pub(super) use self::receiver::Receiver;
+pub(super) use self::root::Around;
 
 mod receiver;
+mod root;
 
 /// Source files that have been read.
 #[derive(Default)]
 pub(crate) struct Sources {
     files: HashMap<String, Option<Vec<String>>>,
+    around: Option<Around>,
 }
 
 impl Sources {
@@ -29,17 +32,12 @@ impl Sources {
 
     /// The lines of a file.
     pub(super) fn lines(&mut self, file: &str) -> Option<&[String]> {
+        let around = &mut self.around;
         let lines = self.files.entry(file.to_owned()).or_insert_with(|| {
-            // Locations are relative to the workspace; a test runs in its package.
-            let mut directory = std::env::current_dir().ok()?;
-            loop {
-                if let Ok(text) = fs::read_to_string(directory.join(Path::new(file))) {
-                    return Some(text.lines().map(str::to_owned).collect());
-                }
-                if !directory.pop() {
-                    return None;
-                }
-            }
+            let around = around.get_or_insert_with(Around::this_process);
+            let path = around.root(Path::new(file))?.join(file);
+            let text = fs::read_to_string(path).ok()?;
+            Some(text.lines().map(str::to_owned).collect())
         });
         lines.as_deref()
     }
