@@ -61,7 +61,7 @@ impl Body<'_> {
 /// one it did there as well, and had it panicked there, that execution would have failed. Something has kept a value
 /// from then, and keeps it still, so that the failure comes again in this process, but not in the next one.
 fn had_passed(found: &Found) -> bool {
-    let End::Panicked { thread } = found.end else {
+    let End::Panicked { thread, .. } = found.end else {
         return false;
     };
     let Driver { trace, stats, .. }: &Driver = &found.driver;

@@ -155,7 +155,7 @@ impl Body<'_> {
     /// Fills in what a panic said and where, if the hook was not asked about it. The program may have set one of its own,
     /// so the execution is run again under dpor's. (Of `resume_unwind` no hook is told.)
     pub(crate) fn ask(&mut self, found: &mut Found) {
-        let End::Panicked { thread } = found.end else {
+        let End::Panicked { thread, .. } = found.end else {
             return;
         };
         if found.message.is_some() || !may_come_again(&found.end) {
@@ -168,7 +168,7 @@ impl Body<'_> {
         };
         // The same threads may have other numbers.
         let path = |found: &Found, thread| found.driver.machine.names.path(thread);
-        let is_same = matches!(again.end, End::Panicked { thread: theirs } if path(&again, theirs) == path(found, thread));
+        let is_same = matches!(again.end, End::Panicked { thread: theirs, .. } if path(&again, theirs) == path(found, thread));
         if let (Some(message), true) = (again.message, is_same) {
             found.message = Some(Panic { thread, ..message });
             found.raised = again.raised;

@@ -124,7 +124,7 @@ fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     }
     let all = |thread: ThreadId| (thread, trace.positions_of(thread).len() as u32);
     let mut depends_on: Vec<(ThreadId, u32)> = match &found.end {
-        End::Panicked { thread } => vec![all(*thread)],
+        End::Panicked { thread, .. } => vec![all(*thread)],
         End::DataRace(race) => [race.first, race.second]
             .map(|access| (access.thread, access.through()))
             .to_vec(),

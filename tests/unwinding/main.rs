@@ -480,3 +480,58 @@ fn what_a_lazy_value_was_to_be_made_of_is_dropped_once() {
     });
     assert_eq!(DROPPED.load(Relaxed), 1);
 }
+
+/// Whoever hears of the panic only wonders why the program hangs.
+#[test]
+fn a_deadlock_while_a_thread_unwinds_is_told_with_the_panic() {
+    let waits = |catch_panics| {
+        let mut builder = Builder::new();
+        builder.catch_panics = catch_panics;
+        let failure = builder.explore(|| {
+            let other = thread::spawn(|| thread::park());
+            let _joins = joins(other);
+            panic!("before the unpark");
+        });
+        let failure = failure.expect_err("it panics");
+        assert_eq!(failure.kind(), FailureKind::Panic, "{failure}");
+        failure.to_string()
+    };
+    for text in [waits(true), waits(false)] {
+        let (before, stuck) = text
+            .split_once("\n  while it unwound, nothing could go on any more:\n")
+            .unwrap_or_else(|| panic!("{text}"));
+        assert!(before.contains("before the unpark"), "{text}");
+        let stuck: Vec<&str> = stuck.lines().take(2).collect();
+        assert!(
+            stuck[0].starts_with("  main       waits to join main.1 "),
+            "{text}"
+        );
+        assert!(stuck[1].starts_with("  main.1     is parked "), "{text}");
+    }
+}
+
+/// The panic of a thread whose panics are caught is no failure, but the deadlock is.
+#[test]
+fn a_deadlock_while_a_thread_unwinds_whose_panic_is_caught_is_told_with_that() {
+    let mut builder = Builder::new();
+    builder.catch_panics = true;
+    let failure = builder.explore(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let theirs = lock.clone();
+        let guard = lock.lock().unwrap();
+        let other = thread::spawn(move || {
+            let _locks = Finally(move || drop(theirs.lock()));
+            panic!("under the lock");
+        });
+        let _ = other.join();
+        drop(guard);
+    });
+    let failure = failure.expect_err("nobody unlocks");
+    assert_eq!(failure.kind(), FailureKind::Deadlock, "{failure}");
+    let text = failure.to_string();
+    assert!(text.contains("\n  main.1     waits to lock "), "{text}");
+    assert!(
+        text.contains("\n  before that main.1 panicked at tests/unwinding/main.rs:"),
+        "{text}"
+    );
+}

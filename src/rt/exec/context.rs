@@ -497,7 +497,7 @@ pub(crate) fn yield_to_teardown() {
             // A destructor of a panicking thread waits: the execution has failed, and the others
             // have to go first.
             let thread = runtime.current.get();
-            runtime.inner.borrow_mut().end = Some(End::Panicked { thread });
+            runtime.inner.borrow_mut().end = Some(End::panicked(thread));
         }
     });
     match waits {

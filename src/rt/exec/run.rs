@@ -312,7 +312,7 @@ fn go_on(
                     runtime.second.set(Some(second));
                 }
                 // What was wrong before comes first.
-                return runtime.fault().unwrap_or(End::Panicked { thread });
+                return runtime.fault().unwrap_or_else(|| End::panicked(thread));
             }
             Resumed::Overflowed => {
                 cold_path();

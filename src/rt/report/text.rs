@@ -271,7 +271,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let events = counted(view.trace.len() as u64, "event");
     let when = format!("(execution {}, after {events})", view.executions);
     match view.end {
-        End::Panicked { thread } => {
+        End::Panicked { thread, stuck } => {
             if let Some((text, location)) = view.panic {
                 let at = location.map_or_else(
                     || "an unknown place".to_owned(),
@@ -287,6 +287,9 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 Some((_, Some(_))) => "",
             };
             out.push_str(raised_again);
+            if !stuck.is_empty() {
+                out.push_str("  while it unwound, nothing could go on any more:\n");
+            }
         }
         End::Deadlock(stuck) => {
             // Who waits for the end of such a thread is not part of the knot.
@@ -404,7 +407,11 @@ const WAITING_ALIKE_MIN: usize = 8;
 
 /// The threads that wait for ever: for what, where, and who holds it.
 fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
-    let stuck = view.end.stuck();
+    // What happened while a thread unwound is not shown, so who holds what and has called whom then is not known.
+    let (stuck, is_shown) = match view.end {
+        End::Panicked { stuck, .. } => (stuck.as_slice(), false),
+        end => (end.stuck(), true),
+    };
     let told = stuck
         .iter()
         .map(|it| [names.thread(it.thread), names.waiting(&it.operation)]);
@@ -413,8 +420,14 @@ fn waiting(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let name_width = widest(0).unwrap_or_default().max(10);
     let what_width = widest(1).unwrap_or_default();
     let lines = stuck.iter().zip(&told).map(|(stuck, [thread, what])| {
-        let holder = held(view, names, &stuck.operation);
-        let at = behind(place_of_waiting(view, stuck));
+        let (at, holder) = match is_shown {
+            true => (
+                place_of_waiting(view, stuck),
+                held(view, names, &stuck.operation),
+            ),
+            false => (place(stuck.site), String::new()),
+        };
+        let at = behind(at);
         (thread, format!("{what:<what_width$}  {at}{holder}"))
     });
     let lines: Vec<(&String, String)> = lines.collect();

@@ -55,7 +55,12 @@ pub(crate) enum End {
     /// More threads exist than the limit allows.
     TooManyThreads { limit: usize },
     /// A thread panicked; who runs the threads knows the rest.
-    Panicked { thread: ThreadId },
+    ///
+    /// If nothing could go on any more while it unwound, these threads wait.
+    Panicked {
+        thread: ThreadId,
+        stuck: Vec<Blocked>,
+    },
     /// A thread used more stack than it has.
     StackOverflow { thread: ThreadId },
     /// A thread used memory that is not there, at this address, if the system has told it, or wrote to such that `is_constant`.
@@ -144,7 +149,7 @@ impl End {
     /// The thread that was at work when it came to that, if one was.
     pub(crate) fn thread(&self) -> Option<ThreadId> {
         match self {
-            End::Panicked { thread }
+            End::Panicked { thread, .. }
             | End::StackOverflow { thread }
             | End::MemoryFault { thread, .. } => Some(*thread),
             End::DataRace(race) => Some(race.second.thread),
@@ -174,6 +179,12 @@ impl End {
                 stuck.map(|it| (it.thread, it.site)).collect()
             }
         }
+    }
+
+    /// A thread panicked, and came to an end or has to.
+    pub(crate) fn panicked(thread: ThreadId) -> End {
+        let stuck = Vec::new();
+        End::Panicked { thread, stuck }
     }
 
     /// The threads that wait for ever.

@@ -61,7 +61,8 @@ pub(super) fn after(
     let (mut failed, mut events) = failing.unzip();
     if let Some(thread) = failed {
         cold_path();
-        end = End::Panicked { thread };
+        let stuck = end.stuck().to_vec();
+        end = End::Panicked { thread, stuck };
     }
     let mut raised = runtime.raised.take();
     let earlier = runtime.earlier.take();
@@ -102,7 +103,7 @@ pub(super) fn after(
         } = *second;
         told.before = raised.take();
         let thread = told.panic.thread;
-        (end, failed, events) = (End::Panicked { thread }, Some(thread), Some(after));
+        (end, failed, events) = (End::panicked(thread), Some(thread), Some(after));
         (raised, payload) = (Some(told), with);
     }
     runtime.forget_panics();

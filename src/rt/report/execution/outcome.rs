@@ -179,7 +179,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
         End::TooManyThreads { limit } => {
             format!("more than {} alive", counted(*limit as u64, "thread"))
         }
-        End::Panicked { thread: it } => {
+        End::Panicked { thread: it, .. } => {
             outcome.thread = Some(data.thread(*it));
             match data.view.panic {
                 Some((text, _)) => format!("{} panicked: {text}", thread(*it)),
