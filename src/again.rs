@@ -74,7 +74,11 @@ fn had_passed(found: &Found) -> bool {
 pub(crate) fn may_come_again(end: &End) -> bool {
     !matches!(
         end,
-        End::Stale { .. } | End::NotDeterministic(_) | End::StackOverflow { .. } | End::Outside(_)
+        End::Stale { .. }
+            | End::NotDeterministic(_)
+            | End::StackOverflow { .. }
+            | End::NoStack { .. }
+            | End::Outside(_)
     )
 }
 

@@ -35,7 +35,7 @@ pub enum FailureKind {
     /// A block was freed twice, with another layout than its own, or not from its beginning.
     WrongFree,
     /// An execution has more events or threads than [`Builder::max_branches`](crate::Builder::max_branches) or
-    /// [`Builder::max_threads`](crate::Builder::max_threads) allows.
+    /// [`Builder::max_threads`](crate::Builder::max_threads) allows, or threads for whose stacks the system has no memory.
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
@@ -217,7 +217,9 @@ pub(crate) fn kind_of(end: &End) -> FailureKind {
         End::Panicked { .. } => FailureKind::Panic,
         End::Deadlock(_) => FailureKind::Deadlock,
         End::Livelock { .. } => FailureKind::Livelock,
-        End::TooManyEvents { .. } | End::TooManyThreads { .. } => FailureKind::Limit,
+        End::TooManyEvents { .. } | End::TooManyThreads { .. } | End::NoStack { .. } => {
+            FailureKind::Limit
+        }
         End::StackOverflow { .. } => FailureKind::StackOverflow,
         End::MemoryFault { .. } => FailureKind::MemoryFault,
         End::NotDeterministic(_) => FailureKind::NotDeterministic,

@@ -95,6 +95,7 @@ impl Body<'_> {
             End::TooManyEvents { .. }
                 | End::TooManyThreads { .. }
                 | End::StackOverflow { .. }
+                | End::NoStack { .. }
                 | End::Stale { .. }
                 | End::NotDeterministic(_)
                 | End::Livelock { .. }

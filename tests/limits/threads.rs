@@ -58,3 +58,75 @@ fn many_threads_share_a_column_and_a_few_have_their_own() {
         "{many}"
     );
 }
+
+/// The process gets no more memory than it has, and a little.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_thread_for_whose_stack_the_system_has_no_memory_is_a_failure_with_a_schedule() {
+    use dpor::sync::{Arc, Barrier};
+
+    const CHILD: &str = "DPOR_TEST_NO_STACK";
+    let name =
+        "threads::a_thread_for_whose_stack_the_system_has_no_memory_is_a_failure_with_a_schedule";
+    let meet = || {
+        let meeting = Arc::new(Barrier::new(3));
+        let others = [1 << 20, 1 << 30].map(|bytes| {
+            let meeting = meeting.clone();
+            let spawned = thread::Builder::new().stack_size(bytes).spawn(move || {
+                // What owns a reference gives it up when it unwinds.
+                meeting.wait();
+            });
+            spawned.unwrap()
+        });
+        meeting.wait();
+        for other in others {
+            other.join().unwrap();
+        }
+    };
+    if std::env::var_os(CHILD).is_none() {
+        let program = std::env::current_exe().expect("this program has a path");
+        let mut child = std::process::Command::new(program);
+        let output = child.args([name, "--exact"]).env(CHILD, "1").output();
+        let output = output.expect("it starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        let says = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{told}{says}");
+        assert!(!told.contains("generator"), "{told}");
+        return;
+    }
+    // What it has first is made before that.
+    assert!(Builder::new().check(|| ()).complete);
+    let has = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages: u64 = has
+        .split(' ')
+        .next()
+        .and_then(|it| it.parse().ok())
+        .expect("a number");
+    let bytes = pages * 4096 + (512 << 20);
+    let most = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: bytes,
+    };
+    // SAFETY: it reads what it is given.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &most) }, 0);
+    for _ in 0..2 {
+        let failure = Builder::new().explore(meet).unwrap_err();
+        assert_eq!(failure.kind(), FailureKind::Limit);
+        let report = failure.to_string();
+        let told = format!(
+            "too little memory: the system has none for the {} bytes of the stack of main.2 (execution 1, after 6 events)\n  \
+             lower `Builder::stack_size`",
+            1 << 30
+        );
+        assert!(report.starts_with(&told), "{report}");
+        assert!(failure.schedule().starts_with("v2 main"), "{report}");
+    }
+    // What there was before is there again.
+    let report = Builder::new().check(|| {
+        let others = [(); 2].map(|()| thread::spawn(|| ()));
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+    assert!(report.complete);
+}

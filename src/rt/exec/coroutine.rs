@@ -1,7 +1,7 @@
 //! How is a stack suspended, resumed and ended?
 //!
-//! A [`Pool`] hands out stacks. [`Pool::start`] puts a closure, the *body*, on one of them and gives
-//! a [`Coroutine`]; [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
+//! A [`Pool`] hands out stacks, each as a [`Coroutine`]. [`Coroutine::put`] puts a closure, the *body*, on it;
+//! [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
 //! overflows. [`Pool::recycle`] takes the stack back for the next body. This is the only file that
 //! names the `generator` crate, and these are the facts about it (0.8.11, and
 //! 0.8.12 but for what is said) that shape the file:
@@ -99,42 +99,38 @@ impl Pool {
         self.got_after = outsiders::noted();
     }
 
-    /// Puts `body` on an idle stack, or on a new one. It does not run yet. Panics if the system has
-    /// no memory for another stack.
+    /// An idle stack, or a new one. `None` if the system has no memory for that.
     #[inline]
-    pub(crate) fn start(&mut self, body: Body) -> Coroutine {
-        let coroutine = match self.idle.stacks.pop() {
-            Some(idle) => idle,
+    pub(crate) fn stack(&mut self) -> Option<Coroutine> {
+        match self.idle.stacks.pop() {
+            Some(idle) => Some(idle),
             None => self.another(self.stack_bytes),
-        };
-        self.put_on(coroutine, body)
+        }
     }
 
-    /// [`Pool::start`] for a body that needs so many bytes. There is no larger stack than [`largest_stack`].
+    /// [`Pool::stack`] of so many bytes at least.
     #[cold]
-    pub(crate) fn start_with(&mut self, body: Body, bytes: usize) -> Coroutine {
-        let bytes = bytes.min(largest_stack()).next_multiple_of(PAGE);
-        if bytes <= self.stack_bytes {
-            return self.start(body);
+    pub(crate) fn stack_of(&mut self, bytes: usize) -> Option<Coroutine> {
+        let bytes = self.bytes_for(bytes);
+        if bytes == self.stack_bytes {
+            return self.stack();
         }
         let larger = &mut self.idle.larger;
-        let coroutine = match larger.iter().position(|idle| idle.bytes() == bytes) {
-            Some(at) => larger.swap_remove(at),
+        match larger.iter().position(|idle| idle.bytes() == bytes) {
+            Some(at) => Some(larger.swap_remove(at)),
             None => self.another(bytes),
-        };
-        self.put_on(coroutine, body)
+        }
     }
 
-    #[inline]
-    fn put_on(&self, coroutine: Coroutine, body: Body) -> Coroutine {
-        coroutine.0.body.set(Some(body));
-        coroutine.0.state.set(State::Ready);
-        coroutine
+    /// How large the stack is that somebody gets who needs so many bytes. There is no larger one than [`largest_stack`].
+    pub(crate) fn bytes_for(&self, bytes: usize) -> usize {
+        let bytes = bytes.min(largest_stack()).next_multiple_of(PAGE);
+        bytes.max(self.stack_bytes)
     }
 
     /// A stack that was not idle here. Where there are more that are kept, some more become idle, because they have a lock.
     #[cold]
-    fn another(&mut self, bytes: usize) -> Coroutine {
+    fn another(&mut self, bytes: usize) -> Option<Coroutine> {
         let few = match bytes == self.stack_bytes {
             true => FEW,
             false => 1,
@@ -143,16 +139,23 @@ impl Pool {
         let before = stacks.len();
         kept.take(bytes, few, stacks);
         if stacks.len() == before {
-            stacks.push(Coroutine::new(bytes));
+            stacks.push(Coroutine::new(bytes)?);
         }
         self.got();
-        let another = self.idle.stacks.pop();
-        another.expect("dpor bug: no stack was added")
+        self.idle.stacks.pop()
     }
 
     /// How many uses by outsiders there had been when it got the newest of its stacks.
     pub(crate) fn got_after(&self) -> u64 {
         self.got_after
+    }
+
+    /// A stack with this body on it.
+    #[cfg(test)]
+    pub(crate) fn start(&mut self, body: Body) -> Coroutine {
+        let coroutine = self.stack().expect("there is memory for a stack");
+        coroutine.put(body);
+        coroutine
     }
 
     #[cfg(test)]
@@ -197,7 +200,8 @@ impl Pool {
 pub(crate) struct Coroutine(Rc<Control>);
 
 impl Coroutine {
-    fn new(stack_bytes: usize) -> Coroutine {
+    /// One with a stack of so many bytes. `None` if the system has no memory for that.
+    fn new(stack_bytes: usize) -> Option<Coroutine> {
         let control = Rc::new(Control {
             state: Cell::new(State::Idle),
             body: Cell::new(None),
@@ -221,13 +225,10 @@ impl Coroutine {
                 served.serve();
             })
         });
-        // The crate's own words are of its inside, and have been printed.
-        let Ok(generator) = catch_unwind(new) else {
-            panic!(
-                "the system has no memory for another stack of {stack_bytes} bytes: lower \
-                 `Builder::stack_size` (DPOR_STACK_SIZE), or have fewer threads"
-            )
-        };
+        ASKS.set(true);
+        let made = catch_unwind(new);
+        ASKS.set(false);
+        let generator = made.ok()?;
         // The generator keeps its registers in a record at the very top of the stack, less than
         // a page below it.
         let record = generator.into_raw();
@@ -241,7 +242,14 @@ impl Coroutine {
         control.bottom.set(bottom);
         control.top.set(top);
         control.roomy.set(Stretch::above((bottom, top), ROOM));
-        Coroutine(control)
+        Some(Coroutine(control))
+    }
+
+    /// Puts `body` on it, on which there is nothing. It does not run yet.
+    #[inline]
+    pub(crate) fn put(&self, body: Body) {
+        self.0.body.set(Some(body));
+        self.0.state.set(State::Ready);
     }
 
     /// Runs the body until it suspends or ends. Must not be called again once the body has ended or
@@ -348,7 +356,7 @@ pub(crate) fn suspend() {
 /// will ever catch.
 ///
 /// An OS thread counts a panic when it begins and when it is caught. So one is begun on an OS thread that ends, on a stack
-/// that is suspended while it unwinds, and caught on this one. False if there is no OS thread to be had.
+/// that is suspended while it unwinds, and caught on this one. False if there is no OS thread or no stack to be had.
 #[cold]
 pub(crate) fn forget_panic() -> bool {
     /// A stack that only its owner knows.
@@ -366,20 +374,21 @@ pub(crate) fn forget_panic() -> bool {
         resume_unwind(Box::new(()));
     }
     let begun = thread::Builder::new().spawn(|| {
-        let mut alone = Alone(Coroutine::new(SMALL));
+        let mut alone = Alone(Coroutine::new(SMALL)?);
         alone.0.0.instead.set(Some(unwind));
         // SAFETY: it is a constant.
-        let nothing = unsafe { Work::body(&|| ()) };
-        alone.0.0.body.set(Some(nothing));
-        alone.0.0.state.set(State::Ready);
+        alone.0.put(unsafe { Work::body(&|| ()) });
         alone.0.resume();
-        alone
+        Some(alone)
     });
     let Ok(begun) = begun else {
         return false;
     };
-    let Ok(mut begun) = begun.join() else {
+    let Ok(begun) = begun.join() else {
         unreachable!("dpor bug: a panic could not be begun");
+    };
+    let Some(mut begun) = begun else {
+        return false;
     };
     begun.0.resume();
     true
@@ -456,6 +465,13 @@ const PAGE: usize = 4096;
 thread_local! {
     /// The coroutine that runs on this OS thread. Set only during its `resume`.
     static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
+    /// Whether the system is asked for the memory of a stack.
+    static ASKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this OS thread makes a stack. The crate panics if the system has no memory for it, which is told otherwise.
+pub(super) fn asks_for_a_stack() -> bool {
+    ASKS.get()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -62,7 +62,7 @@ fn above(before: Hook) -> Hook {
     let set = Set;
     let hook: Hook = Box::new(move |info| {
         let _owned = &set;
-        if !panics::begun(info) {
+        if !coroutine::asks_for_a_stack() && !panics::begun(info) {
             before(info);
         }
     });

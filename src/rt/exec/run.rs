@@ -283,7 +283,14 @@ fn go_on(
             Some(coroutine) => coroutine,
             None => {
                 runtime.pulse.turn_to(thread, None);
-                stacks.start(&mut inner, thread)
+                match stacks.start(&mut inner, thread) {
+                    Some(coroutine) => coroutine,
+                    None => {
+                        cold_path();
+                        let bytes = stacks.bytes_of(&inner, thread);
+                        return End::NoStack { thread, bytes };
+                    }
+                }
             }
         };
         drop(inner);

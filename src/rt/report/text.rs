@@ -334,6 +334,14 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                  `Builder::max_threads` (DPOR_MAX_THREADS)"
             );
         }
+        End::NoStack { thread, bytes } => {
+            let _ = writeln!(
+                out,
+                "too little memory: the system has none for the {bytes} bytes of the stack of {} {when}\n  lower \
+                 `Builder::stack_size` (DPOR_STACK_SIZE, in bytes), or the thread's own, or have fewer threads at a time",
+                names.thread(*thread)
+            );
+        }
         End::StackOverflow { thread } => {
             let _ = writeln!(
                 out,

@@ -54,6 +54,8 @@ pub(crate) enum End {
     TooManyEvents { limit: usize },
     /// More threads exist than the limit allows.
     TooManyThreads { limit: usize },
+    /// The system has no memory for the stack, of so many bytes, of a thread that is to begin.
+    NoStack { thread: ThreadId, bytes: usize },
     /// A thread panicked; who runs the threads knows the rest.
     ///
     /// If nothing could go on any more while it unwound, these threads wait.
@@ -133,7 +135,7 @@ impl End {
             End::Complete | End::Pruned(_) => return None,
             End::Deadlock(_) => "deadlock",
             End::Livelock { .. } => "livelock",
-            End::TooManyEvents { .. } | End::TooManyThreads { .. } => "limit",
+            End::TooManyEvents { .. } | End::TooManyThreads { .. } | End::NoStack { .. } => "limit",
             End::Panicked { .. } => "panic",
             End::StackOverflow { .. } => "stack overflow",
             End::MemoryFault { .. } => "memory fault",

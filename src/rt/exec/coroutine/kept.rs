@@ -155,6 +155,10 @@ mod tests {
 
     const STACK: usize = 64 * 1024;
 
+    fn stack(bytes: usize) -> Coroutine {
+        Coroutine::new(bytes).expect("there is memory for it")
+    }
+
     /// Runs so many bodies at once in an exploration with stacks of this size, and says where the stacks are.
     fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
         let mut pool = Pool::new(bytes);
@@ -209,7 +213,7 @@ mod tests {
     #[test]
     fn a_body_that_comes_later_runs_on_a_stack_that_was_kept() {
         let kept = Kept::new();
-        kept.keep([Coroutine::new(STACK)]);
+        kept.keep([stack(STACK)]);
         let pool = |stack| {
             let mut pool = Pool::new(STACK);
             pool.idle.stacks.push(stack);
@@ -235,11 +239,11 @@ mod tests {
     fn the_oldest_stacks_make_room_for_the_latest() {
         let kept = Kept::new();
         let sizes = || all(&kept);
-        kept.keep([Coroutine::new(STACK), Coroutine::new(MOST / 2)]);
+        kept.keep([stack(STACK), stack(MOST / 2)]);
         assert_eq!(sizes(), [STACK, MOST / 2]);
-        kept.keep([Coroutine::new(MOST / 2)]);
+        kept.keep([stack(MOST / 2)]);
         assert_eq!(sizes(), [MOST / 2, MOST / 2]);
-        kept.keep([Coroutine::new(MOST + STACK)]);
+        kept.keep([stack(MOST + STACK)]);
         assert_eq!(
             sizes(),
             [MOST / 2, MOST / 2],

@@ -369,7 +369,8 @@ fn suspending_outside_of_a_coroutine_is_refused() {
 fn a_larger_stack_is_for_who_asks_for_as_much() {
     let mut pool = Pool::new(STACK);
     let mut on = |bytes: usize| {
-        let mut coroutine = pool.start_with(Body::of(|| {}), bytes);
+        let mut coroutine = pool.stack_of(bytes).expect("there is memory for it");
+        coroutine.put(Body::of(|| {}));
         finished(coroutine.resume());
         let stack = coroutine.stack();
         pool.recycle(coroutine);

@@ -50,22 +50,31 @@ impl<'a> Stacks<'a> {
         self.coroutines.0.len()
     }
 
-    /// A stack for a thread that is about to start.
+    /// A stack for a thread that is about to start. `None` if the system has no memory for one of so many bytes as the thread
+    /// [needs](Stacks::bytes_of); then it is left as it is.
     #[inline]
-    pub(super) fn start(&mut self, inner: &mut Inner, thread: ThreadId) -> &mut Coroutine {
+    pub(super) fn start(&mut self, inner: &mut Inner, thread: ThreadId) -> Option<&mut Coroutine> {
+        let coroutine = match inner.stack_asked_for(thread) {
+            None => self.pool.stack(),
+            Some(bytes) => {
+                cold_path();
+                self.pool.stack_of(bytes)
+            }
+        }?;
         let Some(body) = inner.take_body(thread) else {
             panic!("dpor bug: {thread:?} has neither a stack nor a body")
         };
-        let coroutine = match inner.stack_asked_for(thread) {
-            None => self.pool.start(body),
-            Some(bytes) => {
-                cold_path();
-                self.pool.start_with(body, bytes)
-            }
-        };
+        coroutine.put(body);
         *entry(&mut inner.stacks, thread.index()) = Some(coroutine.stack());
         self.in_use += 1;
-        entry(&mut self.coroutines.0, thread.index()).insert(coroutine)
+        Some(entry(&mut self.coroutines.0, thread.index()).insert(coroutine))
+    }
+
+    /// How large the stack of a thread is that has none yet.
+    #[cold]
+    pub(super) fn bytes_of(&self, inner: &Inner, thread: ThreadId) -> usize {
+        self.pool
+            .bytes_for(inner.stack_asked_for(thread).unwrap_or(0))
     }
 
     /// Takes back the stack of a thread that has ended, for the next execution.

@@ -186,6 +186,13 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
                 None => format!("{} panicked", thread(*it)),
             }
         }
+        End::NoStack { thread: it, bytes } => {
+            outcome.thread = Some(data.thread(*it));
+            format!(
+                "no memory for the {bytes} bytes of the stack of {}",
+                thread(*it)
+            )
+        }
         End::StackOverflow { thread: it } => {
             outcome.thread = Some(data.thread(*it));
             format!("{} used more stack than it has", thread(*it))
