@@ -54,8 +54,8 @@ impl Body<'_> {
 #[cold]
 fn tell_of_refusal() {
     let line = "dpor: the system locks no more memory for this process (a limit of its mappings, as `vm.max_map_count` of Linux, or of \
-                memory), so from now on uses of freed memory by plain fields may go unseen: let fewer tests fail in one process, or \
-                run them in several";
+                memory), so from now on uses of freed memory by plain fields may go unseen: run the tests in several processes, let \
+                fewer of them fail, or have them keep less of what their models make";
     if said::is_first(line.to_owned()) {
         above_captured(&format!("{line}\n"));
     }

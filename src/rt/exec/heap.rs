@@ -526,8 +526,7 @@ impl Heap {
     /// Keeps a freed block until the execution has ended.
     fn keep(&self, kept: Kept) {
         if guarded::is_one(kept.start.addr()) {
-            self.with(|state| state.pages.lock(kept.start, kept.layout.size()));
-            return;
+            return guarded::free(kept.start);
         }
         self.with(|state| state.kept.push(kept));
         while let Some(kept) = self.with(|state| state.kept.surplus()).flatten() {

@@ -99,7 +99,7 @@ pub(crate) fn freed(start: *mut u8, layout: Layout, kept: impl FnOnce() -> Kept)
     });
     let now = now.unwrap_or(true);
     if rarely!(now) && guarded::is_one(start.addr()) {
-        guarded::lock(start, layout.size());
+        guarded::free(start);
         return false;
     }
     now

@@ -5,9 +5,14 @@
 //! a system call for each block, and is done in the few executions that are made for it.
 //!
 //! A part of the addresses is set aside once in a process, and heaps get parts of that. Within one exploration no page is used
-//! twice. Behind it all are unlocked with one call, and the next one uses them again, if each block was freed. Those of a part of
-//! which one was not are not used again. If all is used up, or a block is large, the block comes from the allocator as ever. One
-//! that outlives its execution is recognised by its address when it is freed.
+//! twice. Behind it all are unlocked with one call, and nothing that it has made is watched any more: a block that outlives it, as
+//! one of a list in which the test collects something, is recognised by its address when it is freed, and its memory goes back to
+//! the system, but is not locked. (To lock a page divides a mapping, of which the system has some 65,000 for a process. Nobody
+//! would ever unlock it, so a process with many tests would have none left for stacks.) The next exploration goes on behind the
+//! last block that has not been freed. If all is used up, or a block is large, the block comes from the allocator as ever.
+//!
+//! Who frees a block may be on another OS thread, and the exploration may end at that moment. So what is known of each block is in
+//! one atomic byte for its first page, which goes from one state to the next as [`free`] and `Part::end` say.
 
 use std::alloc::Layout;
 
@@ -48,7 +53,7 @@ const PART: usize = 1 << 20;
 #[cfg(all(unix, target_pointer_width = "64"))]
 pub(crate) use pages::was_refused;
 #[cfg(all(unix, target_pointer_width = "64"))]
-pub(super) use pages::{Pages, is_one, lock};
+pub(super) use pages::{Pages, free, is_one};
 
 /// Whether a block can have pages of its own here.
 pub(crate) const CAN_LOCK: bool = cfg!(all(unix, target_pointer_width = "64"));
@@ -66,8 +71,6 @@ mod none {
             None
         }
 
-        pub(in super::super) fn lock(&mut self, _: *mut u8, _: usize) {}
-
         pub(in super::super) fn give_up(&mut self) {}
     }
 
@@ -75,7 +78,7 @@ mod none {
         false
     }
 
-    pub(in super::super) fn lock(_: *mut u8, _: usize) {}
+    pub(in super::super) fn free(_: *mut u8) {}
 
     pub(crate) fn was_refused() -> bool {
         false
@@ -85,25 +88,52 @@ mod none {
 #[cfg(not(all(unix, target_pointer_width = "64")))]
 pub(crate) use none::was_refused;
 #[cfg(not(all(unix, target_pointer_width = "64")))]
-pub(super) use none::{Pages, is_one, lock};
+pub(super) use none::{Pages, free, is_one};
 
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod pages {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+    use std::ops::Range;
+    use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+    use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
     use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-    use std::{mem, ptr};
+    use std::{ptr, slice};
 
+    use super::super::attached::unrecorded;
     use super::{ARENA, Layout, PART, SIZE_MAX};
 
-    /// Where the addresses begin that are set aside, as a pointer that may be used for all of them; null if there are none.
-    struct Arena(*mut u8);
+    /// The addresses that are set aside.
+    struct Arena {
+        /// Where they begin, as a pointer that may be used for all of them.
+        start: *mut u8,
+        /// For each page what is known of the block that begins there: how many pages it has, and what has become of it. 0 if
+        /// none does.
+        marks: &'static [AtomicU8],
+    }
 
-    // SAFETY: who gets a part of it has got it from `Part::new`, which gives no part twice.
+    // SAFETY: who gets a part of it has got it from `Part::new`, which gives none that somebody has.
     unsafe impl Send for Arena {}
     // SAFETY: as above.
     unsafe impl Sync for Arena {}
 
-    static SET_ASIDE: OnceLock<Arena> = OnceLock::new();
+    /// What a mark says of the length of a block, in pages.
+    const LENGTH: u8 = 0x1f;
+
+    /// Somebody is freeing the block.
+    const LEAVES: u8 = 0x20;
+
+    /// It was freed, and is locked until its exploration ends.
+    const GONE: u8 = 0x40;
+
+    /// The exploration that has made it has ended.
+    const OLD: u8 = 0x80;
+
+    /// The smallest page size of any supported system.
+    const PAGE_MIN: usize = 4096;
+
+    const _: () = assert!(SIZE_MAX / PAGE_MIN <= LENGTH as usize);
+
+    /// `None` if the system has no addresses to be set aside.
+    static SET_ASIDE: OnceLock<Option<Arena>> = OnceLock::new();
 
     /// How many bytes of it are in parts.
     static GIVEN: AtomicUsize = AtomicUsize::new(0);
@@ -116,21 +146,28 @@ mod pages {
         REFUSED.load(Relaxed)
     }
 
-    /// The parts that no heap has.
+    /// The parts that no heap has. In some there is no room until blocks are freed.
     static IDLE: Mutex<Vec<Part>> = Mutex::new(Vec::new());
 
     fn idle() -> MutexGuard<'static, Vec<Part>> {
         IDLE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_aside() -> Arena {
+    fn set_aside() -> Option<Arena> {
+        let start = map(ARENA, libc::PROT_NONE)?;
+        let length = ARENA / page();
+        let marks = map(length, ALL)?.cast::<AtomicU8>();
+        // SAFETY: these bytes are mapped for good, nobody else has them, and zeroes, which they are, are values of the type.
+        let marks = unsafe { slice::from_raw_parts(marks, length) };
+        Some(Arena { start, marks })
+    }
+
+    /// So many bytes that nobody has.
+    fn map(size: usize, access: libc::c_int) -> Option<*mut u8> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
         // SAFETY: a new mapping anywhere changes nothing that there is.
-        let start = unsafe { libc::mmap(ptr::null_mut(), ARENA, libc::PROT_NONE, flags, -1, 0) };
-        Arena(match start == libc::MAP_FAILED {
-            true => ptr::null_mut(),
-            false => start.cast(),
-        })
+        let start = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
+        (start != libc::MAP_FAILED).then(|| start.cast())
     }
 
     /// The size of a page in bytes.
@@ -139,43 +176,75 @@ mod pages {
         *PAGE.get_or_init(|| {
             // SAFETY: it only asks.
             let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-            usize::try_from(page).unwrap_or(super::SIZE_MAX)
+            usize::try_from(page).unwrap_or(SIZE_MAX)
         })
+    }
+
+    fn arena() -> Option<&'static Arena> {
+        SET_ASIDE.get()?.as_ref()
     }
 
     /// Whether there is such a block at this address.
     #[inline]
     pub(in super::super) fn is_one(start: usize) -> bool {
-        match SET_ASIDE.get() {
-            None => false,
-            Some(Arena(arena)) => !arena.is_null() && start.wrapping_sub(arena.addr()) < ARENA,
-        }
+        arena().is_some_and(|arena| start.wrapping_sub(arena.start.addr()) < ARENA)
     }
 
-    /// Makes a fault of each use of a block of so many bytes from now on, which has been freed by who has not given it out.
-    pub(in super::super) fn lock(start: *mut u8, size: usize) {
-        give_back(start, size);
-        // SAFETY: the pages are the block's alone, which nobody may use any more.
-        unsafe { allow(libc::PROT_NONE, start, size.next_multiple_of(page())) };
+    /// Frees the block that begins at this address. Each use of it is a fault from now on, as long as the exploration that has
+    /// made it goes on. If it was freed before, or none begins there, nothing is done: it is only the program that says so.
+    #[cold]
+    pub(in super::super) fn free(start: *mut u8) {
+        let Some(arena) = arena() else {
+            return;
+        };
+        let at = start.addr().wrapping_sub(arena.start.addr());
+        let mark = arena.marks.get(at / page());
+        let Some(mark) = mark.filter(|_| at.is_multiple_of(page())) else {
+            return;
+        };
+        let is_there = |mark: u8| mark & LENGTH != 0 && mark & (LEAVES | GONE) == 0;
+        let leaves = |mark| is_there(mark).then_some(mark | LEAVES);
+        let Ok(before) = mark.fetch_update(Acquire, Relaxed, leaves) else {
+            return;
+        };
+        let size = usize::from(before & LENGTH) * page();
+        if before & OLD == 0 {
+            // SAFETY: the pages are the block's alone, which nobody may use any more, and while its mark says that it leaves, nobody
+            // else gets them.
+            if !unsafe { allow(libc::PROT_NONE, start, size) } {
+                REFUSED.store(true, Relaxed);
+            }
+            let gone = before | GONE;
+            if (mark.compare_exchange(before | LEAVES, gone, Release, Acquire)).is_ok() {
+                return;
+            }
+            // The exploration has ended meanwhile, and may have unlocked all before this was locked.
+            // SAFETY: as above.
+            if !unsafe { allow(ALL, start, size) } {
+                // It stays locked, and nobody's.
+                return;
+            }
+        }
+        // SAFETY: as above.
+        unsafe { give_back(start, size) };
+        mark.store(0, Release);
     }
 
-    /// Gives the memory of a block of so many bytes back to the system.
-    fn give_back(start: *mut u8, size: usize) {
-        // SAFETY: the pages are the block's alone, which was freed.
-        unsafe {
-            libc::madvise(
-                start.cast(),
-                size.next_multiple_of(page()),
-                libc::MADV_DONTNEED,
-            );
-        }
+    /// Gives the memory of so many bytes from there on back to the system.
+    ///
+    /// # Safety
+    ///
+    /// They are in the arena, and nobody has them but the caller.
+    unsafe fn give_back(start: *mut u8, size: usize) {
+        // SAFETY: the caller says so.
+        unsafe { libc::madvise(start.cast(), size, libc::MADV_DONTNEED) };
     }
 
     /// Says what may be done to so many bytes from there on, and whether the system agrees.
     ///
     /// # Safety
     ///
-    /// They are in the arena, and nobody does anything else there.
+    /// They are in the arena, and whoever has some of them may do there what is said.
     unsafe fn allow(access: libc::c_int, start: *mut u8, size: usize) -> bool {
         // SAFETY: the caller says so.
         unsafe { libc::mprotect(start.cast(), size, access) == 0 }
@@ -186,12 +255,11 @@ mod pages {
     /// A part of the arena.
     struct Part {
         start: *mut u8,
-        /// What lies before may be used by blocks that were not freed, and is left alone. In bytes, as what is used.
+        /// Those of its pages.
+        marks: &'static [AtomicU8],
+        /// In what lies before there may be blocks of explorations that have ended. In bytes, as what is used.
         from: usize,
         used: usize,
-        /// How many blocks there are behind the former, and which of them are locked: from where, and how many bytes.
-        blocks: usize,
-        locked: Vec<(usize, usize)>,
     }
 
     // SAFETY: it is the only one that has this part of the arena.
@@ -200,63 +268,88 @@ mod pages {
     impl Part {
         /// One that nobody has.
         fn new() -> Option<Part> {
-            if let Some(part) = idle().pop() {
-                return Some(part);
+            let mut idle = idle();
+            if let Some(at) = idle.iter_mut().rposition(Part::gets_room) {
+                return Some(idle.swap_remove(at));
             }
-            let Arena(arena) = *SET_ASIDE.get_or_init(set_aside);
-            if arena.is_null() {
-                return None;
-            }
+            drop(idle);
+            let arena = SET_ASIDE.get_or_init(set_aside).as_ref()?;
             let fits = |given: usize| Some(given + PART).filter(|&end| end <= ARENA);
             let given = GIVEN.fetch_update(Relaxed, Relaxed, fits).ok()?;
             // SAFETY: that many bytes from there on are in the arena.
-            let start = unsafe { arena.add(given) };
+            let start = unsafe { arena.start.add(given) };
             // SAFETY: nobody else has been given these pages.
             let is_open = unsafe { allow(ALL, start, PART) };
             is_open.then_some(Part {
                 start,
+                marks: &arena.marks[given / page()..(given + PART) / page()],
                 from: 0,
                 used: 0,
-                blocks: 0,
-                locked: Vec::new(),
+            })
+        }
+
+        /// Whether there is room for a block of any size behind the last one that has not been freed, as is known now. Nobody has
+        /// the part.
+        fn gets_room(&mut self) -> bool {
+            self.used = self.end_of_left(0..self.used);
+            self.from = self.used;
+            self.used + SIZE_MAX <= PART
+        }
+
+        /// Behind which of these bytes, which begin and end with blocks, there are none but freed ones.
+        fn end_of_left(&self, within: Range<usize>) -> usize {
+            let first = within.start / page();
+            let marks = &self.marks[first..within.end / page()];
+            // Acquire: whoever has freed a block has done what it has to do there.
+            let left = marks.iter().map(|mark| mark.load(Acquire));
+            let mut left = left.enumerate().rev();
+            let last = left.find(|(_, mark)| mark & LENGTH != 0 && mark & GONE == 0);
+            last.map_or(within.start, |(at, mark)| {
+                (first + at + usize::from(mark & LENGTH)) * page()
             })
         }
 
         fn block(&mut self, size: usize) -> Option<*mut u8> {
             let at = self.used;
             self.used = Some(at + size).filter(|&end| end <= PART)?;
-            self.blocks += 1;
+            self.marks[at / page()].store((size / page()) as u8, Relaxed);
             // SAFETY: it is within the part.
             Some(unsafe { self.start.add(at) })
         }
 
-        fn lock(&mut self, start: *mut u8, size: usize) {
-            let at = start.addr() - self.start.addr();
-            if at < self.from {
-                // It is not among those that are counted.
-                return lock(start, size);
-            }
-            self.locked.push((at, size));
-            // SAFETY: the pages are the block's alone, which nobody may use any more.
-            if !unsafe { allow(libc::PROT_NONE, start, size) } {
-                REFUSED.store(true, Relaxed);
-            }
-        }
-
-        /// Unlocks what is locked, to be used again unless a block there was not freed. False if the system does not agree.
-        fn unlock(&mut self) -> bool {
-            let (from, length) = (self.from, self.used - self.from);
-            let (blocks, locked) = (mem::take(&mut self.blocks), self.locked.len());
-            match blocks == locked {
-                true => self.used = from,
-                false => self.from = self.used,
-            }
-            for (at, size) in self.locked.drain(..).filter(|_| blocks != locked) {
-                // SAFETY: it is within the part.
-                give_back(unsafe { self.start.add(at) }, size);
+        /// The exploration that has the part has ended: unlocks what is locked. What lies behind the last block that was not freed
+        /// can be used again. False if the system does not agree.
+        fn end(&mut self) -> bool {
+            let pages = self.from / page()..self.used / page();
+            let mut some_gone = false;
+            for mark in &self.marks[pages.clone()] {
+                // As long as a block is not old, its mark does not become 0. Who frees one from now on does not lock it.
+                if mark.load(Relaxed) != 0 {
+                    some_gone |= mark.fetch_or(OLD, AcqRel) & GONE != 0;
+                }
             }
             // SAFETY: it is within the part. What is locked there is nobody's, and who has the rest may use it already.
-            locked == 0 || unsafe { allow(ALL, self.start.add(from), length) }
+            let open = || unsafe { allow(ALL, self.start.add(self.from), self.used - self.from) };
+            if some_gone && !open() {
+                return false;
+            }
+            let used = self.end_of_left(self.from..self.used);
+            for at in pages {
+                let mark = self.marks[at].load(Relaxed);
+                if mark & GONE == 0 {
+                    continue;
+                }
+                let (at, size) = (at * page(), usize::from(mark & LENGTH) * page());
+                // What lies behind is used again soon.
+                if at < used {
+                    // SAFETY: it is within the part, and was freed.
+                    unsafe { give_back(self.start.add(at), size) };
+                }
+                self.marks[at / page()].store(0, Release);
+            }
+            self.used = used;
+            self.from = used;
+            true
         }
     }
 
@@ -282,21 +375,12 @@ mod pages {
             self.0.last_mut()?.block(size)
         }
 
-        /// Makes a fault of each use of a block of so many bytes from now on, which has been freed.
-        pub(in super::super) fn lock(&mut self, start: *mut u8, size: usize) {
-            let has = |part: &&mut Part| start.addr().wrapping_sub(part.start.addr()) < PART;
-            match self.0.iter_mut().rev().find(has) {
-                Some(part) => part.lock(start, size.next_multiple_of(page())),
-                None => lock(start, size),
-            }
-        }
-
-        /// From now on nothing that was locked so is a fault.
+        /// The exploration has ended: from now on nothing is a fault that was locked in it.
         pub(in super::super) fn give_up(&mut self) {
             for mut part in self.0.drain(..) {
-                // One that is nearly full is left alone.
-                if part.unlock() && part.used + SIZE_MAX <= PART {
-                    idle().push(part);
+                if part.end() {
+                    // The list may get longer, and a heap that is attached must not ask for a part meanwhile.
+                    unrecorded(|| idle().push(part));
                 }
             }
         }
@@ -320,15 +404,21 @@ mod pages {
             [(); N].map(|()| part.block(page()).expect("it fits"))
         }
 
+        /// What the mark of this block says.
+        fn mark(part: &Part, block: *mut u8) -> u8 {
+            part.marks[(block.addr() - part.start.addr()) / page()].load(Relaxed)
+        }
+
         #[test]
         fn pages_are_used_again_where_all_blocks_were_freed() {
             let mut part = Part::new().expect("there is room");
             let first: [_; 3] = blocks(&mut part);
             for block in first {
                 write(block, 1);
-                part.lock(block, page());
+                free(block);
+                assert_eq!(mark(&part, block), 1 | GONE);
             }
-            assert!(part.unlock());
+            assert!(part.end());
             let second = blocks(&mut part);
             assert_eq!(first, second);
             for block in second {
@@ -343,15 +433,17 @@ mod pages {
             let [freed, left] = blocks(&mut part);
             write(freed, 1);
             write(left, 1);
-            part.lock(freed, page());
-            assert!(part.unlock());
-            // One that is freed later does not count for another one.
+            free(freed);
+            assert!(part.end());
+            assert_eq!(mark(&part, left), 1 | OLD);
             let [other, stays] = blocks(&mut part);
             write(other, 2);
             write(stays, 2);
-            part.lock(other, page());
-            part.lock(freed, page());
-            assert!(part.unlock());
+            free(other);
+            // Whoever frees something once more changes nothing.
+            free(freed);
+            free(other);
+            assert!(part.end());
             let last: [_; 2] = blocks(&mut part);
             for block in last {
                 write(block, 3);
@@ -361,12 +453,69 @@ mod pages {
         }
 
         #[test]
+        fn what_is_freed_behind_its_exploration_is_not_locked_and_used_again() {
+            let mut part = Part::new().expect("there is room");
+            let from = part.used;
+            let [first, second] = blocks(&mut part);
+            assert!(part.end());
+            let [third] = blocks(&mut part);
+            for block in [first, second, third] {
+                write(block, 1);
+            }
+            for block in [first, second] {
+                free(block);
+                assert_eq!(mark(&part, block), 0);
+                // It is the system's, and accessible.
+                assert_eq!(read(block), 0);
+            }
+            assert_eq!(read(third), 1);
+            free(third);
+            assert_eq!(mark(&part, third), 1 | GONE);
+            assert!(part.end() && part.gets_room());
+            assert!(part.used <= from);
+        }
+
+        #[test]
+        fn what_is_freed_while_its_exploration_ends_is_not_locked() {
+            for _ in 0..200 {
+                let mut part = Part::new().expect("there is room");
+                let all: [_; 4] = blocks(&mut part);
+                let addresses = all.map(|block| block.expose_provenance());
+                let frees = std::thread::spawn(move || {
+                    for address in addresses {
+                        free(ptr::with_exposed_provenance_mut(address));
+                    }
+                });
+                assert!(part.end());
+                frees.join().expect("it frees");
+                for block in all {
+                    assert_eq!(mark(&part, block), 0);
+                    write(block, 1);
+                }
+                assert!(part.gets_room());
+                idle().push(part);
+            }
+        }
+
+        #[test]
+        fn what_is_no_start_of_a_block_is_not_freed() {
+            let mut part = Part::new().expect("there is room");
+            let block = part.block(2 * page()).expect("it fits");
+            write(block, 1);
+            for within in [1, 16, page()] {
+                free(block.wrapping_add(within));
+            }
+            assert_eq!((mark(&part, block), read(block)), (2, 1));
+        }
+
+        #[test]
         fn a_part_has_an_end() {
             let mut part = Part::new().expect("there is room");
             let before = part.used;
             let all = std::iter::from_fn(|| part.block(SIZE_MAX)).count();
             assert_eq!(all, (PART - before) / SIZE_MAX);
             assert!(part.block(page()).is_none_or(|_| before > 0));
+            assert!(!part.gets_room());
         }
     }
 }
