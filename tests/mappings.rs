@@ -6,11 +6,14 @@
 #![cfg(not(feature = "loom"))]
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
+use std::hint::black_box;
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dpor::sync::atomic::AtomicUsize;
-use dpor::sync::atomic::Ordering::AcqRel;
-use dpor::thread;
+use dpor::sync::Arc;
+use dpor::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
+use dpor::{Builder, thread};
 
 /// By how many the mappings may grow behind the first models, whatever for: an allocator may ask for memory.
 const FEW: usize = 30;
@@ -119,4 +122,58 @@ fn a_list_that_outlives_many_models_is_whole_and_takes_no_mappings() {
         assert_eq!(*list, [nth; 10]);
     }
     assert!(growth <= FEW, "{growth} more mappings");
+}
+
+fn fails(model: fn()) {
+    assert!(Builder::new().explore(model).is_err());
+}
+
+fn reads_what_may_be_freed() {
+    let block = Arc::new(AtomicPtr::new(Box::into_raw(Box::new(5))));
+    let theirs = block.clone();
+    let other = thread::spawn(move || {
+        let block: *mut u64 = theirs.load(Acquire);
+        if !block.is_null() {
+            // SAFETY: none, which is what is found.
+            black_box(unsafe { block.read_volatile() });
+        }
+    });
+    let block = block.swap(ptr::null_mut(), AcqRel);
+    // SAFETY: nobody else frees it.
+    drop(unsafe { Box::from_raw(block) });
+    other.join().unwrap();
+}
+
+fn reads_what_is_not_there() {
+    let word = Arc::new(AtomicUsize::new(0));
+    let theirs = word.clone();
+    let other = thread::spawn(move || {
+        let nowhere = ptr::without_provenance::<u8>(16 + theirs.load(Relaxed));
+        // SAFETY: none, which is what is found.
+        black_box(unsafe { nowhere.read_volatile() });
+    });
+    other.join().unwrap();
+}
+
+fn comes_to_the_end_of_its_stack() {
+    #[expect(unconditional_recursion, reason = "which is what is found")]
+    fn deeper(depth: usize) -> usize {
+        black_box([depth; 64]);
+        black_box(deeper(depth + 1)) + 1
+    }
+    let other = thread::spawn(|| deeper(0));
+    other.join().unwrap();
+}
+
+#[test]
+fn stacks_that_are_given_up_take_few_mappings() {
+    let _turn = in_turn();
+    for model in [
+        reads_what_may_be_freed,
+        reads_what_is_not_there,
+        comes_to_the_end_of_its_stack,
+    ] {
+        let growth = growth(100, || fails(model));
+        assert!(growth <= FEW, "{growth} more mappings");
+    }
 }

@@ -1,7 +1,7 @@
 //! Is it told that blocks cannot be locked any more, so that uses of freed memory may go unseen?
 //!
-//! The system allows a process some 65,000 mappings. To use them up takes thousands of failures, so here the system call is this
-//! program's own, which refuses: a function of this name in the program is found before the one of the C library.
+//! The system allows a process some 65,000 mappings, and models leave hardly any behind (`mappings.rs`). So here the system call is
+//! this program's own, which refuses: a function of this name in the program is found before the one of the C library.
 // The feature has other signatures.
 #![cfg(not(feature = "loom"))]
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]

@@ -196,7 +196,8 @@ impl Pool {
 
 /// A body on a stack. It is handed on with each start and each end, so it is no more than a pointer.
 ///
-/// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise.
+/// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise: what is on the stack may be known
+/// to anybody, such as a list in a static, or an OS thread of a scope of std's. Only its guard page is [opened](overflow::open_guard).
 pub(crate) struct Coroutine(Rc<Control>);
 
 impl Coroutine {
@@ -323,7 +324,7 @@ impl Drop for Coroutine {
     fn drop(&mut self) {
         match self.0.state.get() {
             State::Ready | State::Idle => {}
-            State::Running | State::Suspended => return,
+            State::Running | State::Suspended => return overflow::open_guard(self.0.bottom.get()),
         }
         // The loop returns when it finds no body. A body that was never begun is dropped last of
         // all, so that a panic of its destructor does not leave a stack half ended.

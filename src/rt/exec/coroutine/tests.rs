@@ -268,6 +268,34 @@ fn an_abandoned_body_is_never_unwound() {
     assert_eq!(dropped.get(), 0);
 }
 
+/// What may be done to the memory at this address, as the system prints it.
+#[cfg(target_os = "linux")]
+fn access_at(address: usize) -> String {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let at = |line: &str| {
+        let (addresses, rest) = line.split_once(' ')?;
+        let (start, end) = addresses.split_once('-')?;
+        let [start, end] = [start, end].map(|it| usize::from_str_radix(it, 16).unwrap());
+        (start..end)
+            .contains(&address)
+            .then(|| rest[..4].to_owned())
+    };
+    maps.lines().find_map(at).expect("it is mapped")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stack_has_a_guard_page_until_it_is_given_up() {
+    let mut pool = Pool::new(STACK);
+    let mut coroutine = pool.start(Body::of(suspend));
+    let (bottom, top) = coroutine.stack();
+    let access = || [bottom - 1, bottom, top - 1].map(access_at);
+    suspended(coroutine.resume());
+    assert_eq!(access(), ["---p", "rw-p", "rw-p"]);
+    coroutine.abandon();
+    assert_eq!(access(), ["rw-p"; 3]);
+}
+
 #[test]
 fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
     let dropped = Counter::default();
