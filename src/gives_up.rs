@@ -10,7 +10,7 @@ use std::ptr;
 
 use crate::first_waits::FirstWait;
 use crate::rt::exec::own_state::Looking;
-use crate::rt::exec::run::{Explored, explore};
+use crate::rt::exec::run::{Explored, explore_a_few};
 use crate::rt::exec::seat::Seated;
 use crate::rt::explore::driver::Driver;
 use crate::rt::explore::further::Further;
@@ -78,7 +78,8 @@ impl Body<'_> {
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
         let looking = Looking::at_one_that_goes();
-        let explored = log.listen(|| explore(self.main, driver, self.stacks, settings, |_| true));
+        let explored =
+            log.listen(|| explore_a_few(self.main, driver, self.stacks, settings, &mut |_| true));
         drop(looking);
         let (more, driver) = match explored {
             // Nobody is asked where it ends by what the thread does behind the loop.

@@ -20,7 +20,7 @@ use crate::rt::exec::coroutine::Pool;
 use crate::rt::exec::heap::Watched;
 use crate::rt::exec::hook;
 use crate::rt::exec::log::Log;
-use crate::rt::exec::run::{Explored, Found, Settings, explore};
+use crate::rt::exec::run::{Explored, Found, Settings, explore_a_few};
 use crate::rt::exec::seat::Seated;
 use crate::rt::exec::unseen::{InOrder, Unseen};
 use crate::rt::explore::Explorer;
@@ -251,7 +251,7 @@ impl Body<'_> {
         }
         let log = self.log.quiet();
         let explored = log.listen(|| {
-            explore(self.main, driver, self.stacks, settings, |between| {
+            explore_a_few(self.main, driver, self.stacks, settings, &mut |between| {
                 let more = between.driver.stats.begun() < most;
                 if more {
                     log.clear();
@@ -278,7 +278,7 @@ impl Body<'_> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.driver(explorer);
-        match explore(self.main, driver, self.stacks, settings, |_| true) {
+        match explore_a_few(self.main, driver, self.stacks, settings, &mut |_| true) {
             Explored::Failed(_) => None,
             Explored::Passed(driver) => (driver.stats.complete == 1).then_some(driver),
         }

@@ -131,6 +131,19 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
     Pool::new(bytes)
 }
 
+/// [`explore`] where there are few executions. What runs them is the most of the code of this crate that is put in line, and
+/// whoever explores has a copy of it, which takes as long to compile as many a module; here all share one.
+#[inline(never)]
+pub(crate) fn explore_a_few(
+    main: &dyn Work,
+    driver: Seated,
+    pool: &mut Pool,
+    settings: Settings,
+    go_on: &mut dyn FnMut(&Between<'_>) -> bool,
+) -> Explored {
+    explore(main, driver, pool, settings, go_on)
+}
+
 /// Explores the executions of `main` that the driver's explorer asks for, until one fails or `go_on`
 /// says no.
 pub(crate) fn explore(
