@@ -22,7 +22,7 @@ use crate::rt::exec::image::Image;
 use crate::rt::explore::driver::Driver;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 9";
+const MAGIC: &str = "dpor checkpoint 10";
 
 /// How it begins, whatever the number.
 const BEGINS: &str = "dpor checkpoint ";

@@ -77,6 +77,8 @@ pub(crate) struct Progress {
     pub(crate) rounds: bool,
     /// The numbers of the estimator.
     pub(crate) estimator: Vec<u64>,
+    /// Who contends for which atomic.
+    pub(crate) contention: Vec<u64>,
 }
 
 /// Writes an unfinished exploration. An error says why that cannot be done.
@@ -117,7 +119,9 @@ pub(crate) fn encode(
     out.number(machine.has_learnt() as u64);
     out.number(progress.regions as u64);
     out.number(progress.rounds as u64);
-    out.list(&progress.estimator, |out, &number| out.number(number));
+    for numbers in [&progress.estimator, &progress.contention] {
+        out.list(numbers, |out, &number| out.number(number));
+    }
     let names = &machine.names;
     let threads: Vec<_> = (1..names.thread_count() as u32)
         .filter_map(|thread| names.creator(ThreadId(thread)))
@@ -185,7 +189,8 @@ pub(crate) fn decode(
         stats,
         regions: from.number()? != 0,
         rounds: from.number()? != 0,
-        estimator: from.list(|from| from.number())?,
+        estimator: from.list(Reader::number)?,
+        contention: from.list(Reader::number)?,
     };
     let names = &mut machine.names;
     for thread in 1..=from.length()? {

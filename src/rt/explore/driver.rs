@@ -275,6 +275,7 @@ impl Driver {
             regions: self.regions.any(),
             rounds: self.machine.rounds_left_out().is_some(),
             estimator: self.estimator.save(),
+            contention: self.clocks.save_contention(),
         };
         Some(checkpoint::encode(
             &self.machine,
@@ -294,7 +295,9 @@ impl Driver {
         self.stats = progress.stats;
         self.regions.restore(progress.regions);
         self.machine.restore_left_out(progress.rounds);
-        self.estimator.restore(&progress.estimator) && self.explorer.resume(&unfinished)
+        self.estimator.restore(&progress.estimator)
+            && self.clocks.restore_contention(&progress.contention)
+            && self.explorer.resume(&unfinished)
     }
 
     /// How many bytes hold what is still to be explored.

@@ -160,6 +160,17 @@ impl HappensBefore {
         self.contention.is_on(object)
     }
 
+    /// What is known of who contends for what, for a checkpoint: who sleeps with an access to an object, or may make another
+    /// access to it than it did, is on record where other explorations have seen it, and not in the executions to come.
+    pub(crate) fn save_contention(&self) -> Vec<u64> {
+        self.contention.save()
+    }
+
+    /// Takes up what [`HappensBefore::save_contention`] has given; false if these are no such numbers.
+    pub(crate) fn restore_contention(&mut self, numbers: &[u64]) -> bool {
+        self.contention.restore(numbers)
+    }
+
     /// [`HappensBefore::events_on`] in two: those before `position`, and from there on.
     #[inline]
     pub(crate) fn split_on(&self, object: ObjectId, position: u32) -> (&[u32], &[u32]) {

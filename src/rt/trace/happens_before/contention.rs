@@ -5,6 +5,10 @@
 //! happened to it before, and leaves nothing for others to look at. That is not noted for each execution anew:
 //! what was once used by several threads, and written, may be again.
 //!
+//! It must not even be: a sleeping thread's access, or that of a branch, is compared with the events of executions that may not
+//! make it, and a compare-exchange that has only failed spuriously, which is a read, is planned with its success, which is a
+//! write. Both were made in an earlier execution. So what is known goes with a checkpoint, too.
+//!
 //! A thread that waits for a change has looked before, which is an event. So what it waits for it has used, even if the
 //! wait never ends.
 
@@ -112,6 +116,35 @@ impl Contention {
         if self.surprises > SURPRISES_MAX {
             self.uses.clear();
         }
+    }
+
+    /// What is known, as numbers that [`Contention::restore`] understands.
+    pub(super) fn save(&self) -> Vec<u64> {
+        let threads = self.uses.iter().flat_map(|known| known.0);
+        // Those that stand for no thread come to the beginning, where numbers are short.
+        let threads = threads
+            .map(|thread| thread.0.wrapping_add(3))
+            .map(u64::from);
+        [u64::from(self.surprises)]
+            .into_iter()
+            .chain(threads)
+            .collect()
+    }
+
+    /// Takes up what [`Contention::save`] has given; false if these are no such numbers.
+    pub(super) fn restore(&mut self, numbers: &[u64]) -> bool {
+        let numbers = numbers.iter().map(|&number| u32::try_from(number).ok());
+        let numbers: Option<Vec<u32>> = numbers.collect();
+        let Some((&surprises, threads)) = numbers.as_deref().and_then(<[u32]>::split_first) else {
+            return false;
+        };
+        let (uses, rest) = threads.as_chunks::<2>();
+        let thread = |number: u32| ThreadId(number.wrapping_sub(3));
+        let known = |&[reads, writes]: &[u32; 2]| Use([thread(reads), thread(writes)]);
+        self.surprises = surprises;
+        self.uses.clear();
+        self.uses.extend(uses.iter().map(known));
+        rest.is_empty()
     }
 
     /// Whether events on this object may be ordered with those of other threads, as far as is known. Of one that is no
