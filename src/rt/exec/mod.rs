@@ -27,6 +27,8 @@ pub(crate) mod objects;
 mod older;
 pub(crate) mod outsiders;
 pub(crate) mod own_state;
+#[cfg(any(target_os = "linux", all(unix, target_pointer_width = "64")))]
+mod page;
 mod panics;
 pub(crate) mod put_back;
 mod raised;

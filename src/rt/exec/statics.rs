@@ -249,8 +249,7 @@ fn leads_out(memory: &Memory) -> bool {
 /// Whether there is memory at the address.
 #[cfg(target_os = "linux")]
 fn is_there(address: usize) -> bool {
-    // SAFETY: this asks for a number.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let page = super::page::page();
     let start = std::ptr::without_provenance_mut::<libc::c_void>(address / page * page);
     let mut resident = 0;
     // SAFETY: the function takes any address of a page, and writes one byte for it.

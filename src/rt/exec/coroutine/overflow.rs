@@ -53,11 +53,7 @@ pub(in crate::rt::exec) fn is_overflow(address: Option<usize>) -> bool {
 #[cold]
 pub(super) fn open_guard(bottom: usize) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: it only asks.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    let Ok(page) = usize::try_from(page) else {
-        return;
-    };
+    let page = crate::rt::exec::page::page();
     let guard = std::ptr::without_provenance_mut(bottom - page);
     // SAFETY: `generator` maps the page together with the stack, locks it, and unmaps it with the stack when the generator is
     // dropped, which this one never is. So it is mapped still, nobody else has it, and nobody waits for a fault there, because no

@@ -100,6 +100,7 @@ mod pages {
 
     use super::super::attached::unrecorded;
     use super::{ARENA, Layout, PART, SIZE_MAX};
+    use crate::rt::exec::page::page;
 
     /// The addresses that are set aside.
     struct Arena {
@@ -168,16 +169,6 @@ mod pages {
         // SAFETY: a new mapping anywhere changes nothing that there is.
         let start = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
         (start != libc::MAP_FAILED).then(|| start.cast())
-    }
-
-    /// The size of a page in bytes.
-    fn page() -> usize {
-        static PAGE: OnceLock<usize> = OnceLock::new();
-        *PAGE.get_or_init(|| {
-            // SAFETY: it only asks.
-            let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-            usize::try_from(page).unwrap_or(SIZE_MAX)
-        })
     }
 
     fn arena() -> Option<&'static Arena> {
