@@ -38,19 +38,23 @@ impl Fault {
 
 /// What Linux tells of the memory of the process. Elsewhere there is no such file, and what cannot be written to is told like what
 /// is not there.
-const MAPS: &str = "/proc/self/maps";
+pub(super) const MAPS: &str = "/proc/self/maps";
 
-/// Whether there is memory at this address, according to such a list, that may be read and not be written to.
-fn may_only_be_read(maps: &str, address: usize) -> Option<bool> {
-    let permissions = maps.lines().find_map(|line| {
+/// What may be done to the memory at this address, in the four letters of such a list. `None` if there is none.
+pub(super) fn access_at(maps: &str, address: usize) -> Option<&str> {
+    maps.lines().find_map(|line| {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
         let number = |text| usize::from_str_radix(text, 16).ok();
         (number(start)?..number(end)?)
             .contains(&address)
-            .then_some(rest)
-    })?;
-    Some(permissions.starts_with("r-"))
+            .then(|| rest.get(..4))?
+    })
+}
+
+/// Whether there is memory at this address, according to such a list, that may be read and not be written to.
+fn may_only_be_read(maps: &str, address: usize) -> Option<bool> {
+    Some(access_at(maps, address)?.starts_with("r-"))
 }
 
 #[cfg(unix)]

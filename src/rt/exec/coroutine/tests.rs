@@ -268,28 +268,17 @@ fn an_abandoned_body_is_never_unwound() {
     assert_eq!(dropped.get(), 0);
 }
 
-/// What may be done to the memory at this address, as the system prints it.
-#[cfg(target_os = "linux")]
-fn access_at(address: usize) -> String {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let at = |line: &str| {
-        let (addresses, rest) = line.split_once(' ')?;
-        let (start, end) = addresses.split_once('-')?;
-        let [start, end] = [start, end].map(|it| usize::from_str_radix(it, 16).unwrap());
-        (start..end)
-            .contains(&address)
-            .then(|| rest[..4].to_owned())
-    };
-    maps.lines().find_map(at).expect("it is mapped")
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn a_stack_has_a_guard_page_until_it_is_given_up() {
     let mut pool = Pool::new(STACK);
     let mut coroutine = pool.start(Body::of(suspend));
     let (bottom, top) = coroutine.stack();
-    let access = || [bottom - 1, bottom, top - 1].map(access_at);
+    let access = || {
+        let maps = std::fs::read_to_string(faults::MAPS).unwrap();
+        let access_at = |address| faults::access_at(&maps, address).map(str::to_owned);
+        [bottom - 1, bottom, top - 1].map(|address| access_at(address).expect("it is mapped"))
+    };
     suspended(coroutine.resume());
     assert_eq!(access(), ["---p", "rw-p", "rw-p"]);
     coroutine.abandon();
