@@ -311,14 +311,14 @@ mod tests {
 00400000-00401000 r--p 00000000 fd:01 42   /bin/a program
 00401000-00402000 r-xp 00001000 fd:01 42   /bin/a program
 00500000-00501000 rw-p 00000000 00:00 0
-7f0000000000-7f0000001000 ---p 00000000 00:00 0
+7f000000-7f001000 ---p 00000000 00:00 0
 ";
         for (address, expected) in [
             (0x40_0000, Some(true)),
             (0x40_1fff, Some(true)),
             (0x40_2000, None),
             (0x50_0010, Some(false)),
-            (0x7f00_0000_0000, Some(false)),
+            (0x7f00_0000, Some(false)),
             (0, None),
         ] {
             assert_eq!(may_only_be_read(maps, address), expected, "{address:#x}");
