@@ -2,6 +2,9 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+#[path = "support/children.rs"]
+mod children;
+
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -10,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::{Algorithm, Builder, FailureKind, Limit, Report, Verdict, thread};
+
+use children::process_of;
 
 /// A place for a checkpoint that is gone when the test is over. There is one at a time, because the
 /// tests share a static.
@@ -422,8 +427,7 @@ fn a_checkpoint_of_another_model_of_the_test_is_left_alone() {
     let file = Scratch::new("models");
     // What is said by a run of a test with a first model of so many executions, each model stopped after this many.
     let run = |first: &str, most: &str| {
-        let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_with_two_models"])
+        let output = process_of("child_with_two_models")
             .env("DPOR_TEST_TWO_MODELS", first)
             .env("DPOR_CHECKPOINT_FILE", &file.0)
             .env("DPOR_MAX_PERMUTATIONS", most)

@@ -13,17 +13,22 @@
 #![cfg(not(feature = "loom"))]
 #![cfg(target_os = "linux")]
 
+#[path = "support/children.rs"]
+mod children;
+
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Condvar, Mutex, mpsc};
 use dpor::{Builder, thread};
+
+use children::process_of;
 
 /// How many executions there are between two checkpoints.
 const INTERVAL: u64 = 7;
@@ -220,9 +225,9 @@ struct Printed {
 
 /// Runs a child of [`child_of_the_killing_tests`].
 fn child(program: &str, checkpoint: &Path, death: &Death) -> Printed {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = process_of("child_of_the_killing_tests");
     command
-        .args(["--exact", "child_of_the_killing_tests", "--nocapture"])
+        .arg("--nocapture")
         .env(PROGRAM, program)
         .env(CHECKPOINT, checkpoint)
         .stdout(Stdio::null())

@@ -5,13 +5,18 @@
 #![cfg(not(feature = "loom"))]
 #![cfg(unix)]
 
+#[path = "support/children.rs"]
+mod children;
+
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use dpor::Builder;
+
+use children::process_of;
 
 /// Tells the child that it is one.
 const CHILD: &str = "DPOR_TEST_PROGRESS";
@@ -54,9 +59,8 @@ fn seen(arguments: &[&str], progress: Option<&str>) -> String {
     assert_eq!(opened, 0, "no terminal");
     // SAFETY: they have just been opened, and nobody else knows them.
     let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = process_of("child_of_the_progress_tests");
     command
-        .args(["--exact", "child_of_the_progress_tests"])
         .args(arguments)
         .env(CHILD, "1")
         .env("TERM", "xterm")

@@ -6,11 +6,15 @@
 #![cfg(not(feature = "loom"))]
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
+#[path = "support/children.rs"]
+mod children;
+
 use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_void};
-use std::process::Command;
 
 use dpor::{Builder, thread};
+
+use children::process_of;
 
 thread_local! {
     /// Whether it refuses this OS thread. Another one may just begin, and needs a page that is locked at the end of its stack.
@@ -77,9 +81,7 @@ fn who_cannot_lock_says_so_once() {
         return;
     }
     assert!(Builder::new().explore(reads_what_is_freed).is_err());
-    let program = std::env::current_exe().expect("this program has a path");
-    let mut child = Command::new(program);
-    let output = child.args([name, "--exact"]).env(CHILD, "1").output();
+    let output = process_of(name).env(CHILD, "1").output();
     let output = output.expect("it starts");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");

@@ -4,19 +4,23 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
-use std::process::Command;
+#[path = "support/children.rs"]
+mod children;
+
 use std::sync::atomic::Ordering::{self, SeqCst};
 
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, mpsc};
 use dpor::{Builder, Executions, thread};
 
+use children::process_of;
+
 /// What the model of this name prints on standard error, with these variables.
 fn shown(model: &str, variables: &[(&str, &str)]) -> String {
     let name = format!("model_{model}");
-    let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
+    let mut command = process_of(&name);
     command
-        .args(["--exact", &name, "--nocapture"])
+        .arg("--nocapture")
         .env("SHOWN_MODEL", model)
         .env_remove("RUST_BACKTRACE");
     for (variable, value) in variables {

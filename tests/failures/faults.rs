@@ -12,6 +12,7 @@ use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
 use dpor::{Builder, FailureKind, thread};
 
+use super::children::process_of;
 use super::failure;
 
 /// What is so many bytes behind a null pointer.
@@ -140,9 +141,9 @@ fn what_is_no_fault_of_a_model_s_thread_is_not_taken_for_one() {
 
     // A signal that somebody has sent std lets pass, once.
     for (how, signal) in [("outside", Some(libc::SIGSEGV)), ("sent", None)] {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "faults::child_that_faults", "--nocapture"]);
-        let output = child.env("DPOR_TEST_FAULTS", how).output().unwrap();
+        let mut child = process_of("faults::child_that_faults");
+        child.arg("--nocapture").env("DPOR_TEST_FAULTS", how);
+        let output = child.output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.signal(), signal, "{how}: {told}");
         assert!(!told.contains("memory fault"), "{told}");

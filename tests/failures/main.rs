@@ -3,6 +3,8 @@
 #![cfg(not(feature = "loom"))]
 
 mod causes;
+#[path = "../support/children.rs"]
+mod children;
 mod deadlocks;
 mod determinism;
 mod ends;

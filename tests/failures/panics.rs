@@ -6,6 +6,7 @@ use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Mutex};
 use dpor::{Builder, FailureKind, thread};
 
+use super::children::process_of;
 use super::{failure, lost_update};
 
 /// The other thread runs on to its end after the failure, and uses the static for the first time there.
@@ -152,8 +153,7 @@ fn child_that_panics_deep_inside() {
 #[test]
 fn the_stack_of_a_panic_is_told_where_the_environment_asks_for_backtraces() {
     let told = |asked: &str| {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "panics::child_that_panics_deep_inside"]);
+        let mut child = process_of("panics::child_that_panics_deep_inside");
         child.env("DPOR_TEST_BACKTRACE", "1");
         child
             .env("RUST_BACKTRACE", asked)

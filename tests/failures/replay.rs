@@ -6,6 +6,7 @@ use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::{Builder, FailureKind, Verdict, thread};
 
+use super::children::process_of;
 use super::lost_update;
 
 #[test]
@@ -124,8 +125,8 @@ fn child_with_a_long_schedule() {
 
 /// A test of this program, which is to fail.
 fn program(child: &str) -> std::process::Command {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", child, "--nocapture"]);
+    let mut command = process_of(child);
+    command.arg("--nocapture");
     command.env("DPOR_TEST_FAILS", "1");
     command.env("CARGO_PKG_NAME", env!("CARGO_PKG_NAME"));
     command.env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"));

@@ -2,6 +2,8 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+#[path = "../support/children.rs"]
+mod children;
 mod hints;
 mod hotspots;
 mod max_failures;
@@ -13,11 +15,14 @@ mod stopped;
 mod threads;
 mod vacuous;
 
+use std::process::Command;
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::{Algorithm, Builder, thread};
+
+use children::process_of;
 
 /// Three threads that add one with a load and a store: 36 traces.
 fn lost_update() {
@@ -63,22 +68,21 @@ const EXHAUSTIVE: [Algorithm; 5] = [
 
 /// What a test of this program prints on standard error, in a process of its own with these variables.
 fn printed(test: &str, variables: &[(&str, &str)]) -> String {
-    stderr(&["--exact", test, "--nocapture"], variables)
+    stderr(process_of(test).arg("--nocapture"), variables)
 }
 
 /// What of that is seen although the harness captures what a test prints that passes.
 fn captured(test: &str, variables: &[(&str, &str)]) -> String {
-    stderr(&["--exact", test], variables)
+    stderr(&mut process_of(test), variables)
 }
 
-fn stderr(arguments: &[&str], variables: &[(&str, &str)]) -> String {
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(arguments)
+fn stderr(child: &mut Command, variables: &[(&str, &str)]) -> String {
+    let output = child
         .env_remove("RUST_TEST_NOCAPTURE")
         .envs(variables.iter().copied())
         .output()
         .unwrap();
-    String::from_utf8(child.stderr).unwrap()
+    String::from_utf8(output.stderr).unwrap()
 }
 
 /// Not a test of its own: what tests in `settings.rs` and `vacuous.rs` run.

@@ -4,13 +4,15 @@
 //! when it has told.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::{Builder, thread};
+
+use super::children::process_of;
 
 /// Tells the child that it is one.
 const CHILD: &str = "DPOR_TEST_PATIENCE";
@@ -40,8 +42,7 @@ fn child_of_the_patience_test() {
 
 #[test]
 fn a_step_that_does_not_come_back_is_told_with_the_place_of_the_operation_before_it() {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "patience::child_of_the_patience_test"])
+    let mut child = process_of("patience::child_of_the_patience_test")
         .env(CHILD, "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -7,6 +7,7 @@ use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::{Arc, Mutex};
 use dpor::{Builder, FailureKind, Verdict, thread};
 
+use super::children::process_of;
 use super::{captured, lost_update, printed, twice};
 
 #[test]
@@ -90,8 +91,7 @@ fn a_model_that_the_schedule_is_not_for_says_so() {
         ("model 9: v2 main", vec![other(9, 1), other(9, 2)]),
     ] {
         // Not with `--nocapture`.
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "replay::child_with_two_models"])
+        let child = process_of("replay::child_with_two_models")
             .env("DPOR_TEST_TWO_MODELS", "1")
             .env("DPOR_REPLAY", replay)
             .output()
@@ -254,8 +254,8 @@ fn child_of_the_log_test() {
 
 #[test]
 fn a_log_has_the_schedule_of_each_execution() {
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "replay::child_of_the_log_test", "--nocapture"])
+    let child = process_of("replay::child_of_the_log_test")
+        .arg("--nocapture")
         .env("DPOR_LOG", "1")
         .output()
         .unwrap();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dpor::Builder;
 
+use super::children::process_of;
 use super::{lost_update, printed};
 
 /// What exploring with these settings panics with, before anything is executed.
@@ -91,12 +92,8 @@ fn a_large_stack_can_be_had() {
 #[test]
 fn an_unknown_variable_is_told_once_in_a_process_whatever_the_harness_keeps_to_itself() {
     // Not with `--nocapture`, and both tests explore.
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "child_that_explores",
-            "replay::a_replay_says_that_it_is_one",
-        ])
+    let child = process_of("child_that_explores")
+        .arg("replay::a_replay_says_that_it_is_one")
         .env("DPOR_MAX_BRANCH", "3")
         .output()
         .unwrap();

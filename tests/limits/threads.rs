@@ -84,9 +84,7 @@ fn a_thread_for_whose_stack_the_system_has_no_memory_is_a_failure_with_a_schedul
         }
     };
     if std::env::var_os(CHILD).is_none() {
-        let program = std::env::current_exe().expect("this program has a path");
-        let mut child = std::process::Command::new(program);
-        let output = child.args([name, "--exact"]).env(CHILD, "1").output();
+        let output = super::children::process_of(name).env(CHILD, "1").output();
         let output = output.expect("it starts");
         let told = String::from_utf8_lossy(&output.stderr);
         let says = String::from_utf8_lossy(&output.stdout);

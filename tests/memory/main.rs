@@ -2,6 +2,8 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+#[path = "../support/children.rs"]
+mod children;
 mod counted;
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod given_away;

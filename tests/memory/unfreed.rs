@@ -3,10 +3,10 @@
 //! The heap is that of the whole process, so a process of its own measures it: other tests allocate as well, and fill the
 //! cache that places in the source are looked up in.
 
-use std::process::Command;
-
 use dpor::sync::{Arc, Mutex};
 use dpor::{Builder, thread};
+
+use super::children::process_of;
 
 /// Says to the test in the child process that it is to measure.
 const CHILD: &str = "DPOR_TEST_UNFREED";
@@ -17,8 +17,8 @@ fn executions_that_are_given_up_leave_no_memory_behind() {
         return measure();
     }
     let name = "unfreed::executions_that_are_given_up_leave_no_memory_behind";
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
+    let child = process_of(name)
+        .arg("--nocapture")
         .env(CHILD, "1")
         .output()
         .unwrap();

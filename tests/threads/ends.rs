@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 use dpor::sync::atomic::AtomicUsize;
 use dpor::{Algorithm, Builder, Report, thread};
 
+use super::children::process_of;
+
 /// What was stored, and whether the thread that has stored it had finished, if that was looked at.
 type Seen = BTreeSet<(usize, Option<bool>)>;
 
@@ -187,9 +189,9 @@ fn child_that_looks_late() {
 
 #[test]
 fn who_looks_at_each_execution_is_told_that_it_begins_anew() {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "ends::child_that_looks_late", "--nocapture"]);
-    let output = child.env("DPOR_LOG", "1").output().unwrap();
+    let mut child = process_of("ends::child_that_looks_late");
+    child.arg("--nocapture").env("DPOR_LOG", "1");
+    let output = child.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     let lines: Vec<&str> = said.lines().collect();
     let anew = "asks whether a thread has finished, so it is explored anew, with the ends of threads as events";

@@ -2,6 +2,8 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+#[path = "../support/children.rs"]
+mod children;
 mod detached;
 mod drops;
 mod ends;

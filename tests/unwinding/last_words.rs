@@ -2,6 +2,7 @@
 
 use pretty_assertions::assert_eq;
 
+use super::children::process_of;
 use super::*;
 
 /// Not a test of its own: what [`what_was_found_is_told_before_a_second_panic_ends_the_process`] runs.
@@ -189,11 +190,7 @@ fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor
 
 #[test]
 fn a_destructor_that_panics_where_an_execution_was_given_up_is_told_why_it_runs() {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "last_words::child_that_ends_the_process"]);
-    let output = child.env("DPOR_TEST_ABORTS", "stuck").output().unwrap();
-    assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = last_words("stuck");
     let stuck = "  main.1 was stuck in an execution that is over, and is unwound; what a destructor checks, it checks unless \
                  `thread::panicking()`\n";
     assert!(said.contains(stuck), "{said}");
@@ -215,11 +212,7 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
         ("child", "\"v2 main main.1*0\""),
         ("pool", "\"v2 main*3 main.1\""),
     ] {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "last_words::child_that_ends_the_process"]);
-        let output = child.env("DPOR_TEST_ABORTS", who).output().unwrap();
-        assert!(!output.status.success());
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = last_words(who);
         let told = |expected: &str| {
             let at = said.find(expected);
             at.unwrap_or_else(|| panic!("{expected}: {said}"))
@@ -248,8 +241,7 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
 
 /// What [`child_that_ends_the_process`] says where the harness keeps what its tests print.
 fn last_words(how: &str) -> String {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "last_words::child_that_ends_the_process"]);
+    let mut child = process_of("last_words::child_that_ends_the_process");
     let output = child.env("DPOR_TEST_ABORTS", how).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -17,6 +17,8 @@ use dpor::{Builder, FailureKind, hint};
 use pretty_assertions::assert_eq;
 use std::time::Duration;
 
+#[path = "../support/children.rs"]
+mod children;
 mod for_ever;
 mod last_words;
 
