@@ -373,13 +373,14 @@ impl Reversal {
                 left -= 1;
             }
         }
-        if counts {
-            self.recount(run, first, second, None);
-        }
         if second.operation.kind == OpKind::WriteLock
             && !self.drop_readers(run, second.operation.object)
         {
             return false;
+        }
+        // What goes with the readers is not counted.
+        if counts {
+            self.recount(run, first, second, None);
         }
         let state = |object| self.state_after(run, first, object);
         let Some(label) = label.or_else(|| relabel(run, second, state)) else {

@@ -155,3 +155,30 @@ fn what_a_plan_releases_need_not_be_known_to_every_execution() {
         }
     }
 }
+
+#[test]
+fn what_a_reader_releases_that_a_writer_leaves_out_is_not_counted() {
+    const LOCK: u32 = 40;
+    let on_lock = |kind| Ins::Op {
+        var: LOCK,
+        kind,
+        to: 0,
+    };
+    let count = COUNTS[0];
+    // Whether the writer ever comes in depends on who comes before the readers, which keep the lock.
+    let program = Program::of(vec![
+        vec![on_lock(OpKind::ReadLock)],
+        vec![on_lock(OpKind::ReadLock), release(count, false)],
+        vec![release(count, false), on_lock(OpKind::WriteLock)],
+    ]);
+    let kind = ObjectKind::Count { observed: true };
+    let program = program
+        .with(count, kind, 3)
+        .with(LOCK, ObjectKind::RwLock, 0);
+    let oracle = brute_force(&program, 5_000).expect("it is small");
+    for algorithm in ORDERS.into_iter().chain(["optimal"]) {
+        let found = explore_up_to(&program, algorithm, Free::Last, u64::MAX).expect("no limit");
+        assert_eq!(found.keys(), oracle.keys(), "{algorithm}");
+        assert_eq!(found.stats.complete as usize, oracle.traces.len());
+    }
+}
