@@ -185,7 +185,8 @@ pub struct Builder {
     /// Maximum number of context switches.
     ///
     /// Every switch from one thread to another counts, also away from a thread that is blocked or has ended; the
-    /// start of a thread does not. Otherwise like [`Builder::preemption_bound`].
+    /// start of a thread does not, nor a switch to one that looks again in a spin loop because nobody else can go on.
+    /// Otherwise like [`Builder::preemption_bound`].
     ///
     /// Environment: `DPOR_MAX_SWITCHES`. Default: `None`, no bound.
     pub switch_bound: Option<usize>,

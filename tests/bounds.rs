@@ -4,7 +4,7 @@
 
 use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use dpor::sync::{Arc, Mutex};
-use dpor::{Algorithm, Bound, Builder, Limit, Verdict, thread};
+use dpor::{Algorithm, Bound, Builder, FailureKind, Limit, Verdict, hint, thread};
 
 /// Two threads of three steps that depend on each other: 20 traces, 14 of them within 2 preemptions.
 fn three_and_three() {
@@ -298,5 +298,33 @@ fn the_table_of_executions_within_a_bound() {
         let report = builder.check(|| additions(2, 12));
         assert_eq!(report.executions, expected);
         println!("within {most} switches: {expected} ({})", report.pruned);
+    }
+}
+
+#[test]
+fn threads_that_nobody_lets_out_of_their_loops_go_round_at_no_price() {
+    let bounds: [fn(&mut Builder); 3] = [
+        |it| it.preemption_bound = Some(0),
+        // To the first one, and from that one to the second one.
+        |it| it.switch_bound = Some(2),
+        |it| it.delay_bound = Some(0),
+    ];
+    for set in bounds {
+        let mut builder = Builder::new();
+        set(&mut builder);
+        let failure = builder.explore(|| {
+            let flag = Arc::new(AtomicUsize::new(0));
+            let threads = [(); 2].map(|()| {
+                let flag = flag.clone();
+                thread::spawn(move || {
+                    while flag.load(SeqCst) == 0 {
+                        hint::spin_loop();
+                    }
+                })
+            });
+            threads.into_iter().for_each(|it| it.join().unwrap());
+        });
+        let failure = failure.expect_err("nobody sets the flag");
+        assert_eq!(failure.kind(), FailureKind::Livelock);
     }
 }

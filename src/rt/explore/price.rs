@@ -5,7 +5,8 @@
 //! * *Preemptions* (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007): a switch away from a
 //!   thread that could go on costs 1, and every other one nothing.
 //! * *Switches*: every switch from a thread to another costs 1, also where the thread has ended or is
-//!   blocked.
+//!   blocked; but nothing to one that looks again because nobody else can go on. Threads in a livelock go round a thousand
+//!   times before they are said to be in one.
 //! * *Delays* (Emmi, Qadeer, Rakamarić, *Delay-Bounded Scheduling*, POPL 2011): a scheduler without a choice
 //!   goes on with the thread that ran last, or else with the next one that can. To pass over a thread costs
 //!   1, so the k-th thread in this order costs k. Threads take turns in the order of their births: main,
@@ -45,7 +46,10 @@ impl Price {
                 let goes_on = goes_on(at, able, last);
                 costs.extend(each.map(|t| (t, u32::from(goes_on && t != last))));
             }
-            Price::Switches => costs.extend(each.map(|t| (t, u32::from(t != last)))),
+            Price::Switches => costs.extend(each.map(|t| {
+                let goes_round = at.machine.was_let_go_at(t).is_some();
+                (t, u32::from(t != last && !goes_round))
+            })),
             Price::Delays => costs.extend(turns(at, able, last).into_iter().zip(0..)),
         }
     }

@@ -39,6 +39,8 @@ fn births(names: &Names, thread: ThreadId) -> Births {
 struct Level {
     /// The enabled threads, each with whether it waits for a change.
     enabled: Vec<(Births, bool)>,
+    /// Those of them that look again because nothing else can go on.
+    let_go: Vec<Births>,
     /// What is still to be tried.
     todo: Vec<Step>,
 }
@@ -52,7 +54,13 @@ impl Level {
         let turn = |births: &Births| (births < last || births == last && !could, births.clone());
         let enabled = self.enabled.iter();
         let passed = enabled.filter(|(other, _)| turn(other) < turn(thread));
-        [if could { switch } else { 0 }, switch, passed.count()]
+        let preemptions = if could { switch } else { 0 };
+        let switches = if self.let_go.contains(thread) {
+            0
+        } else {
+            switch
+        };
+        [preemptions, switches, passed.count()]
     }
 }
 
@@ -89,6 +97,10 @@ impl Explorer for Oracle {
         let names = &at.machine.names;
         let enabled = at.enabled().map(|t| (births(names, t), waits(t)));
         let enabled = enabled.collect();
+        let let_go = at
+            .enabled()
+            .filter(|&t| at.machine.was_let_go_at(t).is_some());
+        let let_go = let_go.map(|t| births(names, t)).collect();
         let last = at.trace.events().last().map(|event| event.thread);
         // What commutes with everything and costs nothing needs only one place.
         let anywhere = at.enabled().find(|&thread| {
@@ -109,7 +121,11 @@ impl Explorer for Oracle {
         }
         self.levels.truncate(at.trace.len());
         let step = todo.pop();
-        self.levels.push(Level { enabled, todo });
+        self.levels.push(Level {
+            enabled,
+            let_go,
+            todo,
+        });
         step.map_or(Choice::NothingEnabled, Choice::Run)
     }
 
