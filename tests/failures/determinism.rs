@@ -45,9 +45,29 @@ fn an_operation_that_was_planned_and_is_another_one_is_told() {
     assert_eq!(found.kind(), FailureKind::NotDeterministic);
     let text = found.to_string();
     let sentence = text.lines().next().expect("a sentence");
-    assert!(sentence.contains("by main.1, is \"add on "), "{sentence}");
+    let start = "event 3, by main.1, is \"add on ";
+    assert!(sentence.contains(start), "{sentence}");
     let end = " now, and was another operation before, or one that came out otherwise";
     assert!(sentence.ends_with(end), "{sentence}");
+}
+
+#[test]
+fn an_operation_on_another_object_is_told_as_such() {
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let found = failure(move || {
+        let cells: Arc<[AtomicUsize; 2]> = Arc::default();
+        let theirs = cells.clone();
+        cells[runs.fetch_add(1, SeqCst).min(1)].load(SeqCst);
+        let other = thread::spawn(move || theirs[0].store(1, SeqCst));
+        cells[0].load(SeqCst);
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::NotDeterministic);
+    let text = found.to_string();
+    let sentence = text.lines().next().expect("a sentence");
+    assert!(sentence.contains("was \"load cells[0]\""), "{sentence}");
+    assert!(sentence.contains(" and is \"load cells[1]\""), "{sentence}");
+    assert!(!sentence.contains("with another outcome"), "{sentence}");
 }
 
 #[test]

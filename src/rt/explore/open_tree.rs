@@ -372,4 +372,26 @@ mod tests {
         }
         assert_eq!(tree.nodes.len(), size + 1, "every node was free");
     }
+
+    #[test]
+    fn what_is_read_back_is_the_tree_that_was_written_down() {
+        let site = std::panic::Location::caller();
+        let (mut tree, mut path) = (OpenTree::new(), Vec::new());
+        let one = tree.plan(ROOT, steps(&[1, 2]), site);
+        tree.plan(ROOT, steps(&[3, 4]), site);
+        tree.start(one, &mut path);
+        tree.count(&path);
+        let free = tree.push(one, Step::of(ThreadId(5)), LABEL);
+        tree.plan(free, steps(&[6]), site);
+        tree.plan(path[1], steps(&[7, 8, 9]), site);
+        let (saved, mut found) = (tree.save(), Vec::new());
+        let again = OpenTree::restore(&saved, |end, depth| found.push((end, depth)));
+        let again = again.expect("a tree");
+        assert_eq!(again.save(), saved);
+        assert_eq!(again.estimate(), tree.estimate());
+        // Each branch, with how many events come before it.
+        let found = found.into_iter();
+        let found = found.map(|(end, depth)| (again.node(end).step.thread.0, depth));
+        assert_eq!(found.collect::<Vec<_>>(), [(6, 3), (9, 1), (4, 0)]);
+    }
 }

@@ -23,11 +23,13 @@ impl Statics for NoStatics {
 /// bytes of a checkpoint going on to the next one. There are to be `most` executions in all.
 fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
     let mut found = Found::default();
-    let mut saved: Option<Vec<u8>> = None;
+    // With how many executions there would be about.
+    let mut saved: Option<(Vec<u8>, Option<f64>)> = None;
     loop {
         let mut driver = driver(program, explorer(order, Free::Last));
-        if let Some(bytes) = &saved {
+        if let Some((bytes, estimate)) = &saved {
             assert!(driver.restore(bytes, &NoStatics), "its own checkpoint");
+            assert_eq!(driver.estimate(), *estimate, "{order}");
             let again = driver.save(&NoStatics);
             assert!(
                 again.is_none(),
@@ -44,7 +46,7 @@ fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
             return found;
         }
         saved = match driver.save(&NoStatics) {
-            Some(bytes) => Some(bytes.expect("no statics")),
+            Some(bytes) => Some((bytes.expect("no statics"), driver.estimate())),
             None => {
                 found.stats = driver.stats;
                 return found;
@@ -118,6 +120,7 @@ fn damage(program: &Program, order: &str) {
     for length in 0..bytes.len() {
         assert!(!restores(&bytes[..length]), "cut to {length} bytes");
     }
+    assert!(!restores(&[&bytes[..], &[0]].concat()), "a byte more");
     for at in 0..bytes.len() {
         for bit in 0..8 {
             let mut damaged = bytes.clone();

@@ -230,6 +230,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_up_again_is_known_as_before() {
+        let mut contention = Contention::default();
+        for _ in 0..SURPRISES_MAX {
+            contention.be_surprised();
+        }
+        let own = |class| (A, Label::of(ObjectId(5), class));
+        let accesses = [(A, READ), (B, READ), own(Class::Read), own(Class::Write)];
+        noted(&mut contention, &accesses);
+        let (saved, mut again) = (contention.save(), Contention::default());
+        assert!(again.restore(&saved));
+        assert_eq!(again.uses, contention.uses);
+        let cut = &saved[..saved.len() - 1];
+        assert!(!Contention::default().restore(cut), "half of a use");
+        again.be_surprised();
+        assert_eq!(noted(&mut again, &[(A, WRITE)]), [Order::Possible]);
+    }
+
+    #[test]
     fn of_what_is_no_atomic_nothing_is_ruled_out() {
         let mut contention = Contention::default();
         let lock = Label::of(ATOMIC, Class::Acquire);

@@ -2,8 +2,9 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
-#[path = "support/children.rs"]
+#[path = "../support/children.rs"]
 mod children;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -117,32 +118,6 @@ fn what_closures_return_is_counted_without_a_checkpoint() {
     let outcomes = builder.outcomes(|| adders(|_| {}));
     assert_eq!(outcomes, BTreeMap::from([((), 342)]));
     assert_eq!(std::fs::read(&file.0).expect("it is still there"), before);
-}
-
-#[test]
-fn executions_that_are_left_out_for_their_rounds_are_remembered() {
-    let file = Scratch::new("rounds");
-    let part = |most: usize| {
-        let mut builder = Builder::new();
-        builder.checkpoint_file = Some(file.0.clone());
-        builder.max_permutations = Some(most);
-        builder.max_rounds = Some(2);
-        builder.check(|| {
-            let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-            let theirs = shared.clone();
-            let stopper = thread::spawn(move || theirs.0.store(1, SeqCst));
-            while shared.0.load(SeqCst) == 0 {
-                shared.1.fetch_add(1, SeqCst);
-                thread::yield_now();
-            }
-            stopper.join().unwrap();
-        })
-    };
-    // The first execution has too many rounds, those behind it have not.
-    assert_eq!(part(1).pruned_by.rounds, 1);
-    let report = part(9);
-    assert_eq!((report.executions, report.verdict), (3, Verdict::Rounds(2)));
-    assert!(!file.0.exists(), "all within the bound has been explored");
 }
 
 #[test]
@@ -332,80 +307,6 @@ fn an_exploration_that_has_failed_is_not_taken_up_behind_its_failure() {
     }
 }
 
-/// One loop waits and another one gives up, and each part that finds that out is stopped before it is known.
-#[test]
-fn loops_without_a_hint_are_looked_at_in_the_next_part() {
-    let explore = |file: Option<&Path>, most| {
-        let mut builder = Builder::new();
-        builder.checkpoint_file = file.map(Path::to_owned);
-        builder.max_permutations = most;
-        builder.check(|| {
-            let flags = dpor::sync::Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
-            let theirs = flags.clone();
-            let other = thread::spawn(move || theirs.iter().for_each(|it| it.store(1, SeqCst)));
-            while flags[0].load(SeqCst) == 0 {}
-            let _ = (0..12).all(|_| flags[1].load(SeqCst) == 0);
-            other.join().unwrap();
-        })
-    };
-    let whole = explore(None, None);
-    assert_eq!(whole.verdict, Verdict::Complete);
-    let file = Scratch::new("hintless");
-    for _ in 0..20 {
-        let part = explore(Some(&file.0), Some(1));
-        assert!(matches!(part.verdict, Verdict::Stopped(_)), "{part}");
-    }
-    let last = explore(Some(&file.0), None);
-    assert_eq!(
-        (last.executions, last.verdict),
-        (whole.executions, whole.verdict)
-    );
-}
-
-#[test]
-fn a_loop_that_gives_up_is_remembered() {
-    // Its only wait is in the second part of these.
-    let explore = |part: Option<(&Path, usize)>| {
-        let mut builder = Builder::new();
-        if let Some((file, most)) = part {
-            builder.checkpoint_file = Some(file.to_owned());
-            builder.max_permutations = Some(most);
-        }
-        builder.check(|| {
-            let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-            let theirs = shared.clone();
-            let other = thread::spawn(move || {
-                if theirs.0.load(SeqCst) != 0 {
-                    return;
-                }
-                for _ in 0..10 {
-                    if theirs.1.load(SeqCst) != 0 {
-                        break;
-                    }
-                    dpor::hint::spin_loop();
-                }
-            });
-            shared.0.store(1, SeqCst);
-            shared.0.store(2, SeqCst);
-            shared.1.store(1, SeqCst);
-            other.join().unwrap();
-        })
-    };
-    let whole = explore(None);
-    assert_eq!(whole.verdict, Verdict::Waits(10));
-    for most in 1..whole.executions as usize {
-        let file = Scratch::new("gives up");
-        let last = (0..whole.executions)
-            .map(|_| explore(Some((&file.0, most))))
-            .find(|report| !matches!(report.verdict, Verdict::Stopped(_)));
-        let last = last.expect("an end");
-        assert_eq!(
-            (last.executions, last.verdict),
-            (whole.executions, whole.verdict)
-        );
-    }
-}
-
 /// Not a test of its own: what [`a_checkpoint_of_another_model_of_the_test_is_left_alone`] runs.
 #[test]
 fn child_with_two_models() {
@@ -446,11 +347,11 @@ fn a_checkpoint_of_another_model_of_the_test_is_left_alone() {
             panic!("not one line: {lines:?}")
         };
         let start = format!(
-            "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) is for the model at tests/checkpoint.rs:",
+            "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) is for the model at tests/checkpoint/main.rs:",
             file.0.display()
         );
         assert!(line.starts_with(&start), "{line}");
-        let end = " of this test, and stays as it is; the model at tests/checkpoint.rs:";
+        let end = " of this test, and stays as it is; the model at tests/checkpoint/main.rs:";
         assert!(line.contains(end), "{line}");
         assert!(
             line.ends_with(" is explored without a checkpoint"),
