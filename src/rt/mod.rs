@@ -301,10 +301,9 @@ pub(crate) fn spawn(
     child
 }
 
-/// Announces that another thread's end is waited for. False where no model runs, or the execution has ended.
-#[track_caller]
-pub(crate) fn join(thread: ThreadId) -> bool {
-    announce::join(thread, context::here())
+/// Announces that another thread's end is waited for at this place. False where no model runs, or the execution has ended.
+pub(crate) fn join(thread: ThreadId, site: trace::Site) -> bool {
+    announce::join(thread, site)
 }
 
 /// Moves threads to a list in which each comes behind its children, and these in the reverse order of their births. False

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::Result;
@@ -45,7 +46,7 @@ impl<T> JoinHandle<T> {
     pub fn join(self) -> Result<T> {
         match self.running {
             Running::Modelled(id) => {
-                rt::join(id);
+                rt::join(id, Location::caller());
             }
             Running::Real(handle) => {
                 rt::cold_path();

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -94,15 +95,18 @@ impl Drop for Member {
 }
 
 /// Waits at the end of the scope, however it ends.
-struct Wait<'a>(&'a Members);
+struct Wait<'a> {
+    members: &'a Members,
+    /// Where the scope is: its end has no place of its own, least of all where the closure panics.
+    place: &'static Location<'static>,
+}
 
 impl Wait<'_> {
-    /// Joins the threads; the caller's place is where that happens.
-    #[track_caller]
+    /// Joins the threads.
     fn join(&self) {
-        while let Some(thread) = self.0.next() {
+        while let Some(thread) = self.members.next() {
             // In an execution that has ended nobody can be waited for like this.
-            if !rt::join(thread) {
+            if !rt::join(thread, self.place) {
                 break;
             }
         }
@@ -123,7 +127,7 @@ impl Drop for Wait<'_> {
                 }
             }
         }
-        let gone = Gone(self.0);
+        let gone = Gone(self.members);
         // Nothing is left to join unless the closure has panicked.
         self.join();
         drop(gone);
@@ -154,7 +158,10 @@ where
         scope: PhantomData,
         env: PhantomData,
     };
-    let wait = Wait(&scope.members);
+    let wait = Wait {
+        members: &scope.members,
+        place: Location::caller(),
+    };
     let result = f(&scope);
     wait.join();
     drop(wait);

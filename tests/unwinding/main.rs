@@ -512,6 +512,24 @@ fn a_deadlock_while_a_thread_unwinds_is_told_with_the_panic() {
     }
 }
 
+#[test]
+fn a_thread_that_unwinds_out_of_a_scope_waits_where_the_scope_is() {
+    let failure = Builder::new().explore(|| {
+        thread::scope(|scope| {
+            scope.spawn(|| thread::park());
+            panic!("before the unpark");
+        });
+    });
+    let line = line!() - 5;
+    let text = failure.expect_err("it panics").to_string();
+    let stuck = text
+        .lines()
+        .find(|line| line.starts_with("  main       waits to join main.1 "));
+    let stuck = stuck.unwrap_or_else(|| panic!("{text}"));
+    let place = format!(" at tests/unwinding/main.rs:{line}");
+    assert!(stuck.contains(&place), "{text}");
+}
+
 /// The panic of a thread whose panics are caught is no failure, but the deadlock is.
 #[test]
 fn a_deadlock_while_a_thread_unwinds_whose_panic_is_caught_is_told_with_that() {
