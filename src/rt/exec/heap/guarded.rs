@@ -500,6 +500,23 @@ mod pages {
         }
 
         #[test]
+        fn what_pages_do_not_suit_has_none() {
+            let (mut pages, page) = (Pages::default(), page());
+            for (size, align, suits) in [
+                (1, 1, true),
+                (SIZE_MAX, page, true),
+                (0, 1, false),
+                (SIZE_MAX + 1, 1, false),
+                // It may come to lie on an odd page.
+                (1, 2 * page, false),
+            ] {
+                let layout = Layout::from_size_align(size, align).expect("a layout");
+                assert_eq!(pages.block(layout).is_some(), suits, "{layout:?}");
+            }
+            pages.give_up();
+        }
+
+        #[test]
         fn a_part_has_an_end() {
             let mut part = Part::new().expect("there is room");
             let before = part.used;
