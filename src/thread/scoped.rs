@@ -101,18 +101,6 @@ struct Wait<'a> {
     place: &'static Location<'static>,
 }
 
-impl Wait<'_> {
-    /// Joins the threads.
-    fn join(&self) {
-        while let Some(thread) = self.members.next() {
-            // In an execution that has ended nobody can be waited for like this.
-            if !rt::join(thread, self.place) {
-                break;
-            }
-        }
-    }
-}
-
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         /// Waits without being a visible operation: for what an execution that has ended has left.
@@ -128,8 +116,12 @@ impl Drop for Wait<'_> {
             }
         }
         let gone = Gone(self.members);
-        // Nothing is left to join unless the closure has panicked.
-        self.join();
+        while let Some(thread) = self.members.next() {
+            // In an execution that has ended nobody can be waited for like this.
+            if !rt::join(thread, self.place) {
+                break;
+            }
+        }
         drop(gone);
     }
 }
@@ -163,7 +155,6 @@ where
         place: Location::caller(),
     };
     let result = f(&scope);
-    wait.join();
     drop(wait);
     assert!(
         !scope.members.panicked.load(Ordering::Relaxed),
