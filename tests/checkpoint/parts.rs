@@ -14,7 +14,6 @@ fn same_in_parts(name: &str, body: impl Fn() + Send + Sync + 'static) -> Report 
     let body = Arc::new(body);
     let explore = |file: Option<&Path>| {
         let mut builder = Builder::new();
-        builder.max_rounds = Some(2);
         builder.checkpoint_file = file.map(Path::to_owned);
         builder.max_permutations = file.map(|_| 1);
         let body = body.clone();
@@ -36,6 +35,7 @@ fn same_in_parts(name: &str, body: impl Fn() + Send + Sync + 'static) -> Report 
         (it.executions, it.events, it.longest, it.verdict, left_out)
     };
     assert_eq!(said(&last), said(&whole), "{name}");
+    assert!(!file.0.exists(), "{name}: the end leaves none");
     whole
 }
 
@@ -92,19 +92,30 @@ fn what_the_test_gave_up_is_counted_in_all_parts() {
 }
 
 #[test]
-fn what_has_too_many_rounds_is_counted_in_all_parts() {
-    let whole = same_in_parts("many rounds", || {
-        let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-        let theirs = shared.clone();
-        let stopper = thread::spawn(move || theirs.0.store(1, SeqCst));
-        while shared.0.load(SeqCst) == 0 {
-            shared.1.fetch_add(1, SeqCst);
-            thread::yield_now();
-        }
-        stopper.join().unwrap();
-    });
-    assert_eq!((whole.executions, whole.verdict), (3, Verdict::Rounds(2)));
-    assert_eq!(whole.pruned_by.rounds, 1);
+fn executions_that_are_left_out_for_their_rounds_are_remembered() {
+    let file = Scratch::new("rounds");
+    let part = |most: usize| {
+        let mut builder = Builder::new();
+        builder.checkpoint_file = Some(file.0.clone());
+        builder.max_permutations = Some(most);
+        builder.max_rounds = Some(2);
+        builder.check(|| {
+            let shared = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+            let theirs = shared.clone();
+            let stopper = thread::spawn(move || theirs.0.store(1, SeqCst));
+            while shared.0.load(SeqCst) == 0 {
+                shared.1.fetch_add(1, SeqCst);
+                thread::yield_now();
+            }
+            stopper.join().unwrap();
+        })
+    };
+    // The first execution has too many rounds, those behind it have not.
+    assert_eq!(part(1).pruned_by.rounds, 1);
+    let report = part(9);
+    assert_eq!((report.executions, report.verdict), (3, Verdict::Rounds(2)));
+    assert_eq!(report.pruned_by.rounds, 1);
+    assert!(!file.0.exists(), "all within the bound has been explored");
 }
 
 #[test]
