@@ -160,8 +160,7 @@ impl HappensBefore {
         self.contention.is_on(object)
     }
 
-    /// What is known of who contends for what, for a checkpoint: who sleeps with an access to an object, or may make another
-    /// access to it than it did, is on record where other explorations have seen it, and not in the executions to come.
+    /// What is known of who contends for which atomic ([`contention`] says why a checkpoint needs it).
     pub(crate) fn save_contention(&self) -> Vec<u64> {
         self.contention.save()
     }
