@@ -4,12 +4,12 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use crate::config::Builder;
+use crate::rt::engine::driver::Stats;
+use crate::rt::engine::floor::{Floor, Recorded, Recorder};
+use crate::rt::engine::strategies::optimal::Optimal;
+use crate::rt::engine::testing::{Found, Program, driver, explore_on, programs};
+use crate::rt::engine::{Explorer, Free};
 use crate::rt::exec::run::{Explored, explore, stacks};
-use crate::rt::explore::driver::Stats;
-use crate::rt::explore::floor::{Floor, Recorded, Recorder};
-use crate::rt::explore::optimal::Optimal;
-use crate::rt::explore::testing::{Found, Program, driver, explore_on, programs};
-use crate::rt::explore::{Explorer, Free};
 use crate::rt::object::machine::Learnt;
 
 /// What was measured of one program.

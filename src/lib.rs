@@ -87,55 +87,32 @@
 
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
-mod again;
+mod diagnose;
+mod verdict;
+
 pub mod alloc;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
 pub mod cell;
-mod checkpoint;
 mod config;
-mod environment;
 mod exploration;
-mod failure;
-mod first_waits;
 pub mod future;
-mod gives_up;
 pub mod hint;
-mod in_order;
-mod kept;
 pub mod lazy_static;
 pub mod model;
-mod nth;
-mod outcomes;
-mod plural;
-mod progress;
-mod raw_uses;
-mod regions;
-mod report_dir;
-mod rerun;
 mod rt;
-mod said;
-mod search;
-mod shown;
-mod simpler;
-mod summary;
 pub mod sync;
-mod telling;
-mod the_rest;
 pub mod thread;
-mod unknown;
-mod unshown;
-mod watch;
 
 /// Maximum number of threads in one execution of loom, for tests that ask.
 ///
 /// Here [`Builder::max_threads`] says how many there may be at once, which are 1000 by default.
 pub const MAX_THREADS: usize = 5;
 
+pub use crate::exploration::regions::{explore, skip_branch, stop_exploring};
+pub use crate::verdict::failure::{Event, Failure, FailureKind};
+pub use crate::verdict::outcomes::{outcome, outcomes};
+pub use crate::verdict::report::{Bound, Hotspot, Limit, Pruned, Report, Verdict};
 pub use config::{Algorithm, Builder, Executions, Order};
-pub use failure::{Event, Failure, FailureKind};
 pub use model::{Any, any, assume, choose, model, name, replay};
-pub use outcomes::{outcome, outcomes};
-pub use regions::{explore, skip_branch, stop_exploring};
-pub use summary::{Bound, Hotspot, Limit, Pruned, Report, Verdict};

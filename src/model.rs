@@ -4,14 +4,16 @@ use std::panic::Location;
 use std::sync::PoisonError;
 
 pub use crate::config::Builder;
-use crate::failure::{Failure, FailureKind, unfit};
-use crate::progress::{above, above_captured};
-use crate::rt::exec::{context, heap};
+use crate::exploration;
+use crate::exploration::progress::{above, above_captured};
+use crate::exploration::{numbered_model, replay_command, saved_failure};
+use crate::rt::event::schedule::Schedule;
+use crate::rt::exec::context;
+use crate::rt::heap;
 use crate::rt::report::text;
-use crate::rt::trace::schedule::Schedule;
 use crate::rt::{self, Answer, Outcome, Work};
-use crate::summary::{Passed, Report};
-use crate::{exploration, kept, nth, rerun};
+use crate::verdict::failure::{Failure, FailureKind, unfit};
+use crate::verdict::report::{Passed, Report};
 
 /// Explores every trace of `f`, with the settings of the environment.
 ///
@@ -140,13 +142,13 @@ impl Builder {
         if failure.kind != FailureKind::Schedule {
             let test = std::thread::current();
             let schedule = &failure.schedule;
-            let kept = kept::keep(schedule, test.name(), Location::caller());
+            let kept = saved_failure::keep(schedule, test.name(), Location::caller());
             let line = match (kept, text::is_long(schedule)) {
                 (Some(path), false) => {
                     format!("kept       in {0} (DPOR_REPLAY=@{0})", path.display())
                 }
                 (Some(path), true) => {
-                    let replay = rerun::replay_from(&path);
+                    let replay = replay_command::replay_from(&path);
                     format!("kept       in {}\nreplay     {replay}", path.display())
                 }
                 // Otherwise it would be lost.
@@ -219,7 +221,7 @@ impl Builder {
         if let Err(error) = self.check_values() {
             panic!("{error}");
         }
-        nth::begin();
+        numbered_model::begin();
         let given = match &self.replay {
             Some(text) => given(text)?,
             None => None,
@@ -233,11 +235,11 @@ impl Builder {
 fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
     let by_program = !std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text);
     let parse = |text: &str| {
-        let (schedule, nth) = nth::unnumbered(text)?;
+        let (schedule, nth) = numbered_model::unnumbered(text)?;
         // An error counts the bytes of the whole text.
         let before = text.len() - schedule.len();
         let schedule = Schedule::parse(&format!("{:before$}{schedule}", ""))?;
-        let last = nth::last();
+        let last = numbered_model::last();
         if by_program || nth == last {
             return Ok(Some(schedule));
         }
@@ -248,7 +250,7 @@ fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
         above_captured(&told);
         Ok(None)
     };
-    match kept::read(text) {
+    match saved_failure::read(text) {
         Err(error) => Err(unfit(text, &format!("cannot be read: {error}"))),
         Ok(read) => {
             parse(&read).map_err(|error: String| unfit(text, &format!("is malformed: {error}")))

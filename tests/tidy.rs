@@ -104,7 +104,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 
 /// A crate, and the only file that may name it.
 const ONLY: &[(&str, &str)] = &[
-    ("generator::", "src/rt/exec/coroutine.rs"),
+    ("generator::", "src/rt/coroutine.rs"),
     ("scoped_tls::", "src/rt/exec/context.rs"),
     ("tracing::", "src/rt/exec/log.rs"),
 ];

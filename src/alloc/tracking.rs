@@ -187,7 +187,7 @@ static GLOBAL: Tracking<System> = Tracking::new(System);
 mod tests {
     use super::*;
     use crate::rt::Body;
-    use crate::rt::exec::coroutine::{Pool, Resumed};
+    use crate::rt::coroutine::{Pool, Resumed};
     use crate::rt::heap::Heap;
     use std::cell::RefCell;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

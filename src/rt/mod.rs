@@ -6,44 +6,52 @@
 //! What most operations go through is inlined into the program, unless this crate has debug assertions. Then the program
 //! is most likely not optimised, and what is inlined into it is not either, even if this crate is.
 
-mod body;
+pub(crate) mod coroutine;
+pub(crate) mod doors;
+pub(crate) mod engine;
+pub(crate) mod event;
 pub(crate) mod exec;
-pub(crate) mod explore;
-mod memory;
+pub(crate) mod heap;
+pub(crate) mod lifetime;
+pub(crate) mod loops;
 pub(crate) mod object;
 pub(crate) mod pooled;
+pub(crate) mod process;
 pub(crate) mod race;
 pub(crate) mod rare;
+pub(crate) mod relation;
 pub(crate) mod report;
 mod shim;
-pub(crate) mod trace;
+pub(crate) mod statics;
+pub(crate) mod thread_main;
 
 use std::any::Any;
 use std::sync::atomic::Ordering;
 
-pub(crate) use body::{Body, Fate, Work};
-pub(crate) use exec::came_to;
+pub(crate) use crate::rt::exec::recorded_outcome;
+pub(crate) use crate::rt::thread_main::{Body, Fate, Work};
 use exec::context::Runtime;
-pub(crate) use exec::heap;
-pub(crate) use exec::locals::Local;
-pub(crate) use exec::statics::ONCE_RUNS;
-use exec::unwinding;
-use exec::{announce, aside, context, held, own_state};
-pub(crate) use memory::{
+
+pub(crate) use crate::rt::doors::{
     Accessing, Tracked, access, access_shim, bytes, contents, keep_pristine, may_leak, must_free,
     name_object, note_block, note_raw_reference, note_written, std_counts, track, undo_at_end,
     value_is_gone,
 };
+use crate::rt::event::id::ObjectId;
+pub(crate) use crate::rt::event::id::ThreadId;
+pub(crate) use crate::rt::event::operation::{
+    AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
+};
+use crate::rt::event::operation::{Choice, Operation, Reason};
+use crate::rt::exec::{delay, state_capture};
+pub(crate) use crate::rt::statics::ONCE_RUNS;
+pub(crate) use exec::locals::Local;
+use exec::unwinding;
+use exec::{announce, aside, context};
 pub(crate) use object::count::{HEADER, WEAK};
 use object::machine::AtHint;
 pub(crate) use rare::{cold_path, mostly, rarely};
 pub(crate) use shim::{Answer, Memory, Target};
-use trace::id::ObjectId;
-pub(crate) use trace::id::ThreadId;
-pub(crate) use trace::operation::{
-    AtomicType, ObjectKind, OpKind, Outcome, Rmw, TASK_AWAITED, TASK_DONE,
-};
-use trace::operation::{Choice, Operation, Reason};
 
 /// Announces an operation and returns when it has happened. The caller's location is what reports
 /// show, so every shim on the way here is `#[track_caller]`.
@@ -79,7 +87,7 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
 /// Whether the thread is held up behind the operation that it has just made.
 #[inline]
 fn is_held_up() -> bool {
-    rarely!(held::is_anybody()) && context::with_any(Runtime::is_held_up) == Some(true)
+    rarely!(delay::is_anybody()) && context::with_any(Runtime::is_held_up) == Some(true)
 }
 
 /// Makes what was announced, and has the thread held up behind it: to go on is a step of its own.
@@ -93,7 +101,7 @@ pub(crate) fn held_up<R>(make: impl FnOnce() -> R) -> R {
 
 /// The shim has done what the operation was that it has just made. The thread is held up behind it, if it is to be.
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn is_done(site: trace::Site) {
+pub(crate) fn is_done(site: event::Site) {
     if is_held_up() {
         go_on(site);
     }
@@ -101,7 +109,7 @@ pub(crate) fn is_done(site: trace::Site) {
 
 /// The thread, which was held up, goes on. That is a step of its own.
 #[cold]
-pub(crate) fn go_on(site: trace::Site) {
+pub(crate) fn go_on(site: event::Site) {
     nowhere_at(OpKind::GoOn, site);
 }
 
@@ -181,7 +189,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
 
 /// [`perform_at`] for a reference that is given up.
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn release(address: usize, observed: bool, memory: u64, site: trace::Site) {
+pub(crate) fn release(address: usize, observed: bool, memory: u64, site: event::Site) {
     if !shortly(|runtime| runtime.release(address, observed, memory, site)) {
         cold_path();
         let target = Target::count(address, observed, memory);
@@ -205,7 +213,7 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
 
 /// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to [`go_on`].
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Site) -> bool {
+pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Site) -> bool {
     if shortly(|runtime| runtime.unlock(address, held, changed, site)) {
         return false;
     }
@@ -218,7 +226,7 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: trace::Sit
 /// [`perform`] for an operation whose place in the program is known otherwise: a guard that is
 /// dropped shows the place where it was made.
 #[cfg_attr(not(debug_assertions), inline)]
-pub(crate) fn perform_at(target: Target, kind: OpKind, site: trace::Site) -> Answer {
+pub(crate) fn perform_at(target: Target, kind: OpKind, site: event::Site) -> Answer {
     announce::perform(&target, &kind, site)
 }
 
@@ -238,8 +246,8 @@ pub(crate) fn hint() -> Answer {
 }
 
 /// [`hint`] for a place in the program that is known otherwise.
-pub(crate) fn hint_at(site: trace::Site) -> Answer {
-    own_state::at_hint();
+pub(crate) fn hint_at(site: event::Site) -> Answer {
+    state_capture::at_hint();
     match context::with_any(|runtime| runtime.hint(site)).flatten() {
         Some(AtHint::GoesOn) => Answer::Done(Outcome::Done),
         at => stop_at_hint(site, at),
@@ -248,7 +256,7 @@ pub(crate) fn hint_at(site: trace::Site) -> Answer {
 
 /// [`hint_at`] for a thread that does not go on, or of which that is still to be asked.
 #[cold]
-fn stop_at_hint(site: trace::Site, at: Option<AtHint>) -> Answer {
+fn stop_at_hint(site: event::Site, at: Option<AtHint>) -> Answer {
     waited(announce::announce(site, |driver, me| match at {
         Some(at) => Some(driver.machine.stop_at_hint(me, site, at)),
         None => driver.hint(me, site),
@@ -283,7 +291,7 @@ fn nowhere(kind: OpKind) -> Answer {
     nowhere_at(kind, context::here())
 }
 
-fn nowhere_at(kind: OpKind, site: trace::Site) -> Answer {
+fn nowhere_at(kind: OpKind, site: event::Site) -> Answer {
     let object = ObjectId::NONE;
     announce::announce(site, |_, _| Some(Operation { object, kind }))
 }
@@ -302,7 +310,7 @@ pub(crate) fn spawn(
 }
 
 /// Announces that another thread's end is waited for at this place. False where no model runs, or the execution has ended.
-pub(crate) fn join(thread: ThreadId, site: trace::Site) -> bool {
+pub(crate) fn join(thread: ThreadId, site: event::Site) -> bool {
     announce::join(thread, site)
 }
 
@@ -354,17 +362,17 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
 
 /// Whether the wait that the current thread begins may end for no reason. Both are explored, as long as the thread has
 /// had fewer such waits than are wanted: if each of them might end like that, none would ever show that nobody ends it.
-pub(crate) fn may_wake_up(site: trace::Site) -> bool {
+pub(crate) fn may_wake_up(site: event::Site) -> bool {
     choose_wakeup(Choice::MayWakeUp, site)
 }
 
 /// Whether the timed wait of the current thread that nobody has ended did not end because of the time, either; as
 /// [`may_wake_up`].
-pub(crate) fn has_woken_up(site: trace::Site) -> bool {
+pub(crate) fn has_woken_up(site: event::Site) -> bool {
     choose_wakeup(Choice::HasWokenUp, site)
 }
 
-fn choose_wakeup(what: Choice, site: trace::Site) -> bool {
+fn choose_wakeup(what: Choice, site: event::Site) -> bool {
     if !context::may_wake_up() {
         return false;
     }
@@ -397,7 +405,7 @@ pub(crate) fn park_here() -> bool {
 }
 
 /// How the current thread waits for a token at this place.
-pub(crate) fn park(site: trace::Site) -> OpKind {
+pub(crate) fn park(site: event::Site) -> OpKind {
     match may_wake_up(site) {
         true => OpKind::ParkTimeout { spurious: true },
         false => OpKind::Park,

@@ -1,6 +1,6 @@
 //! What do a shim and the runtime tell each other?
 
-use super::trace::operation::{AtomicType, ObjectKind, Outcome};
+use crate::rt::event::operation::{AtomicType, ObjectKind, Outcome};
 
 /// The object of an operation, as a shim knows it.
 #[derive(Clone, Copy, Debug)]

@@ -6,15 +6,15 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-use crate::rt::trace::Site;
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::Effect;
+use crate::rt::event::Site;
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::verdict::Effect;
 use crate::rt::{Answer, Memory, Target};
 
 use super::context::{inside, with, with_step};
 use super::outsiders;
-use super::put_back::with_older;
-use super::statics;
+use crate::rt::exec::restore::with_older;
+use crate::rt::statics;
 
 /// Reads the first and the last byte of what is about to be used. If nothing is there, that is a fault of the program, like
 /// any other, as long as the runtime is not at work.

@@ -3,17 +3,17 @@
 //! Each is announced, and what comes back is its outcome, once it has happened. Most operations do not come here, because the
 //! short way ([`short`](super::short)) is enough for them.
 
-use crate::rt::explore::driver::Driver;
+use crate::rt::engine::driver::Driver;
+use crate::rt::event::Site;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Operation, Outcome};
+use crate::rt::event::verdict::{End, Pruned};
 use crate::rt::rare::{mostly, rarely};
-use crate::rt::trace::Site;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Operation, Outcome};
-use crate::rt::trace::verdict::{End, Pruned};
 use crate::rt::{Answer, Body, Target};
 
 use super::context::with_step;
 use super::outsiders;
-use super::put_back::with_older;
+use crate::rt::exec::restore::with_older;
 
 /// Announces an operation on the object behind a shim; returns when it has happened.
 pub(crate) fn perform(target: &Target, kind: &OpKind, site: Site) -> Answer {

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::context::{Runtime, Stop, with};
-use super::coroutine::Stretch;
+use crate::rt::coroutine::Stretch;
 
 /// Runs `f` aside of the execution: what it allocates is not the program's either. `None` where no model
 /// runs, or its execution is over.

@@ -14,9 +14,9 @@ use std::ops::Deref;
 use std::ptr;
 use std::rc::Rc;
 
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Operation};
-use crate::rt::trace::{Site, foreign};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::event::{Site, foreign};
 
 /// The most stacks that are looked at in an execution. A look takes longer than all else that is done for an operation.
 const STACKS_MAX: usize = 100;

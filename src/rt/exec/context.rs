@@ -11,26 +11,26 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::rt::explore::driver::Driver;
+use crate::rt::engine::driver::Driver;
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, ThreadId, entry};
+use crate::rt::event::operation::Outcome;
+use crate::rt::event::verdict::{End, Made, Panic};
 use crate::rt::race::Detector;
 use crate::rt::rare::{mostly, rarely};
-use crate::rt::trace::Site;
-use crate::rt::trace::id::{ObjectId, ThreadId, entry};
-use crate::rt::trace::operation::Outcome;
-use crate::rt::trace::verdict::{End, Made, Panic};
 use crate::rt::{Answer, Body};
 
 use super::callers::Callers;
-use super::came_to::CameTo;
-use super::coroutine::{Stretch, suspend};
-use super::heap::Heap;
 use super::locals::{Local, Locals};
 use super::objects::Table;
-use super::raised::{Raised, Second};
-use super::unseen::InOrder;
-use super::unshown::{AtEnd, Unshown};
 use super::unwinding::Unwinding;
-use super::watchdog::{Pulse, Watchdog};
+use crate::rt::coroutine::{Stretch, suspend};
+use crate::rt::exec::crash_report::{AtEnd, Unshown};
+use crate::rt::exec::recorded_outcome::CameTo;
+use crate::rt::exec::suppressed_races::InOrder;
+use crate::rt::heap::Heap;
+use crate::rt::process::raised::{Raised, Second};
+use crate::rt::process::watchdog::{Pulse, Watchdog};
 
 scoped_tls::scoped_thread_local!(static RUNTIME: Runtime);
 
@@ -359,7 +359,7 @@ pub(crate) fn std_counts(address: usize) {
     let _ = with(|runtime| runtime.heap.note_counted(address));
 }
 
-/// Adds threads to a list in the reverse order of births ([`Names::add_by_birth`](crate::rt::trace::id::Names::add_by_birth)). False
+/// Adds threads to a list in the reverse order of births ([`Names::add_by_birth`](crate::rt::event::id::Names::add_by_birth)). False
 /// where no model runs, or the execution has ended.
 pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) -> bool {
     // The list is the program's memory. One that is empty changes places with the other.

@@ -38,10 +38,10 @@ impl Fault {
 
 /// What Linux tells of the memory of the process. Elsewhere there is no such file, and what cannot be written to is told like what
 /// is not there.
-pub(super) const MAPS: &str = "/proc/self/maps";
+pub(crate) const MAPS: &str = "/proc/self/maps";
 
 /// What may be done to the memory at this address, in the four letters of such a list. `None` if there is none.
-pub(super) fn access_at(maps: &str, address: usize) -> Option<&str> {
+pub(crate) fn access_at(maps: &str, address: usize) -> Option<&str> {
     maps.lines().find_map(|line| {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
@@ -58,16 +58,16 @@ fn may_only_be_read(maps: &str, address: usize) -> Option<bool> {
 }
 
 #[cfg(unix)]
-pub(super) use unix::{install, prepare_thread};
+pub(crate) use unix::{install, prepare_thread};
 
 /// The vectored exception handlers of Windows are `generator`'s alone.
 #[cfg(not(unix))]
-pub(super) fn install(generator_s: impl FnOnce()) {
+pub(crate) fn install(generator_s: impl FnOnce()) {
     generator_s();
 }
 
 #[cfg(not(unix))]
-pub(super) fn prepare_thread() {}
+pub(crate) fn prepare_thread() {}
 
 #[cfg(unix)]
 mod unix {
@@ -84,7 +84,8 @@ mod unix {
 
     use super::Fault;
     use crate::rt::exec::context::with_any;
-    use crate::rt::exec::{coroutine, ends, heap};
+    use crate::rt::exec::process_exit;
+    use crate::rt::{coroutine, heap};
 
     const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 
@@ -198,7 +199,7 @@ mod unix {
         let is_use = code > 0 && !coroutine::is_overflow(address);
         let asked_in_vain = heap::asked().filter(|_| is_use);
         if let Some(asked) = asked_in_vain {
-            ends::tell_of_allocator(asked);
+            process_exit::tell_of_allocator(asked);
         }
         let is_program_s = is_use
             && asked_in_vain.is_none()

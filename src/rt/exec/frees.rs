@@ -6,16 +6,16 @@
 use std::cell::LazyCell;
 
 use super::context::{Inner, Runtime, with, with_any};
-use super::heap::Fault;
 use super::memory::gone;
-use super::unseen::InOrder;
-use crate::rt::explore::owners::Releases;
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::ObjectKind;
+use crate::rt::event::verdict::{Access, Block, DataRace, Effect, End, Gone, Wrong};
+use crate::rt::exec::suppressed_races::InOrder;
+use crate::rt::heap::Fault;
+use crate::rt::lifetime::owners::Releases;
 use crate::rt::race::{Detector, is_known_of};
 use crate::rt::rare::{Roomy, rarely};
-use crate::rt::trace::Event;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::ObjectKind;
-use crate::rt::trace::verdict::{Access, Block, DataRace, Effect, End, Gone, Wrong};
 
 impl Runtime {
     /// What was wrong with a free of the thread that runs, or ran last.

@@ -3,7 +3,7 @@
 //! A step finds its object by address, and mostly it is one that was met not long ago. Each address has a place, and the
 //! object that was met last there is found with one comparison.
 
-use crate::rt::trace::id::ObjectId;
+use crate::rt::event::id::ObjectId;
 
 /// How many places there are.
 pub(super) const PLACES: usize = 256;

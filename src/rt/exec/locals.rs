@@ -5,7 +5,7 @@
 //! on its own stack, the latest first as std does; a destructor may make new ones. Those that have no
 //! destructor can be used by all destructors, and are freed after these.
 
-use crate::rt::trace::id::{ThreadId, lengthen};
+use crate::rt::event::id::{ThreadId, lengthen};
 
 /// What there is of a thread-local variable in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

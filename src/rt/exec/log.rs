@@ -28,10 +28,10 @@ use tracing_subscriber::filter::Targets;
 
 use super::aside::{aside, unless_it_waits};
 use super::context::Runtime;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::said::Said;
 use crate::rt::pooled::{Empty, Pooled, pooled};
 use crate::rt::rare::rarely;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::said::Said;
 
 /// The most lines that are kept of one execution; of more the last ones.
 const LINES_MAX: usize = 1000;

@@ -3,16 +3,16 @@
 //! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
 //! access, and how the execution ends if one of them objects.
 
-use super::contents;
 use super::context::{Inner, Runtime};
 use super::faults::Fault;
-use super::heap;
-use super::segments;
+use crate::rt::event::Site;
+use crate::rt::event::id::{Extent, ObjectId, Place, Region, ThreadId};
+use crate::rt::event::operation::{ADDRESS_MIN, ObjectKind, OpKind, Operation, Rmw, address_in};
+use crate::rt::event::verdict::{Access, Accessed, BadMemory, Block, Effect, End, Gone, Wrong};
+use crate::rt::heap;
+use crate::rt::heap::contents;
 use crate::rt::rare::rarely;
-use crate::rt::trace::Site;
-use crate::rt::trace::id::{Extent, ObjectId, Place, Region, ThreadId};
-use crate::rt::trace::operation::{ADDRESS_MIN, ObjectKind, OpKind, Operation, Rmw, address_in};
-use crate::rt::trace::verdict::{Access, Accessed, BadMemory, Block, Effect, End, Gone, Wrong};
+use crate::rt::statics::segments;
 use crate::rt::{Memory, Target};
 
 impl Runtime {

@@ -18,17 +18,17 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use crate::rt::event::NOWHERE;
+use crate::rt::event::id::{ObjectId, Place, Region};
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::{Roomy, cold_path};
-use crate::rt::trace::NOWHERE;
-use crate::rt::trace::id::{ObjectId, Place, Region};
 use crate::rt::{Memory, Target};
 
 use super::front::{Front, PLACES, place};
-use super::older::{Older, Undo};
-use super::statics;
+use crate::rt::statics;
+use crate::rt::statics::external_state::{Older, Undo};
 
 /// The objects of an execution, by address.
 pub(crate) struct Table {
@@ -494,10 +494,10 @@ mod tests {
     use std::panic::Location;
 
     use super::*;
-    use crate::rt::explore::rng::Rng;
+    use crate::rt::engine::rng::Rng;
+    use crate::rt::event::id::ThreadId;
+    use crate::rt::event::operation::AtomicType;
     use crate::rt::object::machine::Limits;
-    use crate::rt::trace::id::ThreadId;
-    use crate::rt::trace::operation::AtomicType;
 
     /// Compares the table with a list of addresses in the order in which they were met.
     #[test]

@@ -11,11 +11,11 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::rt::trace::Site;
-use crate::rt::trace::verdict::{End, Outside, Wrong};
+use crate::rt::event::Site;
+use crate::rt::event::verdict::{End, Outside, Wrong};
 
 use super::context::{Inner, Runtime};
-use super::statics;
+use crate::rt::statics;
 
 /// An operation, or an access to plain memory, of a thread that is in no model.
 #[derive(Clone, Copy)]

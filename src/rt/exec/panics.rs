@@ -11,17 +11,17 @@ use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{Inner, Runtime, with_any};
-use super::heap::Asked;
-use super::image::Image;
-use super::raised::{Raised, Second, words};
-use crate::rt::explore::checkpoint::Statics;
-use crate::rt::trace::id::{Region, ThreadId};
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::Panic;
-use crate::rt::trace::{Event, foreign};
+use crate::rt::engine::checkpoint::Statics;
+use crate::rt::event::id::{Region, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::verdict::Panic;
+use crate::rt::event::{Event, foreign};
+use crate::rt::heap::Asked;
+use crate::rt::process::raised::{Raised, Second, words};
+use crate::rt::statics::image::Image;
 
 /// A panic has begun on this OS thread. Answers whether that is no one else's business.
-pub(super) fn begun(info: &PanicHookInfo<'_>) -> bool {
+pub(crate) fn begun(info: &PanicHookInfo<'_>) -> bool {
     keep(
         |thread, after| told(info, thread, after),
         || can_unwind(info),

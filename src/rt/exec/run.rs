@@ -9,27 +9,28 @@ use std::mem::take;
 use std::time::Duration;
 
 use crate::rt::Work;
-use crate::rt::explore::driver::{Driver, Next};
+use crate::rt::engine::driver::{Driver, Next};
+use crate::rt::event::Site;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::said::Said;
+use crate::rt::event::verdict::{Block, End, Panic, Pruned};
 use crate::rt::pooled::Empty;
 use crate::rt::rare::{cold_path, rarely};
-use crate::rt::trace::Site;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{Block, End, Panic, Pruned};
 
 use super::callers::{Call, Round};
-use super::came_to::CameTo;
 use super::context::{self, Inner, Runtime, enter};
-use super::coroutine::{self, Coroutine, Pool, Resumed};
 use super::faults;
-use super::heap::{MustFree, Watched};
-use super::hook;
 use super::outsiders;
-use super::raised;
-use super::rooted::Rooted;
-use super::seat::Seated;
-use super::unseen::InOrder;
-use super::unshown::Unshown;
+use crate::rt::coroutine;
+use crate::rt::coroutine::{Coroutine, Pool, Resumed};
+use crate::rt::exec::crash_report::Unshown;
+use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::recorded_outcome::CameTo;
+use crate::rt::exec::suppressed_races::InOrder;
+use crate::rt::heap::{MustFree, Watched};
+use crate::rt::process::panic_hook;
+use crate::rt::process::raised;
+use crate::rt::statics::rooted::Rooted;
 
 mod ending;
 mod stacks;
@@ -200,7 +201,7 @@ fn fails(
         statics,
         ..
     } = *settings;
-    hook::install();
+    panic_hook::install();
     faults::prepare_thread();
     coroutine::prepare_thread();
     let _outsiders = outsiders::Watch::begin();

@@ -7,18 +7,18 @@
 use std::cell::RefMut;
 
 use crate::rt::Target;
-use crate::rt::explore::checkpoint::Statics;
-use crate::rt::explore::driver::Next;
+use crate::rt::engine::checkpoint::Statics;
+use crate::rt::engine::driver::Next;
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
+use crate::rt::event::operation::{Operation, Outcome};
+use crate::rt::event::verdict::{End, Gone};
 use crate::rt::rare::{cold_path, rarely};
-use crate::rt::trace::Site;
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{Operation, Outcome};
-use crate::rt::trace::verdict::{End, Gone};
 
 use super::context::{Inner, ROOM, Runtime, Stop};
-use super::coroutine::{Stretch, leave_room, suspend};
-use super::image::Image;
 use super::memory::may_be_pointer;
+use crate::rt::coroutine::{Stretch, leave_room, suspend};
+use crate::rt::statics::image::Image;
 
 /// Where the stack of each thread is, and where those of threads that have ended were.
 type Stacks = [Option<(usize, usize)>];

@@ -9,7 +9,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 
-use crate::rt::trace::id::ThreadId;
+use crate::rt::event::id::ThreadId;
 
 use super::context::{Runtime, Stop, with_any};
 

@@ -3,7 +3,7 @@
 //! Values are sequentially consistent whatever the ordering. A weaker model would answer in
 //! [`apply`], which is the one door through which a load gets its value.
 
-use crate::rt::trace::operation::{AtomicType, OpKind, Outcome};
+use crate::rt::event::operation::{AtomicType, OpKind, Outcome};
 
 /// Applies `kind` to an atomic that holds `value`; gives the new value and the outcome.
 /// Alternative 1 of a weak compare-exchange is the failure for no reason.

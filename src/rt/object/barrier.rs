@@ -3,7 +3,7 @@
 //! Arriving never blocks; leaving does, until the group is complete. Only the last arrival of a group
 //! differs from the others, so arrivals are ordered like the releases of a reference count.
 
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -6,8 +6,8 @@
 //! In a channel without any capacity a send is an offer, which never blocks, and then a wait until the
 //! message is taken. A receiver that blocks says so first, because `try_send` succeeds only then.
 
-use crate::rt::trace::dependency::Nature;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::relation::independence::Nature;
 
 /// A channel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

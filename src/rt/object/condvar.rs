@@ -4,8 +4,8 @@
 //! is an alternative of the notification. Whether a timed wait times out is not: it does if it goes
 //! on before it is notified, so both outcomes are explored as two orders.
 
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A condition variable.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

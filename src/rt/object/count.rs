@@ -2,13 +2,13 @@
 //!
 //! The owner of a reference may do with it what it likes without asking anybody, so retaining and
 //! releasing is always enabled. The outcome carries the count that was found; the relation needs it
-//! (`trace/dependency.rs`).
+//! (`rt/relation/independence.rs`).
 //!
 //! One word holds both counts, the weak references above the others, because `Arc::get_mut` asks
 //! for both at one moment.
 
-use crate::rt::trace::dependency::Nature;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::relation::independence::Nature;
 
 /// One weak reference, in the word that holds both counts.
 pub(crate) const WEAK: u64 = 1 << 32;

@@ -5,25 +5,25 @@
 //! next operation of each thread, the machine says who can go on, executes one step and hands the
 //! outcome back. It knows nothing of schedules.
 
-use crate::rt::pooled::{Empty, empty_rows};
-use crate::rt::rare::Roomy;
-use crate::rt::trace::dependency::{Label, Nature, ReadSets};
-use crate::rt::trace::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
-use crate::rt::trace::operation::{
+use crate::rt::event::id::{FEW, Names, ObjectId, Place, ThreadId, entry};
+use crate::rt::event::operation::{
     AtomicType, ObjectKind, OpKind, Operation, Outcome, Reason, Step,
 };
-use crate::rt::trace::{Event, Site};
+use crate::rt::event::{Event, Site};
+use crate::rt::pooled::{Empty, empty_rows};
+use crate::rt::rare::Roomy;
+use crate::rt::relation::independence::{Label, Nature, ReadSets};
 
 mod awaits;
 mod execute;
-mod foresee;
-mod further;
 mod learnt;
 mod lives;
+pub(crate) mod solo_run;
+pub(crate) mod transition;
 mod waits;
 
+use crate::rt::object::machine::solo_run::GoesFurther;
 pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
-use further::GoesFurther;
 pub(crate) use learnt::{Hintless, Learnt};
 pub(crate) use waits::{AtHint, Waited, WaitsAt};
 
@@ -31,7 +31,7 @@ pub(crate) use execute::{Executed, Noted, outcome_of_life};
 use waits::{asks, is_timed, looks};
 
 use super::State;
-use super::spin::SpinLog;
+use crate::rt::loops::spin::SpinLog;
 
 /// The bounds that belong to the meaning of a program rather than to the search.
 #[derive(Clone, Debug)]

@@ -17,15 +17,14 @@ pub(crate) mod machine;
 pub(crate) mod mutex;
 pub(crate) mod once;
 pub(crate) mod rwlock;
-pub(crate) mod spin;
 pub(crate) mod thread;
 
 #[cfg(test)]
 pub(crate) mod obligations;
 
-use super::trace::dependency::{Label, Nature};
-use super::trace::id::ThreadId;
-use super::trace::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Operation, Outcome};
+use crate::rt::relation::independence::{Label, Nature};
 
 /// The state of one object.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

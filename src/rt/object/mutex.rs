@@ -1,8 +1,8 @@
 //! What does a mutex do with an operation?
 
 use super::NOBODY;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A mutex: who holds it, and how often its data has been changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

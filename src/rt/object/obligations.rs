@@ -13,10 +13,10 @@ use super::condvar::Condvar;
 use super::mutex::Mutex;
 use super::once::Once;
 use super::rwlock::RwLock;
-use super::spin::{Meaning, meaning};
-use crate::rt::trace::dependency::{Label, Nature, ReadSets, commutes, ordered};
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Rmw};
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{AtomicType, OpKind, Operation, Outcome, Rmw};
+use crate::rt::loops::spin::{Meaning, meaning};
+use crate::rt::relation::independence::{Label, Nature, ReadSets, commutes, ordered};
 
 pub(crate) const P: ThreadId = ThreadId(1);
 pub(crate) const Q: ThreadId = ThreadId(2);

@@ -1,7 +1,7 @@
 //! What does a one-time initialisation do with an operation?
 
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Outcome};
 
 /// How far an initialisation has come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

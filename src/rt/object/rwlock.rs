@@ -3,8 +3,8 @@
 //! Readers share it, and nobody is preferred: a reader may come in while a writer waits.
 
 use super::NOBODY;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A reader-writer lock: who writes, or how many read, and how often its data has been changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,6 +1,6 @@
 //! What do a thread and its park token do with an operation?
 
-use crate::rt::trace::operation::{OpKind, Outcome};
+use crate::rt::event::operation::{OpKind, Outcome};
 
 /// Whether `kind` can happen to a thread that has `finished` or not.
 pub(crate) fn enabled(finished: bool, kind: &OpKind) -> bool {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::Epoch;
 use super::clock::Clock;
-use crate::rt::trace::id::{Region, ThreadId};
-use crate::rt::trace::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak};
+use crate::rt::event::id::{Region, ThreadId};
+use crate::rt::event::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak};
 
 /// The cells of the current execution.
 #[derive(Debug, Default)]

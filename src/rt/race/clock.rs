@@ -1,6 +1,6 @@
 //! What does a thread know of the others?
 
-use crate::rt::trace::id::ThreadId;
+use crate::rt::event::id::ThreadId;
 
 /// Of how many threads a clock knows without memory of its own. Few tests have more.
 const FEW: usize = 8;

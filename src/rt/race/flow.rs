@@ -9,10 +9,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::sync::{reads, writes};
-use crate::rt::trace::Event;
-use crate::rt::trace::dependency::{Classes, changes_value};
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Rmw};
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Rmw};
+use crate::rt::relation::independence::{Classes, changes_value};
 
 /// Whether after these events `learner` knows of what `thread` did when it had performed so many of its own: of its next
 /// one, or of what it did just before that.

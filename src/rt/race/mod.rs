@@ -32,11 +32,13 @@ use std::ptr;
 use rustc_hash::FxHashMap;
 
 use super::pooled::Empty;
-use super::trace::Event;
-use super::trace::Site;
-use super::trace::id::{Names, ObjectId, Region, ThreadId};
-use super::trace::operation::OpKind;
-use super::trace::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak, ValueGone};
+use crate::rt::event::Event;
+use crate::rt::event::Site;
+use crate::rt::event::id::{Names, ObjectId, Region, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::verdict::{
+    Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak, ValueGone,
+};
 use cells::Cells;
 use clock::Clock;
 use sync::Knowledge;

@@ -2,7 +2,7 @@
 //!
 //! This is the happens-before that the language grants to plain memory, and nothing more: C++20's
 //! synchronises-with for atomics and fences ([atomics.order], [atomics.fences]), and what std's docs
-//! promise of its locks, threads and channels. It is weaker than the one of `trace/happens_before.rs`,
+//! promise of its locks, threads and channels. It is weaker than the one of `rt/relation/happens_before.rs`,
 //! which orders all conflicting events so that executions can be told apart: there a relaxed load comes
 //! after the store it reads from, here it learns nothing.
 //!
@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering;
 
 use super::Epoch;
 use super::clock::Clock;
-use crate::rt::trace::Event;
-use crate::rt::trace::dependency::Class;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Outcome};
-use crate::rt::trace::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
+use crate::rt::relation::independence::Class;
 
 /// What every thread knows.
 #[derive(Debug, Default)]

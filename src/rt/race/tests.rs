@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCs
 
 use super::cells::Cells;
 use super::*;
-use crate::rt::trace::dependency::{Label, Nature};
-use crate::rt::trace::id::{ObjectId, Place};
-use crate::rt::trace::mix::{STEP, mix};
-use crate::rt::trace::operation::{OpKind, Operation, Outcome, Rmw};
+use crate::rt::event::id::{ObjectId, Place};
+use crate::rt::event::mix::{STEP, mix};
+use crate::rt::event::operation::{OpKind, Operation, Outcome, Rmw};
+use crate::rt::relation::independence::{Label, Nature};
 
 const P: ThreadId = ThreadId(1);
 const Q: ThreadId = ThreadId(2);
@@ -227,7 +227,7 @@ fn what_a_thread_does_after_it_told_is_not_known() {
 fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
     use crate::rt::object::State;
     use crate::rt::object::obligations::{self, kinds};
-    use crate::rt::trace::dependency::{ReadSets, commutes};
+    use crate::rt::relation::independence::{ReadSets, commutes};
 
     let sets = ReadSets::default();
     let step = |state: &mut State, (thread, kind, alternative): (ThreadId, OpKind, u32)| {

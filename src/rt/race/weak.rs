@@ -10,10 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::flow::put;
 use super::sync::{self, Knowledge};
-use crate::rt::trace::Event;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{ADDRESS_MIN, OpKind};
-use crate::rt::trace::verdict::{DataRace, Effect, Lasts, TooWeak, Weak};
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{ADDRESS_MIN, OpKind};
+use crate::rt::event::verdict::{DataRace, Effect, Lasts, TooWeak, Weak};
 
 /// How many pairs are tried at most.
 const PAIRS_MAX: usize = 64;

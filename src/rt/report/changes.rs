@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use crate::rt::event::Event;
+use crate::rt::event::id::ObjectId;
+use crate::rt::event::operation::OpKind;
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::Event;
-use crate::rt::trace::dependency::changes_value;
-use crate::rt::trace::id::ObjectId;
-use crate::rt::trace::operation::OpKind;
+use crate::rt::relation::independence::changes_value;
 
 /// The positions of the events on an object that change its value, in a range.
 pub(super) fn of(

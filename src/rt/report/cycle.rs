@@ -6,9 +6,9 @@
 use super::holders::{Way, holders};
 use super::text::View;
 use super::words::Names;
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::Blocked;
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::verdict::Blocked;
 
 /// A thread that waits, and for whom.
 #[derive(Clone, Copy)]

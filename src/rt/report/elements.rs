@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, Region};
+use crate::rt::event::operation::ObjectKind;
 use crate::rt::object::count::HEADER;
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::Site;
-use crate::rt::trace::id::{ObjectId, Region};
-use crate::rt::trace::operation::ObjectKind;
 
 use super::source::Sources;
 

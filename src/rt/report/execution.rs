@@ -20,13 +20,14 @@ use super::places::FileLine;
 use super::source::Sources;
 use super::text::View;
 use super::words::Names;
+use crate::rt::event;
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::verdict::{Again, Blocked, End};
+use crate::rt::event::{Site, Trace, foreign};
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::happens_before::HappensBefore;
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::{Again, Blocked, End};
-use crate::rt::trace::{self, Site, Trace, foreign};
+use crate::rt::relation::happens_before::HappensBefore;
 use links::{Linked, Links};
 use outcome::Outcome;
 pub(super) use outcome::Touch;
@@ -202,7 +203,7 @@ impl Execution {
 }
 
 /// Where an event stands. A thread ends in the runtime; who reads of it wants to know which thread that was.
-fn site_of(machine: &Machine, event: &trace::Event) -> Site {
+fn site_of(machine: &Machine, event: &event::Event) -> Site {
     match event.operation.kind {
         OpKind::Exit => machine.born(event.thread),
         _ => event.site,
@@ -274,7 +275,7 @@ impl<'a> Gathering<'a> {
         self.place_of(site.file(), site.line(), site.column())
     }
 
-    fn place_of_event(&mut self, event: &trace::Event) -> Place {
+    fn place_of_event(&mut self, event: &event::Event) -> Place {
         match self.view.callers.of_event(event) {
             Some(caller) => self.place_of_caller(caller),
             None => self.place(site_of(self.view.machine, event)),

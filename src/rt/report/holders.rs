@@ -3,12 +3,12 @@
 //! A mutex and a writer are known to the machine. Readers are only counted there, so who they are is read
 //! off the events: a guard stays with the thread that took it.
 
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 use crate::rt::object::once::Once;
 use crate::rt::object::{NOBODY, State};
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Operation};
-use crate::rt::trace::{Event, Trace};
 
 /// A thread that others wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use std::backtrace::Backtrace;
 
 use super::places::{self, Frame};
 use super::source::Sources;
-use crate::rt::trace::Site;
+use crate::rt::event::Site;
 
 /// The line of the call, of those that were going on when this stack at the read was taken, in a program in which there is this
 /// place.

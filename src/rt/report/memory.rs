@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 
 use super::text::{View, at, behind, place, place_of};
 use super::words::Names;
-use crate::rt::race::{acquires, releases};
-use crate::rt::trace::happens_before::HappensBefore;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Operation};
-use crate::rt::trace::verdict::{
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::event::verdict::{
     Access, BadMemory, Block, DataRace, Effect, Gone, Lasts, Leaked, Made, Outside, TooWeak, Weak,
     Wrong,
 };
-use crate::rt::trace::{Event, Site, foreign};
+use crate::rt::event::{Event, Site, foreign};
+use crate::rt::race::{acquires, releases};
+use crate::rt::relation::happens_before::HappensBefore;
 
 /// The most pairs of operations that are named as too weak. More are hardly read.
 const WEAK_MAX: usize = 4;

@@ -8,10 +8,10 @@ use std::ops::Range;
 use super::text::View;
 use super::words::Names;
 use super::{changes, publication};
-use crate::rt::trace::Event;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Outcome, Rmw};
-use crate::rt::trace::verdict::{Blocked, End, Lost};
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Outcome, Rmw};
+use crate::rt::event::verdict::{Blocked, End, Lost};
 
 /// One sentence with the name of the mistake.
 pub(super) fn sentence(view: &View<'_>, names: &Names<'_>) -> Option<String> {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::source::Around;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::verdict::Blocked;
-use crate::rt::trace::{Event, Site, Trace, is_of_std};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::verdict::Blocked;
+use crate::rt::event::{Event, Site, Trace, is_of_std};
 
 /// The places of a block's life, as far as they are known, and of the use of what is none.
 #[derive(Clone, Debug, Default)]

@@ -15,12 +15,12 @@ use std::sync::atomic::Ordering;
 use super::changes;
 use super::text::View;
 use super::words::Names;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Rmw};
+use crate::rt::event::verdict::{Access, DataRace, Effect};
+use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
 use crate::rt::race::{acquires, releases};
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, ObjectKind, OpKind, Rmw};
-use crate::rt::trace::verdict::{Access, DataRace, Effect};
-use crate::rt::trace::{Event, Trace};
 
 /// The sentence, if that is the mistake behind this race.
 pub(super) fn sentence(race: &DataRace, view: &View<'_>, names: &Names<'_>) -> Option<String> {

@@ -5,11 +5,12 @@
 
 use super::places::{Callers, Life};
 use super::text::View;
+use crate::rt::event::Trace;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::said::Said;
+use crate::rt::event::verdict;
+use crate::rt::event::verdict::{Again, End, Pair};
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::Trace;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{self, Again, End, Pair};
 
 /// A failed execution.
 pub(crate) struct Record {

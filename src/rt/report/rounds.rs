@@ -6,10 +6,10 @@
 
 use super::text::{View, at, behind, place_of, place_of_waiting};
 use super::words::Names;
-use crate::rt::object::spin::CYCLE_MAX;
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::Blocked;
-use crate::rt::trace::{Event, Trace};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::verdict::Blocked;
+use crate::rt::event::{Event, Trace};
+use crate::rt::loops::spin::CYCLE_MAX;
 
 /// The most events of a round.
 const EVENTS_MAX: usize = 16;

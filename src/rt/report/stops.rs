@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 
 use super::text::View;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::event::verdict::End;
 use crate::rt::object::State;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Operation};
-use crate::rt::trace::verdict::End;
 
 /// Why a thread has stopped.
 #[derive(Clone, Copy)]

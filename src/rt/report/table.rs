@@ -13,12 +13,12 @@ use super::stops::{Stop, stops};
 use super::text::{View, place_of};
 use super::unnumbered;
 use super::words::Names;
-use crate::rt::trace::Event;
-use crate::rt::trace::dependency::changes_value;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::rounds::{Rounds, rounds};
-use crate::rt::trace::verdict::End;
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::rounds::{Rounds, rounds};
+use crate::rt::event::verdict::End;
+use crate::rt::relation::independence::changes_value;
 
 /// The most rows; of a longer execution the last ones are shown, and where it has no end the first ones
 /// as well, because they say how it got there.

@@ -15,13 +15,14 @@ use super::places::{Callers, FileLine, Life};
 use super::rounds;
 use super::table;
 use super::words::Names;
-use crate::plural::counted;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{OpKind, Operation};
+use crate::rt::event::said::Said;
+use crate::rt::event::verdict;
+use crate::rt::event::verdict::{Again, Blocked, Divergence, End, Pair};
+use crate::rt::event::{Event, Site, Trace, foreign};
 use crate::rt::object::machine::{Limits, Machine};
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{OpKind, Operation};
-use crate::rt::trace::said::Said;
-use crate::rt::trace::verdict::{self, Again, Blocked, Divergence, End, Pair};
-use crate::rt::trace::{Event, Site, Trace, foreign};
+use crate::verdict::plural::counted;
 
 /// The most bytes of a path that is told whole.
 const PATH_MAX: usize = 40;

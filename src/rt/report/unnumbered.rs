@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use super::memory::{place_of_use, used_raw};
 use super::text::{View, place};
 use super::words::Names;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
 
 /// What a thread has done that is no event.
 #[derive(Clone, PartialEq, Debug)]

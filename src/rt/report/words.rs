@@ -19,15 +19,15 @@ use self::receivers::{raced, receivers, written};
 use self::timeouts::Unnotified;
 use super::changes;
 use super::source::Sources;
-use crate::plural::counted;
-use crate::rt::object::count;
-use crate::rt::object::machine::Machine;
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
+use crate::rt::event::operation::{
     AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason,
 };
-use crate::rt::trace::verdict::{Block, End, Wrong};
-use crate::rt::trace::{Event, Site, Trace};
+use crate::rt::event::verdict::{Block, End, Wrong};
+use crate::rt::event::{Event, Site, Trace};
+use crate::rt::object::count;
+use crate::rt::object::machine::Machine;
+use crate::verdict::plural::counted;
 
 /// What threads and objects are called.
 pub(super) struct Names<'a> {

@@ -5,19 +5,21 @@
 
 use std::any::Any;
 
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::verdict::{End, Leaked, Panic, Pruned};
 use crate::rt::rare::{cold_path, rarely};
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::verdict::{End, Leaked, Panic, Pruned};
 
 use super::super::context::Runtime;
-use super::super::coroutine::Resumed;
-use super::super::heap::{self, MustFree};
-use super::super::put_back::put_back_statics;
-use super::super::raised::{Raised, Second, words};
-use super::super::rooted::{self, Rooted};
-use super::super::unshown::AtEnd;
 use super::stacks::Stacks;
 use super::{go_further, resume};
+use crate::rt::coroutine::Resumed;
+use crate::rt::exec::crash_report::AtEnd;
+use crate::rt::exec::restore::put_back_statics;
+use crate::rt::heap;
+use crate::rt::heap::MustFree;
+use crate::rt::process::raised::{Raised, Second, words};
+use crate::rt::statics::rooted;
+use crate::rt::statics::rooted::Rooted;
 
 /// How an execution has ended, as far as the runtime does not know of it.
 pub(super) struct Ended {

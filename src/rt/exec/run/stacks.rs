@@ -1,11 +1,11 @@
 //! On which stack does each thread run?
 
+use crate::rt::event::id::{ThreadId, entry};
 use crate::rt::pooled::{Empty, Pooled, empty_rows, pooled};
 use crate::rt::rare::cold_path;
-use crate::rt::trace::id::{ThreadId, entry};
 
 use super::super::context::Inner;
-use super::super::coroutine::{Coroutine, Pool};
+use crate::rt::coroutine::{Coroutine, Pool};
 
 /// The stacks of one execution.
 pub(super) struct Stacks<'a> {

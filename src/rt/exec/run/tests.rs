@@ -3,9 +3,9 @@
 use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::rt::explore::Free;
-use crate::rt::explore::driver::Bounds;
-use crate::rt::explore::optimal::Optimal;
+use crate::rt::engine::Free;
+use crate::rt::engine::driver::Bounds;
+use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::object::machine::Limits;
 use crate::sync::atomic::AtomicUsize;
 

@@ -9,9 +9,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{ObjectKind, OpKind, Operation, Reason};
-use crate::rt::trace::{Event, Site};
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Reason};
+use crate::rt::event::{Event, Site};
 
 use super::Machine;
 use super::waits::locations;

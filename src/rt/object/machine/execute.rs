@@ -3,18 +3,18 @@
 //! Atomics and reference counts are nearly all there is, and after them mutexes and park tokens, so they have ways of
 //! their own; what comes of an operation on them is the same on each way.
 
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{AtomicType, OpKind, Operation, Outcome, Step};
+use crate::rt::event::{Event, Site};
+use crate::rt::loops::spin::{Meaning, meaning, meaning_of_count};
 use crate::rt::object::mutex::Mutex;
-use crate::rt::object::spin::{Meaning, meaning, meaning_of_count};
 use crate::rt::object::thread::token_apply;
 use crate::rt::object::{State, atomic, count};
 use crate::rt::rare::rarely;
-use crate::rt::trace::dependency::{Class, Label, Nature, classify};
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{AtomicType, OpKind, Operation, Outcome, Step};
-use crate::rt::trace::{Event, Site};
+use crate::rt::relation::independence::{Class, Label, Nature, classify};
 
-use super::foresee::{on_count, on_mutex};
 use super::{Loop, Machine, Object, Pending, Thread, asks, is_timed, looks, unannounced, unmet};
+use crate::rt::object::machine::transition::{on_count, on_mutex};
 
 /// What came of a step.
 #[derive(Clone, Copy, Debug)]

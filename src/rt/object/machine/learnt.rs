@@ -1,8 +1,8 @@
 //! What is known of a program before an exploration of it begins?
 
-use crate::rt::trace::Trace;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::schedule::{Guarded, Hold, Schedule};
+use crate::rt::event::Trace;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::schedule::{Guarded, Hold, Schedule};
 
 use super::{Awaits, Limits, Machine};
 

@@ -1,9 +1,9 @@
 //! Which threads are there, and which have begun, ended or been joined?
 
+use crate::rt::event::Site;
+use crate::rt::event::id::{ThreadId, lengthen};
+use crate::rt::event::operation::OpKind;
 use crate::rt::rare::Roomy;
-use crate::rt::trace::Site;
-use crate::rt::trace::id::{ThreadId, lengthen};
-use crate::rt::trace::operation::OpKind;
 
 use super::{Machine, Pending, START, Thread};
 

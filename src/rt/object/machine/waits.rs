@@ -4,12 +4,12 @@
 //! change of what it has seen, at a hint or, later, where it comes back to the same place without one. Where nothing
 //! else can run those that wait are let go; if that is so again and again, they are in a livelock.
 
-use crate::rt::object::spin::SpinLog;
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation, Reason};
+use crate::rt::loops::spin::SpinLog;
 use crate::rt::rare::cold_path;
-use crate::rt::trace::Site;
-use crate::rt::trace::dependency::ReadSets;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::{OpKind, Operation, Reason};
+use crate::rt::relation::independence::ReadSets;
 
 use super::{Hintless, Loop, Machine, Thread};
 

@@ -3,10 +3,10 @@
 //! A value for an atomic, who holds a lock, who waits for a notification: what a slider shows beside
 //! an execution.
 
+use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::object::once::Once;
 use crate::rt::object::{NOBODY, State};
 use crate::rt::report::words::{Names, counts};
-use crate::rt::trace::id::{ObjectId, ThreadId};
 
 /// What `object` holds in this state.
 pub(super) fn words(object: ObjectId, state: &State, names: &Names<'_>) -> String {

@@ -5,8 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::rt::trace::operation::{OpKind, Rmw};
-use crate::rt::trace::verdict::{Effect, End, Pruned, Wrong};
+use crate::rt::event::operation::{OpKind, Rmw};
+use crate::rt::event::verdict::{Effect, End, Pruned, Wrong};
 
 /// The word for an operation.
 pub(super) const fn operation(kind: &OpKind) -> &'static str {

@@ -7,12 +7,12 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::OpKind;
 use crate::rt::object::State;
 use crate::rt::object::channel::Channel;
-use crate::rt::trace::Event;
-use crate::rt::trace::dependency::ReadSets;
-use crate::rt::trace::id::{ObjectId, ThreadId};
-use crate::rt::trace::operation::OpKind;
+use crate::rt::relation::independence::ReadSets;
 
 /// What an event did that another one may build on.
 #[derive(PartialEq, Eq, Hash)]

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::{Gathering, Place, nth_of};
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::verdict::{BadMemory, Block, Effect, Gone, Wrong};
 use crate::rt::report::places::Life;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::verdict::{BadMemory, Block, Effect, Gone, Wrong};
 
 /// A wrong use of memory.
 #[derive(Clone, Debug, Serialize)]

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::misuse::{self, Allocation, Misuse};
 use super::{Gathering, Place, kinds};
-use crate::plural::counted;
+use crate::rt::event::Site;
+use crate::rt::event::operation::Operation;
+use crate::rt::event::verdict::{Access, DataRace, Divergence, Effect, End, Lasts, Pruned};
 use crate::rt::report::holders::holders;
 use crate::rt::report::memory;
-use crate::rt::trace::Site;
-use crate::rt::trace::operation::Operation;
-use crate::rt::trace::verdict::{Access, DataRace, Divergence, Effect, End, Lasts, Pruned};
+use crate::verdict::plural::counted;
 
 /// How an execution ended.
 #[derive(Clone, Debug, Serialize)]

@@ -4,11 +4,11 @@
 //! their order, and a pointer is told by its block, how far behind the first thing there it leads, and what is kept in the bits of
 //! the word that are no address. A number that leads to a block is a pointer, too.
 
+use crate::rt::event::id::{Extent, ObjectId, Region};
+use crate::rt::event::operation::{ADDRESS_BITS, AtomicType, ObjectKind, OpKind, address_in};
+use crate::rt::event::verdict::Block;
+use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::id::{Extent, ObjectId, Region};
-use crate::rt::trace::operation::{ADDRESS_BITS, AtomicType, ObjectKind, OpKind, address_in};
-use crate::rt::trace::verdict::Block;
-use crate::rt::trace::{Event, Trace};
 
 /// Nothing is allocated below this address, the first page: such a pointer is a number that the program
 /// uses as a mark.

@@ -10,11 +10,11 @@ use super::super::elements;
 use super::super::source::{Receiver, Sources};
 use super::on_one_line;
 use super::pointers::Pointers;
+use crate::rt::event::id::{ObjectId, Region};
+use crate::rt::event::operation::{ObjectKind, Operation};
+use crate::rt::event::verdict::{DataRace, Effect};
+use crate::rt::event::{Site, Trace};
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::id::{ObjectId, Region};
-use crate::rt::trace::operation::{ObjectKind, Operation};
-use crate::rt::trace::verdict::{DataRace, Effect};
-use crate::rt::trace::{Site, Trace};
 
 /// What the memory of a data race is called: what the table calls it, if a shim is there; otherwise by the program, or where
 /// it was accessed first.

@@ -3,9 +3,9 @@
 //! The block of a thread's closure and result is no object of the program, so its source has no name for it. It is made
 //! directly before the thread is spawned, and its owners give it up at the place of the spawn.
 
-use crate::rt::trace::id::{Region, ThreadId};
-use crate::rt::trace::operation::OpKind;
-use crate::rt::trace::{Site, Trace};
+use crate::rt::event::id::{Region, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::{Site, Trace};
 
 /// The thread whose result has its owners counted in this memory, by operations at this place.
 pub(super) fn whose(trace: &Trace, region: Region, site: Site) -> Option<ThreadId> {

@@ -4,9 +4,9 @@
 //! know of these bits; what it calls the operations on them is "await" and the task's end.
 
 use super::Names;
-use crate::rt::trace::Event;
-use crate::rt::trace::id::ObjectId;
-use crate::rt::trace::operation::{
+use crate::rt::event::Event;
+use crate::rt::event::id::ObjectId;
+use crate::rt::event::operation::{
     AtomicType, ObjectKind, OpKind, Operation, TASK_AWAITED, TASK_DONE,
 };
 

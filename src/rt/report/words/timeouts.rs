@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::Names;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::{Choice, OpKind};
+use crate::rt::event::{Event, Trace};
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::id::ThreadId;
-use crate::rt::trace::operation::{Choice, OpKind};
-use crate::rt::trace::{Event, Trace};
 
 /// How a wait has ended that nobody has notified.
 #[derive(Clone, Copy)]

@@ -4,9 +4,9 @@
 //! object, and the program calls what happens to them by different words.
 
 use super::Names;
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
+use crate::rt::event::operation::{ObjectKind, OpKind};
 use crate::rt::object::machine::Machine;
-use crate::rt::trace::id::{ObjectId, Region, ThreadId};
-use crate::rt::trace::operation::{ObjectKind, OpKind};
 
 /// Whose a token is.
 enum Whose {

@@ -1,0 +1,197 @@
+//! Which loops that were taken to wait for a change give up by themselves after some rounds?
+//!
+//! What they do then was explored only where nothing else could run, and a report that calls itself complete would not tell.
+//! Of loops with a hint and of timed waits that is said at the end. A loop without a hint may be any loop that reads, and it is
+//! looked at when it has waited for the first time: if it gives up, the exploration begins anew. So is a loop with a hint that
+//! is to be taken for one step: that is done if it does not give up, and the exploration begins anew, too.
+
+use std::mem::discriminant;
+use std::ptr;
+
+use crate::diagnose::minimize::Body;
+use crate::exploration::first_waits::FirstWait;
+use crate::rt::engine::driver::Driver;
+use crate::rt::engine::solo_run::Further;
+use crate::rt::event::Event;
+use crate::rt::event::verdict::End;
+use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::run::{Explored, explore_a_few};
+use crate::rt::exec::state_capture::Looking;
+use crate::rt::object::machine::{AwaitLoop, Spot, WaitsAt, look};
+
+/// The most looks in a round of a loop that is taken for one step.
+const LOOKS_MAX: usize = 64;
+
+/// A loop that was taken to wait, and gives up by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct GivesUp {
+    /// Where it was taken to wait.
+    pub(crate) site: String,
+    /// Whether there is a timed wait, and no hint.
+    pub(crate) timed: bool,
+    /// After how many rounds it gives up, in which nothing changes or the wait times out.
+    pub(crate) rounds: usize,
+}
+
+impl Body<'_> {
+    /// Whether one of these loops that has no hint gives up by itself.
+    pub(crate) fn any_gives_up(&mut self, waits: &[FirstWait]) -> bool {
+        let mut looks = waits.iter().filter(|wait| wait.is_look());
+        looks.any(|wait| self.rounds_of(wait).is_some())
+    }
+
+    /// The loop with a hint, or with a timed wait, that gives up after most rounds.
+    pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<GivesUp> {
+        let gives_up = |wait: &FirstWait| {
+            Some(GivesUp {
+                site: wait.site.clone(),
+                timed: wait.at == WaitsAt::Timed,
+                rounds: self.rounds_of(wait)?,
+            })
+        };
+        let waits = waits.iter().filter(|wait| !wait.is_look() && !wait.stays);
+        let all = waits.filter_map(gives_up);
+        all.max_by_key(|it| it.rounds)
+    }
+
+    /// Those of these loops with a hint that do not give up, and of which each round only looks.
+    pub(crate) fn awaits(&mut self, waits: &[FirstWait]) -> Vec<AwaitLoop> {
+        let waits = waits.iter().filter(|wait| wait.at == WaitsAt::Hint);
+        let stays = |wait: &FirstWait| match self.goes_further(wait) {
+            (None, driver) => await_loop(wait, &driver),
+            (Some(_), _) => None,
+        };
+        waits.filter_map(stays).collect()
+    }
+
+    /// After how many rounds this loop gives up, if it does.
+    fn rounds_of(&mut self, wait: &FirstWait) -> Option<usize> {
+        self.goes_further(wait).0
+    }
+
+    /// Lets the thread go round alone. Gives after how many rounds the loop gives up, if it does, and what is known then.
+    fn goes_further(&mut self, wait: &FirstWait) -> (Option<usize>, Seated) {
+        let path = wait.path.clone();
+        let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
+        let mut driver = self.driver(Box::new(explorer));
+        (driver.machine).let_go_further(path, wait.events, wait.at);
+        let settings = self.settings.running(self.site, self.unseen);
+        let log = self.log.quiet();
+        let looking = Looking::at_one_that_goes();
+        let explored =
+            log.listen(|| explore_a_few(self.main, driver, self.stacks, settings, &mut |_| true));
+        drop(looking);
+        let (more, driver) = match explored {
+            // Nobody is asked where it ends by what the thread does behind the loop.
+            Explored::Passed(driver) if driver.ends_are_seen() => {
+                (Some(driver.machine.rounds_further().0), driver)
+            }
+            Explored::Passed(driver) => (rounds.get(), driver),
+            // So many rounds are too many events.
+            Explored::Failed(found) if matches!(found.end, End::TooManyEvents { .. }) => {
+                (None, found.driver)
+            }
+            // What has failed is not the loop.
+            Explored::Failed(found) => {
+                let (more, _) = found.driver.machine.rounds_further();
+                (Some(more), found.driver)
+            }
+        };
+        let looks = LooksThere::of(wait, &driver);
+        let more = match wait.at {
+            // It comes back to one place in any case.
+            WaitsAt::Look => more,
+            WaitsAt::Hint | WaitsAt::Cycle | WaitsAt::Timed => {
+                looks.rounds_before_another(&driver).or(more)
+            }
+        };
+        // What it has made before it would have waited for the first time.
+        let before = match wait.at {
+            WaitsAt::Timed => self.settings.timeout_bound,
+            WaitsAt::Look | WaitsAt::Cycle => self.settings.spin_bound + 1,
+            // Of the first rounds some may have been unlike the others, because something else came before.
+            WaitsAt::Hint => looks.rounds().max(self.settings.spin_bound + 1),
+        };
+        let more = more.filter(|&more| more > 0);
+        (more.map(|more| (before + more) as usize), driver)
+    }
+}
+
+/// The looks from one place in a loop, the last one of each round: after how many events of its thread they come, in order.
+struct LooksThere {
+    all: Vec<usize>,
+    /// How many of them come before the first wait.
+    before: usize,
+    /// How many events there are in all.
+    events: usize,
+}
+
+impl LooksThere {
+    /// Those in the loop with this wait.
+    fn of(wait: &FirstWait, driver: &Driver) -> LooksThere {
+        let thread = driver.machine.ends_further().map(|(thread, _)| thread);
+        let positions = thread.map_or(&[][..], |thread| driver.trace.positions_of(thread));
+        // A guard is given back at the place at which it was got.
+        let place = |&at: &u32| {
+            let event = driver.trace.at(at);
+            (
+                ptr::from_ref(event.site),
+                discriminant(&event.operation.kind),
+            )
+        };
+        let events = wait.events as usize;
+        let looked = events.checked_sub(1).and_then(|last| positions.get(last));
+        let looked = looked.map(place);
+        let is_there = |at: &u32| looked == Some(place(at));
+        let all = (positions.iter().enumerate()).filter(|(_, at)| is_there(at));
+        let all: Vec<usize> = all.map(|(index, _)| index).collect();
+        LooksThere {
+            before: all.partition_point(|&index| index < events),
+            events: positions.len(),
+            all,
+        }
+    }
+
+    /// How many rounds of the same length end with the first wait, without the last one.
+    fn rounds(&self) -> u32 {
+        let lengths = lengths(&self.all[..self.before]).rev();
+        let last = lengths.clone().next();
+        lengths.take_while(|&length| Some(length) == last).count() as u32
+    }
+
+    /// How many rounds more the thread has made before it left the loop for another one, if it did. That may look at the same,
+    /// and even have the same hint, in a function that both call. But it looks from another place.
+    fn rounds_before_another(&self, driver: &Driver) -> Option<u32> {
+        let (_, ends) = driver.machine.ends_further()?;
+        let last = *self.all.last()?;
+        let longest = lengths(&self.all).max()?;
+        let has_left = self.events - 1 - last > longest;
+        let in_it = ends.iter().filter(|&&events| events as usize <= last + 1);
+        has_left.then(|| in_it.count() as u32)
+    }
+}
+
+/// How many events there are from each of these looks to the next.
+fn lengths(looks: &[usize]) -> impl DoubleEndedIterator<Item = usize> + Clone {
+    looks.windows(2).map(|two| two[1] - two[0])
+}
+
+/// The loop in which a thread has gone round until it was stopped, if all that it does there is to look.
+fn await_loop(wait: &FirstWait, driver: &Driver) -> Option<AwaitLoop> {
+    let machine = &driver.machine;
+    let (_, has_left) = machine.rounds_further();
+    let (thread, round) = machine.round_further()?;
+    if !machine.has_gone_far() || has_left {
+        return None;
+    }
+    let theirs = driver.trace.events().iter();
+    let theirs = theirs.filter(|event| event.thread == thread && round.contains(&event.index));
+    let place = |event: &Event| look(event, machine).map(|_| Spot::of(event.site));
+    let places: Vec<Spot> = theirs.map(place).collect::<Option<_>>()?;
+    (1..=LOOKS_MAX)
+        .contains(&places.len())
+        .then_some(AwaitLoop {
+            hint: Spot::parse(&wait.site)?,
+            round: places,
+        })
+}

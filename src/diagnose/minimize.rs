@@ -1,0 +1,437 @@
+//! Which execution is shown for a failure, and what does the failure hang on?
+//!
+//! The execution that failed is one of many with the same failure, and seldom the simplest. What is
+//! shown has been executed: first only what the failure depends on, in the order with the fewest
+//! switches; then the simplest that a short search over executions with few preemptions finds, if it is simpler
+//! still, first where loops without a hint go round a few times only; and if that finds nothing, whatever fails
+//! with two turns of a thread made one (`simpler.rs`). Of a data race, one is shown that hangs on what is said of it (`telling.rs`). Then
+//! pairs of operations are tried the other way round, until the test passes. Nothing of that means anything if the failure
+//! does not come again from its own schedule (`again.rs`).
+
+use std::backtrace::Backtrace;
+use std::mem::discriminant;
+
+use crate::config::Builder;
+use crate::diagnose::orderings::tell_orderings;
+use crate::diagnose::reproduce::may_come_again;
+use crate::rt::Work;
+use crate::rt::coroutine::Pool;
+use crate::rt::engine::Explorer;
+use crate::rt::engine::critical::{candidates, lost};
+use crate::rt::engine::driver::Driver;
+use crate::rt::engine::replay::Replay;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::said::Said;
+use crate::rt::event::schedule::Schedule;
+use crate::rt::event::verdict::{Again, Block, Blocked, End, Pair, Panic};
+use crate::rt::event::{Event, Site, Trace};
+use crate::rt::exec::callers::stands_nowhere;
+use crate::rt::exec::log::Log;
+use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::run::{Explored, Found, Settings, explore_a_few};
+use crate::rt::exec::suppressed_races::{InOrder, Unseen};
+use crate::rt::heap::Watched;
+use crate::rt::object::machine::Learnt;
+use crate::rt::process::panic_hook;
+use crate::rt::report::places::{self, Callers, Life};
+use crate::verdict::failure::place;
+
+/// The most pairs that are tried the other way round.
+const PAIRS_MAX: usize = 64;
+
+/// A failure as it is shown.
+pub(crate) struct Shown {
+    /// Another execution with the same failure, if a simpler one was found.
+    pub(crate) simpler: Option<Box<Found>>,
+    pub(crate) life: Life,
+    /// Where operations were called that stand nowhere in the program.
+    pub(crate) callers: Callers,
+    /// The pair that the failure hangs on.
+    pub(crate) pair: Option<Pair>,
+    /// What came of running it again from its schedule.
+    pub(crate) again: Again,
+}
+
+/// What a closer look at an execution is to tell.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Looks {
+    /// Who allocates and frees this block.
+    block: Option<Block>,
+    /// Who calls the operations that stand nowhere in the program.
+    callers: bool,
+    /// Only who uses memory that is gone: no free is taken for a race with what came before.
+    only_bad_memory: bool,
+}
+
+impl Looks {
+    pub(crate) fn at_bad_memory() -> Looks {
+        Looks {
+            only_bad_memory: true,
+            ..Looks::default()
+        }
+    }
+}
+
+/// A test's closure, to be run again.
+pub(crate) struct Body<'a> {
+    pub(crate) settings: &'a Builder,
+    pub(crate) main: &'a dyn Work,
+    pub(crate) stacks: &'a mut Pool,
+    pub(crate) log: &'a Log,
+    pub(crate) site: Site,
+    /// Frees that are known to be in order.
+    pub(crate) unseen: &'a [Unseen],
+    pub(crate) learnt: Learnt,
+}
+
+impl Body<'_> {
+    /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
+    /// and no other one.
+    pub(crate) fn shown(&mut self, found: &mut Found, repeat: bool) -> Shown {
+        tell_orderings(&mut found.end, &found.driver.trace);
+        let told = !matches!(
+            found.end,
+            End::TooManyEvents { .. }
+                | End::TooManyThreads { .. }
+                | End::StackOverflow { .. }
+                | End::NoStack { .. }
+                | End::Stale { .. }
+                | End::NotDeterministic(_)
+                | End::Livelock { .. }
+                | End::Outside(_)
+        );
+        let again = match self.settings.simplify > 0 && may_come_again(&found.end) {
+            true => self.again(found),
+            false => Again::Same,
+        };
+        if !told || self.settings.simplify == 0 || again != Again::Same {
+            // A livelock is short in its own way, and comes again.
+            let again_now = self.settings.simplify > 0 && again == Again::Same;
+            let callers = again_now && matches!(found.end, End::Livelock { .. });
+            let (life, callers) = self.places(found, callers);
+            return Shown {
+                simpler: None,
+                life,
+                callers,
+                pair: None,
+                again,
+            };
+        }
+        let mut simpler = None;
+        if !repeat {
+            simpler = self.reordered(found);
+            let best = simpler.as_deref_mut().unwrap_or(found);
+            let better = self.sooner(best).or_else(|| self.searched(best));
+            if let Some(better) = better.or_else(|| self.smoothed(best)) {
+                simpler = Some(better);
+            }
+            if let Some(simpler) = &mut simpler {
+                tell_orderings(&mut simpler.end, &simpler.driver.trace);
+            }
+            let best = simpler.as_deref_mut().unwrap_or(found);
+            if let Some(better) = self.without_needless(best) {
+                simpler = Some(better);
+            }
+        }
+        let shown = simpler.as_deref_mut().unwrap_or(found);
+        self.ask_for_the_rest(shown);
+        let pair = match &shown.end {
+            // What is missing is known better.
+            End::DataRace(race) if !race.weak.pairs.is_empty() => None,
+            _ => self.pair(shown),
+        };
+        let again = self.again(shown);
+        let pair = pair.filter(|pair| again == Again::Same && self.hangs_on(pair));
+        let (life, callers) = self.places(shown, true);
+        Shown {
+            life,
+            callers,
+            pair,
+            again,
+            simpler,
+        }
+    }
+
+    /// Fills in what a panic said and where, if the hook was not asked about it. The program may have set one of its own,
+    /// so the execution is run again under dpor's. (Of `resume_unwind` no hook is told.)
+    pub(crate) fn ask(&mut self, found: &mut Found) {
+        let End::Panicked { thread, .. } = found.end else {
+            return;
+        };
+        if found.message.is_some() || !may_come_again(&found.end) {
+            return;
+        }
+        panic_hook::set_above();
+        let again = Box::new(Replay::new(leads_to(found)));
+        let Some(again) = self.fails(again, 1, Looks::default()) else {
+            return;
+        };
+        // The same threads may have other numbers.
+        let path = |found: &Found, thread| found.driver.machine.names.path(thread);
+        let is_same = matches!(again.end, End::Panicked { thread: theirs, .. } if path(&again, theirs) == path(found, thread));
+        if let (Some(message), true) = (again.message, is_same) {
+            found.message = Some(Panic { thread, ..message });
+            found.raised = again.raised;
+        }
+    }
+
+    /// Fills in what the program said in this execution. If nobody has listened, it is run again, and what is said there
+    /// counts as long as the same happens.
+    pub(crate) fn hear(&mut self, found: &mut Found) {
+        if self.log.keeps() {
+            return found.hear(self.log.lines());
+        }
+        if !self.log.was_missed() {
+            return;
+        }
+        let (trace, names) = (&found.driver.trace, &found.driver.machine.names);
+        let schedule = leads_to(found);
+        let (again, log) = self.explored(Box::new(Replay::new(schedule)), 1, Looks::default());
+        let again = match again {
+            Explored::Failed(found) => found.driver,
+            Explored::Passed(driver) => driver,
+        };
+        // The same threads may be met in another order, and have other numbers.
+        let theirs = &again.machine.names;
+        let events = trace.events().iter().zip(again.trace.events());
+        let same = events.take_while(|(one, other)| {
+            one.site == other.site && names.path(one.thread) == theirs.path(other.thread)
+        });
+        let same = same.count();
+        let lines = log.lines().into_iter().filter(|line| line.after <= same);
+        let lines = lines.filter_map(|line| {
+            let thread = names.find(&theirs.path(line.thread))?;
+            Some(Said { thread, ..line })
+        });
+        let lines = lines.collect();
+        found.hear(lines);
+    }
+
+    /// A driver for this explorer.
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Seated {
+        self.settings.driver(explorer, self.learnt.clone())
+    }
+
+    /// Runs what this explorer asks for, at most so many executions; gives the first failure.
+    pub(crate) fn fails(
+        &mut self,
+        explorer: Box<dyn Explorer>,
+        most: u64,
+        looks: Looks,
+    ) -> Option<Box<Found>> {
+        match self.explored(explorer, most, looks) {
+            (Explored::Failed(mut found), log) => {
+                found.hear(log.lines());
+                Some(found)
+            }
+            (Explored::Passed(_), _) => None,
+        }
+    }
+
+    /// [`Body::fails`], whatever comes of it, with what the program said last.
+    pub(crate) fn explored(
+        &mut self,
+        explorer: Box<dyn Explorer>,
+        most: u64,
+        looks: Looks,
+    ) -> (Explored, Log) {
+        self.goes_on(self.driver(explorer), most, looks)
+    }
+
+    /// [`Body::explored`] by a driver that may have explored something before.
+    pub(crate) fn goes_on(&mut self, driver: Seated, most: u64, looks: Looks) -> (Explored, Log) {
+        let mut settings = Settings {
+            watch: looks.block,
+            callers: looks.callers,
+            ..self.settings.running(self.site, self.unseen)
+        };
+        if looks.only_bad_memory {
+            settings.in_order = InOrder::All;
+        }
+        let log = self.log.quiet();
+        let explored = log.listen(|| {
+            explore_a_few(self.main, driver, self.stacks, settings, &mut |between| {
+                let more = between.driver.stats.begun() < most;
+                if more {
+                    log.clear();
+                }
+                more
+            })
+        });
+        (explored, log)
+    }
+
+    /// The pair of operations that the failure hangs on.
+    fn pair(&mut self, found: &mut Found) -> Option<Pair> {
+        let end = found.end.clone();
+        let pairs = found.driver.ended(&end, |run| candidates(run, PAIRS_MAX));
+        pairs.into_iter().find_map(|mut pair| {
+            let passed = self.passes(&pair.reversed)?;
+            pair.lost = lost(&end, &found.driver, &passed);
+            Some(pair)
+        })
+    }
+
+    /// The execution that begins like this, and goes on as it likes, if it is fine.
+    pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<Seated> {
+        let explorer = Box::new(Replay::new(schedule.clone()));
+        let settings = self.settings.running(self.site, self.unseen);
+        let driver = self.driver(explorer);
+        match explore_a_few(self.main, driver, self.stacks, settings, &mut |_| true) {
+            Explored::Failed(_) => None,
+            Explored::Passed(driver) => (driver.stats.complete == 1).then_some(driver),
+        }
+    }
+
+    /// What becomes of the block that a failure is about, from another run of the
+    /// execution: to note that of every block all the time would cost more than the exploration.
+    pub(crate) fn watched(&mut self, found: &Found) -> Option<Watched> {
+        let looks = Looks {
+            block: Some(found.end.block()?),
+            ..Looks::default()
+        };
+        let again = self.looked_at(found, looks)?;
+        Some(again.watched)
+    }
+
+    /// The same execution once more, with a closer look.
+    fn looked_at(&mut self, found: &Found, looks: Looks) -> Option<Box<Found>> {
+        let schedule = leads_to(found);
+        self.fails(Box::new(Replay::new(schedule)), 1, looks)
+    }
+
+    /// Where the block that a failure is about was allocated and freed, and where the operations were called that stand
+    /// nowhere in the program, if they are of interest.
+    fn places(&mut self, found: &Found, callers: bool) -> (Life, Callers) {
+        let events = found.driver.trace.events().iter();
+        let events = events.map(|event| (event.operation, event.site));
+        let stuck = found.end.stuck().iter();
+        let stuck = stuck.map(|waiting| (waiting.operation, waiting.site));
+        let mut nowhere = events.chain(stuck);
+        let looks = Looks {
+            block: found.end.block(),
+            callers: callers && nowhere.any(|(operation, site)| stands_nowhere(&operation, site)),
+            only_bad_memory: false,
+        };
+        let is_looked_at = looks.block.is_some() || looks.callers;
+        let again = is_looked_at.then(|| self.looked_at(found, looks));
+        let faulted = found.faulted.as_ref();
+        let mut life = Life {
+            faulted: faulted.and_then(|stack| places::of_fault(stack, self.site)),
+            ..Life::default()
+        };
+        let Some(again) = again.flatten() else {
+            return (life, Callers::default());
+        };
+        let place = |stack: Option<Backtrace>| places::of(&stack?, self.site);
+        life.allocated = place(again.watched.allocated);
+        life.freed = place(again.watched.freed);
+        life.again = place(again.watched.again);
+        // The same threads may be met in another order, and have other numbers.
+        let (names, theirs) = (&found.driver.machine.names, &again.driver.machine.names);
+        let called = again.callers.iter().filter_map(|call| {
+            let thread = names.find(&theirs.path(call.thread))?;
+            Some(((thread, call.index), &call.stack))
+        });
+        let callers = Callers::new(called, self.site);
+        (life, callers)
+    }
+}
+
+/// Of a thread that has made none of its steps there is its spawn, which takes its place. Gives those of them whose code
+/// has begun.
+pub(crate) fn begin_with_spawns(trace: &Trace, of: &mut [(ThreadId, u32)]) -> Vec<ThreadId> {
+    let mut began = Vec::new();
+    for it in of {
+        if let (thread, 0) = *it
+            && let Some(spawn) = trace.spawn_of(thread)
+        {
+            if trace.has_begun(thread) {
+                began.push(thread);
+            }
+            let spawn = trace.at(spawn);
+            *it = (spawn.thread, spawn.index + 1);
+        }
+    }
+    began
+}
+
+/// Those of the first so many events that can be made without the ones of this thread from so many on, in order.
+pub(crate) fn without(driver: &Driver, (thread, from): (ThreadId, u32), length: usize) -> Vec<u32> {
+    let is_left = |&at: &u32| driver.clocks.clock(at, thread) < from;
+    (0..length as u32).filter(is_left).collect()
+}
+
+/// The schedule of these events in this order, behind which the code of those who `began` begins.
+pub(crate) fn schedule(order: &[u32], began: &[ThreadId], driver: &Driver) -> Schedule {
+    let names = &driver.machine.names;
+    let step = |&at: &u32| {
+        let event = driver.trace.at(at);
+        (names.path(event.thread), event.alternative)
+    };
+    let mut schedule: Schedule = order.iter().map(step).collect();
+    for &thread in began {
+        schedule.begin(names.path(thread));
+    }
+    schedule
+}
+
+/// The schedule that leads to a failure.
+pub(crate) fn leads_to(found: &Found) -> Schedule {
+    let Driver { trace, machine, .. } = &*found.driver;
+    machine.leading_to(found.end.thread(), trace, decided(found))
+}
+
+/// How many events of an execution that failed its schedule decides.
+pub(crate) fn decided(found: &Found) -> usize {
+    let trace = &found.driver.trace;
+    match &found.end {
+        // Once nothing but spinning is left, it goes on by itself.
+        End::Livelock { stuck, .. } => {
+            let spins = spins_from(trace, stuck).max(found.driver.planned());
+            spins.min(trace.len())
+        }
+        _ => trace.len(),
+    }
+}
+
+/// After how many events of an execution that ended in a livelock nothing happened any more but the last rounds of those who
+/// spin, again and again, and the first of them was let go.
+fn spins_from(trace: &Trace, stuck: &[Blocked]) -> usize {
+    let events = trace.events();
+    let let_go = |event: &&Event| event.outcome.is_let_go();
+    let mut rounds: Vec<(ThreadId, Site)> = Vec::new();
+    let spin = |it: &&Blocked| matches!(it.operation.kind, OpKind::Wait { .. });
+    for Blocked { thread, .. } in stuck.iter().filter(spin) {
+        let mut theirs = trace.positions_of(*thread).iter().rev();
+        let mut waits = 0;
+        while waits < 2
+            && let Some(&position) = theirs.next()
+        {
+            let event = trace.at(position);
+            waits += u32::from(let_go(&event));
+            rounds.push((*thread, event.site));
+        }
+    }
+    let is_of_a_round = |event: &Event| rounds.contains(&(event.thread, event.site));
+    let last_other = events.iter().rposition(|event| !is_of_a_round(event));
+    let from = last_other.map_or(0, |last| last + 1);
+    let first = events[from..].iter().position(|event| let_go(&event));
+    from + first.unwrap_or(events.len() - from)
+}
+
+/// Whether two executions failed in the same way.
+pub(crate) fn same(one: &Found, other: &Found) -> bool {
+    let place = |found: &Found| place(&found.end, found.message.as_ref());
+    discriminant(&one.end) == discriminant(&other.end)
+        && place(one) == place(other)
+        && gist(one) == gist(other)
+}
+
+/// What a panic says, if it says something, without the values that it says it of: numbers, and what `assert_eq`
+/// puts on lines of their own.
+fn gist(found: &Found) -> Option<String> {
+    let first = found.said()?.lines().next().unwrap_or_default();
+    Some(first.chars().filter(|c| !c.is_numeric()).collect())
+}

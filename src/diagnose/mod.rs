@@ -1,0 +1,11 @@
+//! From a failing execution to the one that is shown: the closure runs again until the cause is plain.
+
+pub(crate) mod bounded_loop;
+pub(crate) mod crash_report;
+pub(crate) mod delayed_use;
+pub(crate) mod false_race;
+pub(crate) mod fewest_switches;
+pub(crate) mod minimize;
+pub(crate) mod orderings;
+pub(crate) mod publication_order;
+pub(crate) mod reproduce;

@@ -1,0 +1,84 @@
+//! Does a data race hang on the orderings that are too weak?
+//!
+//! Of an execution in which a thread has read what another one wrote it can be said which orderings would have put the two
+//! accesses in order. That is of no use where the thread accesses the memory whatever it reads: then it also does so where it
+//! reads first, and the two race there as before. So that is tried, and what races without such a pair is shown instead. What
+//! is left to be said of orderings are pairs that the thread goes by.
+
+use crate::diagnose::minimize::{Body, Looks, same};
+use crate::rt::engine::critical::candidates;
+use crate::rt::engine::replay::Replay;
+use crate::rt::event::schedule::Schedule;
+use crate::rt::event::verdict::{End, Weak};
+use crate::rt::event::{Event, Trace};
+use crate::rt::exec::run::Found;
+use crate::rt::race::too_weak;
+
+/// The most executions that are tried for a race.
+const TRIES_MAX: usize = 16;
+
+/// The most pairs of an execution that are looked at for one that can come the other way round.
+const PAIRS_MAX: usize = 64;
+
+/// Fills in which orderings are too weak, if it is a data race.
+pub(crate) fn tell_orderings(end: &mut End, trace: &Trace) {
+    if let End::DataRace(race) = end {
+        race.weak = too_weak(race, trace.events());
+    }
+}
+
+impl Body<'_> {
+    /// The same race without a pair of operations that would put it in order if they were stronger and that it does not
+    /// hang on, if there is one.
+    pub(crate) fn without_needless(&mut self, found: &mut Found) -> Option<Box<Found>> {
+        let mut best: Option<Box<Found>> = None;
+        let mut left = TRIES_MAX;
+        loop {
+            let now = best.as_deref_mut().unwrap_or(found);
+            match self.without_one(now, &mut left) {
+                Some(other) => best = Some(other),
+                None => return best,
+            }
+        }
+    }
+
+    fn without_one(&mut self, found: &mut Found, left: &mut usize) -> Option<Box<Found>> {
+        let End::DataRace(race) = &found.end else {
+            return None;
+        };
+        if race.weak.together {
+            return None;
+        }
+        let needed = race.weak.pairs.clone();
+        needed.iter().find_map(|weak| {
+            reversals(found, weak).into_iter().find_map(|schedule| {
+                *left = left.checked_sub(1)?;
+                let mut other = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default())?;
+                tell_orderings(&mut other.end, &other.driver.trace);
+                let is_there = match &other.end {
+                    End::DataRace(race) => {
+                        let mut pairs = race.weak.pairs.iter();
+                        pairs.any(|it| it.is_by(&weak.writer, &weak.reader))
+                    }
+                    _ => true,
+                };
+                (!is_there && same(found, &other)).then_some(other)
+            })
+        })
+    }
+}
+
+/// What leads to the read of this pair before the write that it sees, and to no more.
+fn reversals(found: &mut Found, weak: &Weak) -> Vec<Schedule> {
+    let end = found.end.clone();
+    let pairs = found.driver.ended(&end, |run| candidates(run, PAIRS_MAX));
+    let trace = &found.driver.trace;
+    let is_reader =
+        |event: &Event| (event.thread, event.index) == (weak.reader.thread, weak.reader.index);
+    let pairs = pairs.into_iter().filter(|pair| {
+        let second = pair.second.as_ref();
+        second.is_ok_and(|&at| is_reader(trace.at(at)))
+            && trace.at(pair.first).operation.object == weak.reader.operation.object
+    });
+    pairs.map(|pair| pair.reversed).collect()
+}

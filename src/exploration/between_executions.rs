@@ -1,0 +1,438 @@
+//! What is there to be done between two executions?
+//!
+//! To show the one that has ended, to note the loops that have waited, to write the checkpoint, and to see whether a limit is
+//! reached. In the end it knows what an exploration without a failure has to say of itself.
+
+use std::time::Instant;
+
+use crate::config::{Builder, Executions};
+use crate::exploration::checkpoint_file::{Checkpoint, Known};
+use crate::exploration::first_waits::{FirstWait, FirstWaits};
+use crate::exploration::progress::{Progress, above};
+use crate::exploration::replay_command;
+use crate::exploration::report_dir::ReportDir;
+use crate::exploration::said_once;
+use crate::rt::engine::driver::Driver;
+use crate::rt::event::Site;
+use crate::rt::event::verdict::{Again, End, Pruned};
+use crate::rt::exec::callers::Round;
+use crate::rt::exec::log::Log;
+use crate::rt::exec::run::Between;
+use crate::rt::object::machine::{Hintless, Learnt};
+use crate::rt::rare::{cold_path, rarely};
+use crate::rt::report::execution::Execution;
+use crate::rt::report::loops;
+use crate::rt::report::passing;
+use crate::rt::report::places::{Callers, Life};
+use crate::rt::report::text::View;
+use crate::verdict::outcomes::Outcomes;
+use crate::verdict::plural::counted;
+use crate::verdict::report;
+use crate::verdict::report::{Limit, called_at, named_at};
+
+/// What happens between two executions.
+pub(crate) struct Watch<'a> {
+    settings: &'a Builder,
+    pub(crate) start: Instant,
+    /// How many executions others had begun before.
+    pub(crate) before: u64,
+    progress: Progress,
+    checkpoint: Option<Box<Checkpoint>>,
+    /// Where the model was called.
+    site: Site,
+    /// The limit that has ended the exploration.
+    pub(crate) stopped: Option<Limit>,
+    /// Whether the program has used plain memory that is watched.
+    uses_cells: bool,
+    /// Whether one schedule is followed.
+    follows: bool,
+    /// Whether an execution has failed.
+    failed: bool,
+    /// Where loops have waited first.
+    pub(crate) waits: FirstWaits,
+    /// What executions have come to, if the test says it. In a box, because most tests say nothing.
+    pub(crate) outcomes: Option<Box<Outcomes>>,
+    /// Whether loops with a hint that wait are taken for one step.
+    takes_loops_for_steps: bool,
+    /// Whether the exploration has stopped between two executions to ask whether loops give up.
+    asks: bool,
+    /// How many loops without a hint were told of.
+    hintless: usize,
+    /// Rounds of them and of those that are still to be told of.
+    rounds: Vec<Round>,
+}
+
+impl<'a> Watch<'a> {
+    /// Takes up the exploration of the checkpoint file, if there is one. `follows` says that it is one schedule that is
+    /// followed instead.
+    ///
+    /// # Panics
+    ///
+    /// If that exploration cannot be taken up.
+    #[track_caller]
+    pub(crate) fn new(
+        settings: &'a Builder,
+        driver: &mut Driver,
+        site: Site,
+        follows: bool,
+    ) -> Watch<'a> {
+        let start = Instant::now();
+        let (checkpoint, before) = match follows {
+            true => (None, None),
+            false => match taken_up(settings, driver, site) {
+                Ok(taken_up) => taken_up.unzip(),
+                Err(error) => panic!("{error}"),
+            },
+        };
+        let (waits, outcomes) = before.unzip();
+        let takes_loops_for_steps = settings.takes_loops_for_steps();
+        Watch {
+            settings,
+            start,
+            before: driver.stats.begun(),
+            progress: Progress::new(start, settings.progress, settings.max_duration.is_some()),
+            checkpoint,
+            site,
+            stopped: None,
+            uses_cells: false,
+            follows,
+            failed: false,
+            waits: match waits {
+                Some(waits) => FirstWaits::taken_up(waits, takes_loops_for_steps),
+                None => FirstWaits::new(takes_loops_for_steps),
+            },
+            outcomes: outcomes.map(Box::new),
+            takes_loops_for_steps,
+            asks: false,
+            hintless: 0,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// The exploration begins anew with what was learnt, and nothing else of what was seen counts.
+    pub(crate) fn begin_anew(&mut self, learnt: &Learnt, before: &Learnt) {
+        self.before = 0;
+        self.failed = false;
+        self.asks = false;
+        self.hintless = 0;
+        self.waits = FirstWaits::new(self.takes_loops_for_steps);
+        self.outcomes = None;
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.begin_anew();
+        }
+        // Who looks at each execution would wonder why the first one comes twice.
+        if self.settings.log || self.settings.trace.is_some() {
+            let site = self.site;
+            let (why, how) = match learnt.hintless {
+                _ if learnt.awaits.is_empty() && !before.awaits.is_empty() => (
+                    "has a loop that gives up by itself in some executions",
+                    "no loop that is taken for one step",
+                ),
+                _ if learnt.awaits != before.awaits => (
+                    "has a loop that waits at its hint",
+                    "that loop taken for one step",
+                ),
+                same if same == before.hintless => (
+                    "asks whether a thread has finished",
+                    "the ends of threads as events",
+                ),
+                Hintless::GivesUp => (
+                    "has a loop without a hint that gives up by itself",
+                    "many rounds of such loops before they wait",
+                ),
+                _ => (
+                    "has a loop without a hint that waits for another thread",
+                    "few rounds of such loops before they wait",
+                ),
+            };
+            above(|| {
+                eprintln!("dpor: the model at {site} {why}, so it is explored anew, with {how}")
+            });
+        }
+    }
+
+    /// Whether another execution may begin. What the program has said in the last one is in the log, and then forgotten.
+    pub(crate) fn go_on(&mut self, between: &Between<'_>, log: &Log) -> bool {
+        let driver = between.driver;
+        if rarely!(std::mem::take(&mut self.asks)) {
+            self.tell_of_hintless(driver);
+            return true;
+        }
+        let begun = driver.stats.begun();
+        if rarely!(self.settings.log) && begun > self.before {
+            let schedule = driver.schedule();
+            above(|| eprintln!("dpor: execution {begun}: {schedule}"));
+        }
+        if let (Some(wanted), Some(end)) = (self.settings.trace, between.end) {
+            cold_path();
+            self.show(wanted, end, between, log);
+        }
+        // What is to be told may be told only once it is known whether they give up.
+        if rarely!(driver.machine.hintless().len() > self.hintless) {
+            let known = |round: &&Round| !self.rounds.iter().any(|it| it.read == round.read);
+            let new: Vec<Round> = between.rounds.iter().filter(known).cloned().collect();
+            self.rounds.extend(new);
+        }
+        if !self.follows {
+            self.waits.note(between);
+            self.asks = self.waits.are_to_be_asked() || self.is_to_ask(driver);
+            // Of one that has failed nobody knows any more what led to them.
+            if let (Some(uses), Some(_)) = (&driver.raw_uses, between.end) {
+                cold_path();
+                self.asks |= uses.are_some() || uses.are_some_in_place(&driver.trace);
+            }
+        }
+        if let (Some(came_to), Some(End::Complete)) = (between.came_to, between.end) {
+            cold_path();
+            self.outcomes.get_or_insert_default().add(came_to);
+        }
+        log.clear();
+        self.uses_cells = between.uses_cells;
+        if !self.asks {
+            self.tell_of_hintless(driver);
+        }
+        if driver.more() {
+            self.progress.tick(driver);
+            self.stopped = self.limit(driver);
+        }
+        // Whoever takes it up is to find the failure again, and not to call complete what has failed.
+        if let (false, Some(checkpoint)) = (self.failed, &mut self.checkpoint) {
+            let known = || {
+                (
+                    self.waits.all(),
+                    self.outcomes.as_deref().cloned().unwrap_or_default(),
+                )
+            };
+            cold_path();
+            checkpoint.tick(driver, known, self.stopped.is_some());
+        }
+        self.stopped.is_none() && !self.asks
+    }
+
+    /// Whether the machine knows something because of which the exploration has to begin anew.
+    #[inline]
+    fn is_to_ask(&self, driver: &Driver) -> bool {
+        let machine = &driver.machine;
+        machine.has_learnt() && !self.settings.is_sampling()
+    }
+
+    /// The loops of which it has to be known now whether they give up, if the exploration has stopped for that.
+    pub(crate) fn asks(&mut self) -> Option<Vec<FirstWait>> {
+        (self.asks && self.stopped.is_none()).then(|| self.waits.take_asked())
+    }
+
+    /// A loop was wrongly taken for one step: from here on none is.
+    pub(crate) fn take_no_loop_for_a_step(&mut self) {
+        self.takes_loops_for_steps = false;
+    }
+
+    /// The hint of a loop that waits, if loops could be taken for one step and are not.
+    pub(crate) fn could_await(&self) -> Option<String> {
+        if self.settings.await_loops {
+            return None;
+        }
+        self.waits.first_hint().map(str::to_owned)
+    }
+
+    /// An execution has failed: the file stays as it was before that.
+    pub(crate) fn failed(&mut self) {
+        self.failed = true;
+    }
+
+    /// Whether there is nothing more to be said of an exploration without a failure: it has seen and checked something, and nobody
+    /// has asked for one execution. So it mostly is.
+    #[inline]
+    pub(crate) fn is_plain(&self, driver: &Driver) -> bool {
+        let stats = driver.stats;
+        stats.complete > 0 && stats.longest > 0 && self.settings.trace.is_none()
+    }
+
+    /// What an exploration without a failure may have to say of itself: that it has seen nothing, or checked nothing.
+    pub(crate) fn vain(&self, driver: &Driver) -> Option<String> {
+        let (site, stats) = (self.site, driver.stats);
+        if stats.left_out() > 0 && stats.complete == 0 {
+            return Some(format!(
+                "dpor: no execution of the model at {site} came to its end: all were given up {}",
+                report::Pruned::of(&stats).why()
+            ));
+        }
+        let nothing = stats.begun() > 0 && stats.longest == 0;
+        (nothing && !self.uses_cells).then(|| {
+            format!(
+                "dpor: the model at {site} did nothing that can be seen: is the crate built \
+                 with `--cfg dpor`, and are its imports swapped?"
+            )
+        })
+    }
+
+    /// Says of each loop without a hint once where it is.
+    #[inline]
+    fn tell_of_hintless(&mut self, driver: &Driver) {
+        let known = std::mem::replace(&mut self.hintless, driver.machine.hintless().len());
+        if rarely!(self.hintless > known) {
+            self.tell_of_new_hintless(driver, known);
+        }
+    }
+
+    /// [`Watch::tell_of_hintless`] where there are more than so many.
+    #[cold]
+    fn tell_of_new_hintless(&self, driver: &Driver, known: usize) {
+        let new = &driver.machine.hintless()[known..];
+        // To look at stacks takes longer than to find out that it was said.
+        if said_once::is_first(self.hintless(driver, new, |_| None)) {
+            let line = self.hintless(driver, new, |read| self.loop_around(read));
+            above(|| eprintln!("{line}"));
+        }
+    }
+
+    /// Where the call stands that is in the loop around this read, if it is not the read itself.
+    fn loop_around(&self, read: Site) -> Option<String> {
+        // What a macro has written, or somebody else, is in no text that could be looked into.
+        named_at(read)?;
+        let round = self.rounds.iter().find(|it| it.read == read)?;
+        loops::around(read, &round.stack, self.site)
+    }
+
+    /// Where loops make its executions long that have no hint: the looks that they come back to, and the lines `around` these.
+    fn hintless(
+        &self,
+        driver: &Driver,
+        reads: &[Site],
+        around: impl Fn(Site) -> Option<String>,
+    ) -> String {
+        let place = |&read: &Site| {
+            let call = called_at(read);
+            let at = call.map_or_else(|| read.to_string(), |call| format!("{call} at {read}"));
+            match around(read) {
+                Some(line) => format!("{at} (called in the loop at {line})"),
+                None => at,
+            }
+        };
+        let limits = &driver.machine.limits;
+        let why = match limits.learnt.hintless {
+            Hintless::GivesUp => " (so often because another one gives up by itself)",
+            _ => "",
+        };
+        let places: Vec<String> = reads.iter().map(place).collect();
+        format!(
+            "dpor: in the model at {} a loop without a hint went round {} times{why} before it was taken for waiting: it comes \
+             back to {}; with `dpor::hint::spin_loop()` or `dpor::thread::yield_now()` in it there are fewer executions, and \
+             shorter ones (hints of std's and of other crates, like crossbeam's `Backoff`, are not seen)",
+            self.site,
+            limits.unhinted_spin_bound,
+            places.join(", and another one ")
+        )
+    }
+
+    /// Which execution was to be shown and has not been run, if there is one.
+    pub(crate) fn unshown(&self, driver: &Driver) -> Option<String> {
+        let Some(Executions::Only(wanted)) = self.settings.trace else {
+            return None;
+        };
+        let run = driver.stats.numbered();
+        (run < wanted).then(|| {
+            format!(
+                "dpor: there is no execution {wanted} of the model at {} to be shown (DPOR_TRACE): it has had {}",
+                self.site,
+                counted(run, "execution")
+            )
+        })
+    }
+
+    /// Shows the execution that has just ended, if it is wanted.
+    fn show(&self, wanted: Executions, end: &End, between: &Between<'_>, log: &Log) {
+        let Between {
+            driver,
+            names,
+            callers,
+            ..
+        } = between;
+        let number = driver.stats.numbered();
+        let chosen = match wanted {
+            Executions::All => true,
+            Executions::Only(wanted) => wanted == number,
+        };
+        // What sleep sets gave up is covered by another execution.
+        if !chosen || matches!(end, End::Pruned(Pruned::Asleep)) {
+            return;
+        }
+        let test = std::thread::current();
+        let schedule = &driver.schedule().to_string();
+        let called = callers.iter();
+        let called = called.map(|call| ((call.thread, call.index), &call.stack));
+        let view = View {
+            end,
+            trace: &driver.trace,
+            machine: &driver.machine,
+            given: names,
+            panic: None,
+            earlier: &[],
+            life: &Life::default(),
+            callers: &Callers::new(called, self.site),
+            pair: None,
+            again: Again::Same,
+            simplified: false,
+            log: &log.lines(),
+            executions: number,
+            schedule,
+            test: test.name().map(str::to_owned),
+            replay: &replay_command::replay(schedule),
+        };
+        above(|| eprintln!("{}\n", passing::render(&view)));
+        if let Some(directory) = &self.settings.report_dir {
+            let directory = ReportDir::new(directory, test.name(), self.site);
+            let suffix = format!("-execution-{number}");
+            let line = directory.write(&suffix, &Execution::of(&view));
+            above(|| eprintln!("report     {line}"));
+        }
+    }
+
+    /// The limit that is reached, if one is.
+    fn limit(&self, driver: &Driver) -> Option<Limit> {
+        let settings = self.settings;
+        if let Some(most) = settings.max_permutations
+            && rarely!(driver.stats.begun() - self.before >= most as u64)
+        {
+            return Some(Limit::Permutations(most));
+        }
+        if let Some(most) = settings.max_duration
+            && rarely!(self.start.elapsed() >= most)
+        {
+            return Some(Limit::Duration(most));
+        }
+        if let Some(most) = settings.max_memory
+            && driver.memory() > most
+        {
+            return Some(Limit::Memory(most));
+        }
+        None
+    }
+
+    /// No other execution begins; what is printed now is not to meet the progress.
+    pub(crate) fn end(&mut self) {
+        self.progress.wipe();
+    }
+
+    /// Everything has been explored.
+    pub(crate) fn complete(&self) {
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.remove();
+        }
+    }
+}
+
+/// A file whose exploration is taken up, with what it knows besides. It is in a box because mostly there is none.
+type TakenUp = (Box<Checkpoint>, Known);
+
+/// Takes up what is in the file that the settings ask for, if that is this model's.
+fn taken_up(
+    settings: &Builder,
+    driver: &mut Driver,
+    site: Site,
+) -> Result<Option<TakenUp>, String> {
+    let Some(mut file) = Checkpoint::new(settings, site)? else {
+        return Ok(None);
+    };
+    let known = file.resume(driver)?;
+    Ok(known.map(|known| (Box::new(file), known)))
+}

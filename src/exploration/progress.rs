@@ -1,0 +1,333 @@
+//! How far is the exploration?
+//!
+//! A bar that is drawn anew several times a second where standard error is a terminal, and a line every
+//! few seconds where it is not. Both are written directly, past what the test harness captures, and not
+//! where it captures, unless the user asks for it. There, who waits for a test that seems to hang reads one line, after a
+//! minute. The thread that explores draws between two executions; no other thread and no execution knows of it.
+
+use std::io::Write;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::rt::engine::driver::Driver;
+use crate::verdict::plural::{counted, estimated};
+
+/// The bars on the terminal: explorations that run at the same time have a line each.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+thread_local! {
+    /// What [`captured`] says, which takes a while to find out.
+    static CAPTURED: bool = captured();
+}
+
+/// Whether nobody would see them, which does not change: to ask them takes a lock.
+static HIDDEN: LazyLock<bool> = LazyLock::new(|| BARS.is_hidden());
+
+/// Fewer columns than this have no room for a bar, only for its text.
+const ROOMY: u16 = 75;
+
+/// The most executions between two looks at the clock.
+const CHECKED_AFTER: u32 = 1 << 10;
+
+/// The clock is looked at for the first time before this execution: most explorations that have fewer are over at once, and
+/// looking takes as long as some ten events.
+const FIRST: u32 = 5;
+
+/// After so long the test harness says of a test, once, that it still runs.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Tells how far an exploration is, if anybody wants to know.
+pub(crate) struct Progress {
+    style: Style,
+    start: Instant,
+    /// When something is to be drawn next.
+    next: Instant,
+    /// When the clock was looked at last.
+    looked: Instant,
+    /// How many executions there are from one look at the clock to the next, and how many are left of
+    /// them.
+    every: u32,
+    left: u32,
+}
+
+enum Style {
+    /// Nobody wants to know.
+    Nothing,
+    /// One line that is drawn over and over, once it was drawn for the first time.
+    Bar(Option<ProgressBar>),
+    /// A line every few seconds.
+    Lines,
+    /// One line, if it lasts long.
+    Once,
+}
+
+impl Style {
+    fn pause(&self) -> Duration {
+        match self {
+            Style::Nothing | Style::Bar(_) => Duration::from_millis(200),
+            Style::Lines => Duration::from_secs(5),
+            Style::Once => LONG,
+        }
+    }
+}
+
+impl Progress {
+    /// Of an exploration that begins now. `wanted` is what the user has asked for; without a wish there is something to see,
+    /// unless the test harness captures what tests print. Then it is one line, unless it `ends` after a time that is set.
+    pub(crate) fn new(start: Instant, wanted: Option<bool>, ends: bool) -> Progress {
+        let captured = || CAPTURED.try_with(|it| *it).unwrap_or(true);
+        let style = match wanted.unwrap_or_else(|| !captured()) {
+            false if wanted.is_none() && !ends => Style::Once,
+            false => Style::Nothing,
+            true if *HIDDEN => Style::Lines,
+            true => Style::Bar(None),
+        };
+        Progress::of(start, style)
+    }
+
+    fn of(start: Instant, style: Style) -> Progress {
+        Progress {
+            next: start + style.pause(),
+            style,
+            start,
+            looked: start,
+            every: 1,
+            left: FIRST,
+        }
+    }
+
+    /// Tells how far the exploration is, if it is time to.
+    #[inline]
+    pub(crate) fn tick(&mut self, driver: &Driver) {
+        if !matches!(self.style, Style::Nothing) {
+            self.tick_on(driver);
+        }
+    }
+
+    /// [`Progress::tick`] if anything is to be told at all.
+    fn tick_on(&mut self, driver: &Driver) {
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        let now = Instant::now();
+        if !self.is_due(now) {
+            return;
+        }
+        let (begun, estimate) = (driver.stats.begun(), driver.estimate());
+        let given_up = driver.stats.given_up();
+        let test = std::thread::current();
+        let test = test.name().filter(|test| *test != "main");
+        let text = line((begun, given_up), estimate, now - self.start, test);
+        match &mut self.style {
+            Style::Nothing => {}
+            // Whoever closes standard error does not want to know.
+            Style::Lines => drop(std::io::stderr().write_all(format!("dpor: {text}\n").as_bytes())),
+            Style::Once => {
+                drop(std::io::stderr().write_all(still(&text).as_bytes()));
+                self.style = Style::Nothing;
+            }
+            Style::Bar(bar) => {
+                let bar = bar.get_or_insert_with(|| {
+                    if one_at_a_time() {
+                        eprintln!();
+                    }
+                    BARS.add(ProgressBar::no_length())
+                });
+                let columns = console::Term::stderr().size().1;
+                draw(bar, text, begun, estimate, columns);
+            }
+        }
+    }
+
+    /// Whether it is time to tell something, now that the clock is looked at.
+    fn is_due(&mut self, now: Instant) -> bool {
+        // An execution takes microseconds or seconds, and the clock is to cost nothing.
+        self.every = match (now - self.looked).as_millis() {
+            0 => (2 * self.every).min(CHECKED_AFTER),
+            1..20 => self.every,
+            _ => 1,
+        };
+        (self.looked, self.left) = (now, self.every);
+        let is_due = now >= self.next;
+        if is_due {
+            self.next = now + self.style.pause();
+        }
+        is_due
+    }
+
+    /// Wipes the bar away, before something else is printed.
+    pub(crate) fn wipe(&mut self) {
+        if let Style::Bar(bar) = &mut self.style
+            && let Some(bar) = bar.take()
+        {
+            bar.finish_and_clear();
+            BARS.remove(&bar);
+        }
+    }
+}
+
+/// Prints something while there may be bars, above them.
+pub(crate) fn above(print: impl FnOnce()) {
+    BARS.suspend(print);
+}
+
+/// Prints this, above bars, past what the test harness captures: what a test prints that passes is not shown.
+pub(crate) fn above_captured(text: &str) {
+    // Standard error may be closed, and that is no reason to fail.
+    above(|| drop(std::io::stderr().write_all(text.as_bytes())));
+}
+
+/// What is told once of an exploration that lasts long.
+fn still(text: &str) -> String {
+    format!(
+        "dpor: still exploring: {text}; DPOR_PROGRESS=1 shows more of this, and DPOR_MAX_DURATION=60 stops after so many seconds \
+         and says what most executions are due to\n"
+    )
+}
+
+/// Draws a bar of so many executions that have begun, with a text, on so many columns.
+fn draw(bar: &ProgressBar, text: String, begun: u64, estimate: Option<f64>, columns: u16) {
+    let template = if columns < ROOMY || estimate.is_none() {
+        "dpor: {wide_msg}"
+    } else {
+        "dpor: [{bar:20}] {wide_msg}"
+    };
+    // No template of these is malformed.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("#>-"));
+    }
+    bar.set_message(text);
+    bar.update(|state| {
+        state.set_pos(begun);
+        state.set_len((estimate.unwrap_or_default() as u64).max(begun));
+    });
+}
+
+/// Whether the test harness keeps what this thread prints to itself. It runs each test in a thread
+/// of its own, and shows what they print only if told to.
+fn captured() -> bool {
+    let shown =
+        |arg: String| arg == "--nocapture" || arg == "--no-capture" || arg == "--show-output";
+    std::thread::current().name() != Some("main")
+        && std::env::var_os("RUST_TEST_NOCAPTURE").is_none()
+        && !std::env::args().any(shown)
+}
+
+/// Whether the test harness runs one test after the other. Then it has begun a line with the test's name.
+fn one_at_a_time() -> bool {
+    let arguments: Vec<String> = std::env::args().collect();
+    std::env::var("RUST_TEST_THREADS").is_ok_and(|threads| threads == "1")
+        || arguments.iter().any(|arg| arg == "--test-threads=1")
+        || (arguments.windows(2)).any(|pair| pair == ["--test-threads", "1"])
+}
+
+/// The text, at most 65 characters for any numbers below a billion, and the name of the test, since others may run at
+/// the same time.
+///
+/// Where nothing is known of the total, it tells how many of the executions were given up, if any were: a search that does
+/// little else goes on for longer than an exploration without it.
+fn line(
+    (begun, given_up): (u64, u64),
+    estimate: Option<f64>,
+    elapsed: Duration,
+    test: Option<&str>,
+) -> String {
+    let mut text = counted(begun, "execution");
+    if let Some(total) = estimate {
+        let share = 100.0 * begun as f64 / total.max(begun as f64);
+        text.push_str(&format!(" ({share:.0} % of {})", estimated(round(total))));
+    } else if given_up > 0 {
+        // Not rounded up: some were not.
+        text.push_str(&format!(" ({} % given up)", 100 * given_up / begun));
+    }
+    text.push_str(&format!(", {:.0} s", elapsed.as_secs_f64()));
+    if let Some(test) = test {
+        text.push_str(", ");
+        text.push_str(test);
+    }
+    text
+}
+
+/// Two significant digits: an estimate has no more.
+fn round(number: f64) -> f64 {
+    let digits = number.max(1.0).log10().floor() as i32;
+    let unit = 10f64.powi((digits - 1).max(0));
+    (number / unit).round() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::engine::estimate::MOST;
+    use indicatif::{InMemoryTerm, ProgressDrawTarget};
+
+    #[test]
+    fn the_line_tells_executions_estimate_time_and_test_and_fits_a_terminal() {
+        let seconds = Duration::from_secs;
+        assert_eq!(line((1, 0), None, seconds(5), None), "1 execution, 5 s");
+        assert_eq!(line((7, 0), None, seconds(5), None), "7 executions, 5 s");
+        assert_eq!(
+            line(
+                (12_345, 0),
+                Some(41_530.0),
+                seconds(10),
+                Some("queue_is_fifo")
+            ),
+            "12345 executions (30 % of about 42000), 10 s, queue_is_fifo"
+        );
+        let longest = line((999_999_999, 0), Some(1e30), seconds(99_999), None);
+        assert!(longest.len() <= 65, "{longest}");
+        let endless = line((20, 0), Some(MOST), seconds(1), None);
+        assert_eq!(endless, "20 executions (0 % of more than 1e200), 1 s");
+        let of_a_bound = line((34_674, 34_669), None, seconds(5), Some("many_threads"));
+        let told = "34674 executions (99 % given up), 5 s, many_threads";
+        assert_eq!(of_a_bound, told);
+        // More executions than estimated is no more than all of them.
+        assert!(line((20, 0), Some(10.0), seconds(1), None).contains("100 %"));
+    }
+
+    #[test]
+    fn what_nobody_has_asked_for_is_told_after_a_minute() {
+        let start = Instant::now();
+        let seconds = |seconds| start + Duration::from_secs(seconds);
+        let mut progress = Progress::of(start, Style::Once);
+        assert!(!progress.is_due(seconds(59)));
+        assert!(progress.is_due(seconds(60)));
+        let mut lines = Progress::of(start, Style::Lines);
+        assert!([5, 9, 11].map(|it| lines.is_due(seconds(it))) == [true, false, true]);
+        let text = still(&line((9, 0), None, LONG, Some("queue_is_fifo")));
+        let told =
+            "dpor: still exploring: 9 executions, 60 s, queue_is_fifo; DPOR_PROGRESS=1 shows ";
+        assert!(text.starts_with(told), "{text}");
+    }
+
+    /// What is on a terminal of so many columns after a bar was drawn there, at 10 and then at 250
+    /// executions of 1000, and after it is gone.
+    fn drawn(columns: u16) -> (String, String) {
+        let terminal = InMemoryTerm::new(5, columns);
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let bars = MultiProgress::with_draw_target(target);
+        let mut bar = Some(bars.add(ProgressBar::no_length()));
+        for begun in [10, 250] {
+            let text = line((begun, 0), Some(1000.0), Duration::from_secs(1), None);
+            let bar = bar.as_ref().expect("not gone yet");
+            draw(bar, text, begun, Some(1000.0), columns);
+        }
+        let seen = terminal.contents();
+        if let Some(bar) = bar.take() {
+            bar.finish_and_clear();
+        }
+        (seen, terminal.contents())
+    }
+
+    #[test]
+    fn a_bar_has_one_line_on_any_terminal_and_none_at_the_end() {
+        let wide = "dpor: [#####>--------------] 250 executions (25 % of about 1000), 1 s";
+        assert_eq!(drawn(100), (wide.to_owned(), String::new()));
+        let narrow = "dpor: 250 executions (25 % of";
+        assert_eq!(drawn(30), (narrow.to_owned(), String::new()));
+    }
+}

@@ -1,0 +1,163 @@
+//! Which explorer do the settings ask for?
+
+use crate::config::unknown_variables;
+use crate::config::{Algorithm, Builder, Order};
+use crate::exploration::progress::above_captured;
+use crate::rt::engine::driver::Bounds;
+use crate::rt::engine::order;
+use crate::rt::engine::order::Turns;
+use crate::rt::engine::price::Price;
+use crate::rt::engine::strategies::bound::Bounded;
+use crate::rt::engine::strategies::frontier::Frontier;
+use crate::rt::engine::strategies::pct::Pct;
+use crate::rt::engine::strategies::pos::Pos;
+use crate::rt::engine::strategies::sample::{Sampler, Strategy, Walk};
+use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
+use crate::rt::engine::{Explorer, Free};
+use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::object::machine::{Learnt, Limits};
+use crate::verdict::report::Bound;
+
+impl Builder {
+    /// A driver for this explorer of a program of which so much is known.
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, learnt: Learnt) -> Seated {
+        let mut limits = Limits {
+            spin_bound: self.spin_bound,
+            spurious_failures: self.spurious_failures,
+            spurious_wakeups: self.spurious_wakeups,
+            timeout_bound: self.timeout_bound,
+            catches_panics: self.catch_panics,
+            detached_may_block: self.detached_may_block,
+            max_rounds: self.max_rounds,
+            stack_size: self.stack_size,
+            ..Limits::default()
+        };
+        limits.learn(learnt);
+        let bounds = Bounds {
+            events_max: self.max_branches,
+            threads_max: self.max_threads,
+            explicit: self.expect_explicit_explore,
+        };
+        Seated::new(explorer, limits, bounds)
+    }
+
+    /// The bound that is set.
+    #[track_caller]
+    fn bound(&self) -> Option<Bound> {
+        let bounds = [
+            self.preemption_bound.map(Bound::Preemptions),
+            self.switch_bound.map(Bound::Switches),
+            self.delay_bound.map(Bound::Delays),
+        ];
+        let mut bounds = bounds.into_iter().flatten();
+        let bound = bounds.next();
+        if let (Some(one), Some(other)) = (bound, bounds.next()) {
+            panic!(
+                "{one} and {other} are both set, but executions are bounded by one number; unset one of the two"
+            );
+        }
+        bound
+    }
+
+    /// The explorer that the settings ask for.
+    #[track_caller]
+    pub(crate) fn explorer(&self, seed: u64) -> Box<dyn Explorer> {
+        let sampling = self.is_sampling();
+        let bound = self.bound();
+        let other = match (&bound, self.algorithm) {
+            (Some(bound), _) => Some(bound.to_string()),
+            (None, Algorithm::Optimal) => None,
+            (None, other) => Some(format!("the algorithm `{}` (DPOR_ALGORITHM)", other.name())),
+        };
+        if let Some(other) = other {
+            assert!(
+                self.checkpoint_file.is_none(),
+                "a checkpoint (DPOR_CHECKPOINT_FILE) can only be kept by the algorithm `optimal` without a bound, and \
+                 not with {other}; unset one of the two"
+            );
+            assert!(
+                self.order == Order::DepthFirst,
+                "the order `{}` (DPOR_ORDER) is one of the algorithm `optimal` without a bound, and has no meaning with \
+                 {other}; unset one of the two",
+                self.order.name()
+            );
+        }
+        if !sampling {
+            unknown_variables::tell_of_samplers(self.algorithm.name());
+        }
+        if let Some(bound) = bound {
+            assert!(
+                !sampling,
+                "{bound} has no meaning for the algorithm `{}` (DPOR_ALGORITHM), which draws executions \
+                 by chance; unset one of the two",
+                self.algorithm.name()
+            );
+            if !matches!(self.algorithm, Algorithm::Optimal | Algorithm::Bounded) {
+                let unused = self.algorithm.name();
+                above_captured(&format!(
+                    "dpor: {bound} is explored by the algorithm `bounded`; the algorithm `{unused}` (DPOR_ALGORITHM), which \
+                     knows of no bound, is not used\n"
+                ));
+            }
+            let (price, most) = bound.price();
+            return Box::new(Bounded::new(price, most));
+        }
+        match self.algorithm {
+            Algorithm::Bounded => Box::new(Bounded::new(Price::Preemptions, usize::MAX)),
+            Algorithm::Optimal => self.optimal(),
+            Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
+            Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
+            Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
+            Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
+            Algorithm::Random => self.sampler(Walk, seed),
+            Algorithm::Pct => self.sampler(Pct::new(self.pct_depth), seed),
+            Algorithm::Pos => self.sampler(Pos::default(), seed),
+        }
+    }
+
+    /// Whether the executions are drawn by chance.
+    pub(crate) fn is_sampling(&self) -> bool {
+        matches!(
+            self.algorithm,
+            Algorithm::Random | Algorithm::Pct | Algorithm::Pos
+        )
+    }
+
+    /// Whether loops that wait are taken for one step: only where all executions are explored. With a bound, the execution that
+    /// stands for another one may have more preemptions.
+    pub(crate) fn takes_loops_for_steps(&self) -> bool {
+        self.await_loops
+            && !self.is_sampling()
+            && self.algorithm != Algorithm::Bounded
+            && self.bound().is_none()
+    }
+
+    /// The seed that executions are drawn with. Where none are it means nothing, and nobody looks for one.
+    pub(crate) fn seed_to_draw_with(&self) -> u64 {
+        match self.is_sampling() {
+            true => self.seed.unwrap_or_else(fresh_seed),
+            false => 0,
+        }
+    }
+
+    fn sampler(&self, strategy: impl Strategy + 'static, seed: u64) -> Box<dyn Explorer> {
+        Box::new(Sampler::new(strategy, seed, self.iterations))
+    }
+
+    /// The explorer that visits each trace once, in the order that the settings ask for.
+    fn optimal(&self) -> Box<dyn Explorer> {
+        let order = match self.order {
+            Order::DepthFirst => return optimal::Optimal::new(Free::Last),
+            Order::BitReversal => order::Order::BitReversal(0),
+            Order::RoundRobin => order::Order::RoundRobin(Turns::new()),
+            Order::Stride => order::Order::Stride(0),
+            Order::ConflictFirst => order::Order::ConflictFirst(Turns::new()),
+        };
+        Box::new(Frontier::new(Free::Last, order))
+    }
+}
+
+/// A seed that nobody has chosen.
+fn fresh_seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
+}

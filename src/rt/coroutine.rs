@@ -1,0 +1,561 @@
+//! How is a stack suspended, resumed and ended?
+//!
+//! A [`Pool`] hands out stacks, each as a [`Coroutine`]. [`Coroutine::put`] puts a closure, the *body*, on it;
+//! [`Coroutine::resume`] runs the body until it calls [`suspend`], ends, panics or
+//! overflows. [`Pool::recycle`] takes the stack back for the next body. This is the only file that
+//! names the `generator` crate, and these are the facts about it (0.8.11, and
+//! 0.8.12 but for what is said) that shape the file:
+//!
+//! - A generator is made once per stack and never started anew. Its code is the loop in
+//!   [`Control::serve`]: take a body, run it under `catch_unwind`, switch back. A new stack costs
+//!   system calls and page faults, 6 µs to make and as much to give back where this was measured;
+//!   the next body on a stack that exists costs 25 ns from start to end, a switch there and back 11.
+//!   The loop also gives each body the same depth to begin at, so that a variable of the same code
+//!   has the same distance from the top of the stack in each execution.
+//! - A generator that is dropped while frames are alive on it unwinds them with the process-wide
+//!   panic hook swapped out (not in 0.8.12), under the feet of tests that run in parallel. So a suspended stack is
+//!   never dropped: it is resumed until its body has ended, or leaked. An idle stack has no frames
+//!   but the loop's own; it is told to return, and a generator that has returned is dropped quietly.
+//! - The first generator of a process installs a panic hook and a signal handler. [`prepare`] makes
+//!   that happen at a moment of our choice.
+//! - The first generator that an OS thread resumes allocates a block that stays. [`prepare_thread`] does that before
+//!   anything is recorded.
+//! - A generator that has "local data" reports neither a panic nor an overflow by unwinding out of
+//!   `resume`. We catch panics ourselves and see an overflow in [`Control::state`], so each
+//!   generator is given local data (any pointer but null) and a switch needs no landing pad.
+//!
+//! What happens where a stack is too short is told in [`overflow`].
+
+use std::any::Any;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Once;
+use std::thread;
+
+use generator::{Gn, LocalGenerator, Scope};
+
+use crate::rt::coroutine::kept::{FEW, Spare};
+#[cfg(unix)]
+pub(crate) use crate::rt::coroutine::overflow::is_overflow;
+pub(crate) use crate::rt::coroutine::overflow::{
+    largest_stack, leave_room, leave_room_on_coroutine,
+};
+pub(crate) use crate::rt::coroutine::stretch::Stretch;
+use crate::rt::exec::context::ROOM;
+use crate::rt::exec::faults;
+use crate::rt::exec::faults::Fault;
+use crate::rt::exec::outsiders;
+use crate::rt::exec::process_exit;
+use crate::rt::exec::thread_op::live;
+use crate::rt::pooled::Pooled;
+use crate::rt::rare::{Roomy, cold_path, mostly};
+use crate::rt::{Body, Work};
+
+/// What a panic leaves behind.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// What came of a [`Coroutine::resume`].
+#[derive(Debug)]
+pub(crate) enum Resumed {
+    /// The body called [`suspend`] and can be resumed.
+    Suspended,
+    /// The body has ended; `Err` if it panicked. The stack can be recycled.
+    Finished(Result<(), Payload>),
+    /// The body ran into the guard page below its stack, which is unusable now: see the module's
+    /// documentation.
+    Overflowed,
+    /// The body has used memory that is not there. Its stack is as unusable.
+    Faulted(Fault),
+}
+
+/// The stacks of one exploration, all of one size but for those of threads that have asked for more. What is idle at
+/// its end is [`kept`] for another.
+pub(crate) struct Pool {
+    stack_bytes: usize,
+    idle: Pooled<Spare>,
+    /// See [`Pool::got_after`].
+    got_after: u64,
+}
+
+impl Pool {
+    /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to whole pages; the
+    /// guard page comes on top. Calls [`prepare`].
+    pub(crate) fn new(stack_bytes: usize) -> Pool {
+        prepare();
+        let stack_bytes = stack_bytes.next_multiple_of(PAGE);
+        let mut pool = Pool {
+            stack_bytes,
+            idle: Spare::of(stack_bytes),
+            got_after: 0,
+        };
+        pool.got();
+        pool
+    }
+
+    /// It has got idle stacks.
+    #[inline]
+    fn got(&mut self) {
+        // Up to now they may have been another exploration's, which outsiders may have used.
+        self.got_after = outsiders::noted();
+    }
+
+    /// An idle stack, or a new one. `None` if the system has no memory for that.
+    #[inline]
+    pub(crate) fn stack(&mut self) -> Option<Coroutine> {
+        match self.idle.stacks.pop() {
+            Some(idle) => Some(idle),
+            None => self.another(self.stack_bytes),
+        }
+    }
+
+    /// [`Pool::stack`] of so many bytes at least.
+    #[cold]
+    pub(crate) fn stack_of(&mut self, bytes: usize) -> Option<Coroutine> {
+        let bytes = self.bytes_for(bytes);
+        if bytes == self.stack_bytes {
+            return self.stack();
+        }
+        let larger = &mut self.idle.larger;
+        match larger.iter().position(|idle| idle.bytes() == bytes) {
+            Some(at) => Some(larger.swap_remove(at)),
+            None => self.another(bytes),
+        }
+    }
+
+    /// How large the stack is that somebody gets who needs so many bytes. There is no larger one than [`largest_stack`].
+    pub(crate) fn bytes_for(&self, bytes: usize) -> usize {
+        let bytes = bytes.min(largest_stack()).next_multiple_of(PAGE);
+        bytes.max(self.stack_bytes)
+    }
+
+    /// A stack that was not idle here. Where there are more that are kept, some more become idle, because they have a lock.
+    #[cold]
+    fn another(&mut self, bytes: usize) -> Option<Coroutine> {
+        let few = match bytes == self.stack_bytes {
+            true => FEW,
+            false => 1,
+        };
+        let Spare { stacks, kept, .. } = &mut *self.idle;
+        let before = stacks.len();
+        kept.take(bytes, few, stacks);
+        if stacks.len() == before {
+            stacks.push(Coroutine::new(bytes)?);
+        }
+        self.got();
+        self.idle.stacks.pop()
+    }
+
+    /// How many uses by outsiders there had been when it got the newest of its stacks.
+    pub(crate) fn got_after(&self) -> u64 {
+        self.got_after
+    }
+
+    /// A stack with this body on it.
+    #[cfg(test)]
+    pub(crate) fn start(&mut self, body: Body) -> Coroutine {
+        let coroutine = self.stack().expect("there is memory for a stack");
+        coroutine.put(body);
+        coroutine
+    }
+
+    #[cfg(test)]
+    /// How many stacks of the usual size have nothing on them.
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.stacks.len()
+    }
+
+    /// Keeps a stack for the next body, of which the last one has returned.
+    #[inline(always)]
+    pub(crate) fn put_back(&mut self, idle: Coroutine) {
+        match mostly!(idle.bytes() == self.stack_bytes) {
+            true => self.idle.stacks.put(idle),
+            false => self.idle.larger.push(idle),
+        }
+    }
+
+    /// Takes a stack back. A body that has not begun is dropped without being run. A stack that is
+    /// suspended or has overflowed cannot be used again and is abandoned.
+    #[inline(always)]
+    pub(crate) fn recycle(&mut self, coroutine: Coroutine) {
+        match coroutine.0.state.get() {
+            State::Idle => self.put_back(coroutine),
+            State::Ready => self.recycle_unbegun(coroutine),
+            State::Running | State::Suspended => coroutine.abandon(),
+        }
+    }
+
+    /// [`Pool::recycle`] where a body has not begun.
+    #[cold]
+    fn recycle_unbegun(&mut self, coroutine: Coroutine) {
+        coroutine.0.state.set(State::Idle);
+        let not_begun = coroutine.0.body.take();
+        self.put_back(coroutine);
+        drop(not_begun);
+    }
+}
+
+/// A body on a stack. It is handed on with each start and each end, so it is no more than a pointer.
+///
+/// Dropping one gives its memory back if no frame of a body is on it, and leaks it otherwise: what is on the stack may be known
+/// to anybody, such as a list in a static, or an OS thread of a scope of std's. Only its guard page is [opened](overflow::open_guard).
+pub(crate) struct Coroutine(Rc<Control>);
+
+impl Coroutine {
+    /// One with a stack of so many bytes. `None` if the system has no memory for that.
+    fn new(stack_bytes: usize) -> Option<Coroutine> {
+        let control = Rc::new(Control {
+            state: Cell::new(State::Idle),
+            body: Cell::new(None),
+            instead: Cell::new(None),
+            panic: Cell::new(None),
+            fault: Cell::new(None),
+            scope: Cell::new(ptr::null_mut()),
+            generator: Cell::new(None),
+            bytes: stack_bytes,
+            bottom: Cell::new(0),
+            top: Cell::new(0),
+            roomy: Cell::default(),
+        });
+        let served = Rc::clone(&control);
+        // The size is counted in words. It is a multiple of the page size and thus even; an odd
+        // number of words would make the crate write to every page of the stack.
+        let words = stack_bytes / size_of::<usize>();
+        let new = AssertUnwindSafe(|| {
+            Gn::<()>::new_scoped_opt_local(words, move |mut scope: Scope<(), ()>| {
+                served.scope.set((&raw mut scope).cast());
+                served.serve();
+            })
+        });
+        ASKS.set(true);
+        let made = catch_unwind(new);
+        ASKS.set(false);
+        let generator = made.ok()?;
+        // The generator keeps its registers in a record at the very top of the stack, less than
+        // a page below it.
+        let record = generator.into_raw();
+        // SAFETY: the pointer comes from `into_raw` of a generator of this type and is used once.
+        let mut generator = unsafe { LocalGenerator::<'static, (), ()>::from_raw(record) };
+        generator.set_local_data(Rc::as_ptr(&control).cast_mut().cast());
+        let (words, _) = generator.stack_usage();
+        let top = (record.addr() + 1).next_multiple_of(PAGE);
+        control.generator.set(Some(ManuallyDrop::new(generator)));
+        let bottom = top - words * size_of::<usize>();
+        control.bottom.set(bottom);
+        control.top.set(top);
+        control.roomy.set(Stretch::above((bottom, top), ROOM));
+        Some(Coroutine(control))
+    }
+
+    /// Puts `body` on it, on which there is nothing. It does not run yet.
+    #[inline]
+    pub(crate) fn put(&self, body: Body) {
+        self.0.body.set(Some(body));
+        self.0.state.set(State::Ready);
+    }
+
+    /// Runs the body until it suspends or ends. Must not be called again once the body has ended or
+    /// overflowed; doing so panics.
+    #[inline(always)]
+    pub(crate) fn resume(&mut self) -> Resumed {
+        self.run_on();
+        self.came_back()
+    }
+
+    /// [`Coroutine::resume`], of which [`Coroutine::came_back`] says the rest. Whoever has something to do in between does
+    /// not need what came of it to be put together for that and taken apart again.
+    #[inline(always)]
+    pub(crate) fn run_on(&mut self) {
+        let control = &*self.0;
+        assert!(
+            matches!(control.state.get(), State::Ready | State::Suspended),
+            "dpor bug: resumed a coroutine that has nothing to run"
+        );
+        control.state.set(State::Running);
+        // A body may itself run coroutines, so what was current becomes current again.
+        let outer = CURRENT.replace(control);
+        control.go_over();
+        CURRENT.set(outer);
+    }
+
+    /// Why the body runs no more.
+    #[inline(always)]
+    pub(crate) fn came_back(&mut self) -> Resumed {
+        let control = &*self.0;
+        match control.state.get() {
+            State::Suspended => Resumed::Suspended,
+            State::Idle => Resumed::Finished(match control.panic.take() {
+                None => Ok(()),
+                Some(payload) => Err(payload),
+            }),
+            // Only a signal handler comes back here: ours says why, and that of an overflow does not.
+            State::Running | State::Ready => match control.fault.take() {
+                Some(fault) => Resumed::Faulted(fault),
+                None => Resumed::Overflowed,
+            },
+        }
+    }
+
+    /// The lowest address of the stack, and the address behind its highest byte. The latter is on
+    /// a page boundary, and the first frame of each body is at the same distance from it.
+    pub(crate) fn stack(&self) -> (usize, usize) {
+        (self.0.bottom.get(), self.0.top.get())
+    }
+
+    /// The part of the stack in which there is [`ROOM`] below.
+    #[inline]
+    pub(crate) fn roomy(&self) -> Stretch {
+        self.0.roomy.get()
+    }
+
+    /// How many bytes the stack was made with. It may have more, where pages are large.
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Gives a suspended stack up for good: its memory is leaked, and nothing on it is ever dropped.
+    pub(crate) fn abandon(self) {
+        // Dropping does the right thing in each state; the name is for the reader of the caller.
+        drop(self);
+    }
+}
+
+impl Drop for Coroutine {
+    fn drop(&mut self) {
+        match self.0.state.get() {
+            State::Ready | State::Idle => {}
+            State::Running | State::Suspended => return overflow::open_guard(self.0.bottom.get()),
+        }
+        // The loop returns when it finds no body. A body that was never begun is dropped last of
+        // all, so that a panic of its destructor does not leave a stack half ended.
+        let _not_begun = self.0.body.take();
+        self.0.go_over();
+        let Some(generator) = self.0.generator.take() else {
+            return;
+        };
+        let (size, used) = generator.stack_usage();
+        // `generator` panics if a generator is dropped whose last words were written to.
+        if generator.is_done() && used < size {
+            drop(ManuallyDrop::into_inner(generator));
+        }
+    }
+}
+
+/// Goes back to whoever resumed the coroutine whose stack this is called on; returns when it is
+/// resumed again. Panics if no coroutine runs on this OS thread.
+#[inline]
+pub(crate) fn suspend() {
+    let current = CURRENT.get();
+    assert!(!current.is_null(), "dpor bug: nothing to suspend");
+    // SAFETY: `resume` put the pointer there, borrows the coroutine that owns the control block, and
+    // takes the pointer away before it returns; we run inside of that `resume`.
+    let control = unsafe { &*current };
+    control.switch_back(State::Suspended);
+}
+
+/// Has this OS thread count one panic less: that of a stack which was given up in the middle of its unwinding, and which nobody
+/// will ever catch.
+///
+/// An OS thread counts a panic when it begins and when it is caught. So one is begun on an OS thread that ends, on a stack
+/// that is suspended while it unwinds, and caught on this one. False if there is no OS thread or no stack to be had.
+#[cold]
+pub(crate) fn forget_panic() -> bool {
+    /// A stack that only its owner knows.
+    struct Alone(Coroutine);
+    // SAFETY: everything that knows of the control block moves with it, and the other OS thread has ended when this one goes on.
+    unsafe impl Send for Alone {}
+    fn unwind() {
+        struct Suspend;
+        impl Drop for Suspend {
+            fn drop(&mut self) {
+                suspend();
+            }
+        }
+        let _suspend = Suspend;
+        resume_unwind(Box::new(()));
+    }
+    let begun = thread::Builder::new().spawn(|| {
+        let mut alone = Alone(Coroutine::new(SMALL)?);
+        alone.0.0.instead.set(Some(unwind));
+        // SAFETY: it is a constant.
+        alone.0.put(unsafe { Work::body(&|| ()) });
+        alone.0.resume();
+        Some(alone)
+    });
+    let Ok(begun) = begun else {
+        return false;
+    };
+    let Ok(begun) = begun.join() else {
+        unreachable!("dpor bug: a panic could not be begun");
+    };
+    let Some(mut begun) = begun else {
+        return false;
+    };
+    begun.0.resume();
+    true
+}
+
+/// Enough for a stack that only unwinds.
+const SMALL: usize = 64 << 10;
+
+/// Whether this OS thread is on the stack of a generator, be it a coroutine of ours or not.
+#[cfg(unix)]
+pub(crate) fn is_on_generator() -> bool {
+    generator::is_generator()
+}
+
+/// Leaves the coroutine that runs on this OS thread for good, where it is, in the handler of this signal. Returns if
+/// there is none.
+///
+/// # Safety
+///
+/// Only in a handler on the alternative signal stack, and only where nothing is in the middle of something that it has to
+/// finish, because it never does.
+#[cfg(unix)]
+pub(crate) unsafe fn leave(signal: libc::c_int, fault: Fault) {
+    let current = CURRENT.get();
+    if current.is_null() {
+        return;
+    }
+    // SAFETY: as in `suspend`.
+    let control = unsafe { &*current };
+    control.fault.set(Some(fault));
+    // The system takes it that the handler goes on until it returns, and holds the signal back.
+    // SAFETY: all zeroes are a value of this type, and the pointers are to variables of it.
+    unsafe {
+        let mut signals = std::mem::MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
+        libc::sigemptyset(&raw mut signals);
+        libc::sigaddset(&raw mut signals, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, ptr::null_mut());
+    }
+    control.switch_back(State::Running);
+    // Nobody resumes what has not suspended.
+    std::process::abort();
+}
+
+/// Makes `generator` install its panic hook and its signal handler now, once per process. A panic
+/// hook that is set afterwards comes before `generator`'s, which only keeps quiet about the panics
+/// that `generator` itself makes.
+pub(crate) fn prepare() {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| {
+        faults::install(|| {
+            // On a thread of its own, because the panic hook cannot be changed by a thread that is
+            // panicking, and a model may be run by a destructor.
+            let installed = thread::spawn(|| {
+                Gn::<()>::new_scoped_local(|_: Scope<(), ()>| ()).resume();
+            });
+            installed
+                .join()
+                .expect("dpor bug: a generator without code failed");
+        });
+        process_exit::install();
+    });
+}
+
+/// Makes `generator` allocate now what it has once for each OS thread, which is not the program's: in the middle of
+/// the first execution it would have a place among the program's blocks, and in no other one.
+pub(crate) fn prepare_thread() {
+    generator::is_generator();
+}
+
+/// The smallest page size of any supported system. Stacks begin and end at multiples of the real
+/// one, which is a multiple of this.
+const PAGE: usize = 4096;
+
+thread_local! {
+    /// The coroutine that runs on this OS thread. Set only during its `resume`.
+    static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
+    /// Whether the system is asked for the memory of a stack.
+    static ASKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this OS thread makes a stack. The crate panics if the system has no memory for it, which is told otherwise.
+pub(crate) fn asks_for_a_stack() -> bool {
+    ASKS.get()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// A body waits for its first `resume`.
+    Ready,
+    /// A body waits for its next `resume`.
+    Suspended,
+    /// No body.
+    Idle,
+    /// A body runs, or has overflowed or faulted.
+    Running,
+}
+
+/// What the two sides of a switch share: the owner of the stack and the code on it.
+struct Control {
+    state: Cell<State>,
+    body: Cell<Option<Body>>,
+    /// What is called instead of a body.
+    instead: Cell<Option<fn()>>,
+    /// The payload if the last body panicked.
+    panic: Cell<Option<Payload>>,
+    /// What memory the body has used that is not there.
+    fault: Cell<Option<Fault>>,
+    /// The generator's end of the switch, in a frame at the top of the stack.
+    scope: Cell<*mut Scope<'static, 'static, (), ()>>,
+    /// The owner's end of it. Dropped only when its code has returned.
+    generator: Cell<Option<ManuallyDrop<LocalGenerator<'static, (), ()>>>>,
+    /// How many bytes were asked for.
+    bytes: usize,
+    /// The lowest address of the stack, and the one behind its highest byte.
+    bottom: Cell<usize>,
+    top: Cell<usize>,
+    /// What there is between them above [`ROOM`].
+    roomy: Cell<Stretch>,
+}
+
+impl Control {
+    /// The code of each stack: runs one body after the other, until it is resumed without one.
+    #[inline(always)]
+    fn serve(&self) {
+        while let Some(body) = self.body.take() {
+            let run = || match self.instead.get() {
+                None => live(body),
+                Some(instead) => {
+                    cold_path();
+                    instead();
+                }
+            };
+            // An unwind cannot cross the switch, so it ends here.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+                cold_path();
+                self.panic.set(Some(payload));
+            }
+            self.switch_back(State::Idle);
+        }
+    }
+
+    /// Goes over to the code on the stack, until that switches back. Must not be called on this stack.
+    #[inline]
+    fn go_over(&self) {
+        let Some(mut generator) = self.generator.take() else {
+            panic!("dpor bug: a stack without a generator");
+        };
+        generator.resume();
+        self.generator.set(Some(generator));
+    }
+
+    /// Must be called on the stack that this block belongs to.
+    #[inline]
+    fn switch_back(&self, state: State) {
+        self.state.set(state);
+        // SAFETY: the closure of the generator set the pointer to a variable of its own before it
+        // called `serve`, in whose frames we are; nobody else refers to that variable.
+        unsafe { (*self.scope.get()).yield_with(()) }
+    }
+}
+
+mod kept;
+mod overflow;
+mod stretch;
+#[cfg(test)]
+mod tests;

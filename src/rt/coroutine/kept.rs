@@ -1,0 +1,253 @@
+//! What becomes of the stacks of an exploration that has ended?
+//!
+//! They are kept for later ones, on whatever OS threads those run: a new stack costs as much as a small
+//! execution, and many tests have few executions. No more are kept than small explorations need. The first few stay with their
+//! OS thread as long as that lives, because those of all OS threads have a lock, which is taken twice by an exploration.
+
+use std::mem::take;
+use std::sync::{Mutex, PoisonError};
+
+use crate::rt::coroutine::Coroutine;
+use crate::rt::pooled::{Empty, Pooled, pooled};
+
+/// How many bytes of stacks are kept at most.
+const MOST: usize = 8 << 20;
+
+/// So many are taken at once, and so many stay with their OS thread, if they are not large.
+pub(super) const FEW: usize = 4;
+const LARGE: usize = MOST / 8;
+
+/// The idle stacks of an exploration, which are left to the next one.
+pub(super) struct Spare {
+    /// All of one size.
+    pub(super) stacks: Vec<Coroutine>,
+    /// Those of threads that have asked for more, which stay with no OS thread.
+    pub(super) larger: Vec<Coroutine>,
+    /// Where those go that do not stay with the OS thread.
+    pub(super) kept: &'static Kept,
+}
+
+pooled!(Spare);
+
+impl Default for Spare {
+    fn default() -> Spare {
+        Spare {
+            stacks: Vec::new(),
+            larger: Vec::new(),
+            kept: &KEPT,
+        }
+    }
+}
+
+impl Spare {
+    /// What the last exploration has left to one with stacks of this size in bytes.
+    #[inline]
+    pub(super) fn of(bytes: usize) -> Pooled<Spare> {
+        let mut spare = Pooled::<Spare>::default();
+        if spare.stacks.last().is_some_and(|it| it.bytes() != bytes) {
+            spare.leave(0);
+        }
+        spare
+    }
+
+    /// Leaves all but the first ones to any OS thread.
+    fn leave(&mut self, from: usize) {
+        if self.stacks.len() > from {
+            self.kept.keep(self.stacks.drain(from..));
+        }
+        if !self.larger.is_empty() {
+            self.kept.keep(take(&mut self.larger));
+        }
+    }
+}
+
+impl Empty for Spare {
+    #[inline]
+    fn empty(&mut self) {
+        let stays = |stack: &Coroutine| stack.bytes() <= LARGE;
+        self.leave(match self.stacks.first().is_some_and(stays) {
+            true => FEW,
+            false => 0,
+        });
+    }
+}
+
+impl Drop for Spare {
+    /// The OS thread ends.
+    fn drop(&mut self) {
+        self.leave(0);
+    }
+}
+
+/// Idle stacks, the latest last.
+pub(super) struct Kept(Mutex<Vec<Idle>>);
+
+/// A stack without a body.
+struct Idle(Coroutine);
+
+// SAFETY: on an idle stack there are only the frames of `Control::serve` and below, suspended in a switch.
+// What they refer to is the control block, all of whose owners are in the coroutine and on the stack, and
+// move with it. They keep nothing that belongs to an OS thread: `generator` looks up its list of running
+// generators anew in each switch, an idle one is not in it, and its own `Generator` is `Send`; the
+// `LocalGenerator` that we use differs in nothing but that its closure may own what is not, which ours
+// does not besides the block.
+unsafe impl Send for Idle {}
+
+/// Those of this process.
+pub(super) static KEPT: Kept = Kept::new();
+
+impl Kept {
+    pub(super) const fn new() -> Kept {
+        Kept(Mutex::new(Vec::new()))
+    }
+
+    /// Adds the latest stacks of this size in bytes, `most` of them at most, to these.
+    pub(super) fn take(&self, bytes: usize, most: usize, stacks: &mut Vec<Coroutine>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..most {
+            let Some(at) = kept.iter().rposition(|idle| idle.bytes() == bytes) else {
+                return;
+            };
+            stacks.push(kept.remove(at).0);
+        }
+    }
+
+    /// Keeps these idle stacks, and gives back the oldest ones for which there is no room.
+    pub(super) fn keep(&self, stacks: impl IntoIterator<Item = Coroutine>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(stacks.into_iter().map(Idle));
+        // Mostly there is room for all.
+        if kept.iter().map(Idle::bytes).sum::<usize>() <= MOST {
+            return;
+        }
+        let mut room = MOST;
+        let (mut fitting, mut others) = (Vec::new(), Vec::new());
+        for idle in kept.drain(..).rev() {
+            match room.checked_sub(idle.bytes()) {
+                Some(left) => {
+                    room = left;
+                    fitting.push(idle);
+                }
+                None => others.push(idle),
+            }
+        }
+        fitting.reverse();
+        *kept = fitting;
+        // To give one back is to run it to its end, which is done without the lock.
+        drop(kept);
+        drop(others);
+    }
+}
+
+impl Idle {
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::Body;
+    use crate::rt::coroutine::tests::finished;
+    use crate::rt::coroutine::{Pool, suspend};
+    use std::thread;
+
+    const STACK: usize = 64 * 1024;
+
+    fn stack(bytes: usize) -> Coroutine {
+        Coroutine::new(bytes).expect("there is memory for it")
+    }
+
+    /// Runs so many bodies at once in an exploration with stacks of this size, and says where the stacks are.
+    fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
+        let mut pool = Pool::new(bytes);
+        pool.idle.kept = kept;
+        let mut all = [(); BODIES].map(|()| pool.start(Body::of(suspend)));
+        for _ in 0..2 {
+            for stack in &mut all {
+                stack.resume();
+            }
+        }
+        let mut at = all.each_ref().map(Coroutine::stack);
+        all.into_iter().for_each(|stack| pool.recycle(stack));
+        at.sort_unstable();
+        at
+    }
+
+    fn all(kept: &Kept) -> Vec<usize> {
+        kept.0.lock().unwrap().iter().map(Idle::bytes).collect()
+    }
+
+    #[test]
+    fn a_few_stacks_stay_with_their_os_thread_as_long_as_it_lives() {
+        static HERE: Kept = Kept::new();
+        let ends = thread::spawn(|| {
+            let first = at_once::<FEW>(&HERE, STACK);
+            assert_eq!(first, at_once(&HERE, STACK));
+            assert_eq!(all(&HERE), []);
+            at_once::<{ FEW + 1 }>(&HERE, STACK);
+            assert_eq!(all(&HERE), [STACK]);
+            at_once::<1>(&HERE, 2 * STACK);
+            assert_eq!(all(&HERE), [STACK; FEW + 1], "other sizes are others");
+        });
+        ends.join().unwrap();
+        let last = [vec![STACK; FEW + 1], vec![2 * STACK]].concat();
+        assert_eq!(all(&HERE), last);
+        at_once::<1>(&HERE, 2 * LARGE);
+        assert_eq!(all(&HERE), [last, vec![2 * LARGE]].concat());
+    }
+
+    #[test]
+    fn an_exploration_on_another_os_thread_has_the_same_stacks() {
+        static HERE: Kept = Kept::new();
+        let two = |bytes| thread::spawn(move || at_once::<2>(&HERE, bytes)).join();
+        let first = two(STACK).unwrap();
+        assert_eq!(all(&HERE), [STACK; 2]);
+        assert_eq!(first, two(STACK).unwrap());
+        two(2 * STACK).unwrap();
+        assert_eq!(all(&HERE).len(), 4, "other sizes are others");
+        assert_eq!(first, two(STACK).unwrap());
+    }
+
+    #[test]
+    fn a_body_that_comes_later_runs_on_a_stack_that_was_kept() {
+        let kept = Kept::new();
+        kept.keep([stack(STACK)]);
+        let pool = |stack| {
+            let mut pool = Pool::new(STACK);
+            pool.idle.stacks.push(stack);
+            pool
+        };
+        let told = thread::scope(|scope| {
+            let ran = scope.spawn(|| {
+                let (tell, told) = std::sync::mpsc::channel();
+                let mut taken = Vec::new();
+                kept.take(STACK, 1, &mut taken);
+                let mut pool = pool(taken.remove(0));
+                let mut stack = pool.start(Body::of(move || tell.send(7).unwrap()));
+                finished(stack.resume());
+                told.recv().unwrap()
+            });
+            ran.join().unwrap()
+        });
+        assert_eq!(told, 7);
+        assert!(kept.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_oldest_stacks_make_room_for_the_latest() {
+        let kept = Kept::new();
+        let sizes = || all(&kept);
+        kept.keep([stack(STACK), stack(MOST / 2)]);
+        assert_eq!(sizes(), [STACK, MOST / 2]);
+        kept.keep([stack(MOST / 2)]);
+        assert_eq!(sizes(), [MOST / 2, MOST / 2]);
+        kept.keep([stack(MOST + STACK)]);
+        assert_eq!(
+            sizes(),
+            [MOST / 2, MOST / 2],
+            "what is too large makes room for none"
+        );
+    }
+}

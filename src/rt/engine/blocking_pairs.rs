@@ -1,0 +1,193 @@
+//! Which acquisitions may have shut an operation out?
+//!
+//! Two acquisitions that exclude each other need not be a race: between them is the release that lets the second one
+//! in (\[SS\] 8.1). So whoever reverses pairs asks for them besides the races.
+
+use rustc_hash::FxHashMap;
+
+use crate::rt::event::NOWHERE;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation, Outcome};
+use crate::rt::rare::mostly;
+use crate::rt::relation::happens_before::Next;
+use crate::rt::relation::independence::{Class, Nature, changes_value, classify};
+
+use crate::rt::engine::Finished;
+
+/// The events that may shut an operation out, where there are many events between them and it: a lock that is only read, or
+/// an initialisation that is over, is asked for thousands of times in a long execution, and a loop may wait as often. Nobody is to
+/// go through all of them each time.
+#[derive(Default)]
+pub(super) struct Far(FxHashMap<(ObjectId, Which), Vec<u32>>);
+
+/// Which events on an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Which {
+    /// The acquisitions that may shut out what wants it like this.
+    Excluding(Class),
+    /// Those in this slot, of which a wait for a change asks.
+    Slot(usize),
+}
+
+/// So many events are gone through. Tests have short executions.
+const NEAR: usize = if cfg!(test) { 1 } else { 32 };
+
+/// So many events behind the operation are passed over.
+const BEHIND: usize = if cfg!(test) { 1 } else { 200 };
+
+impl Far {
+    /// Whether there are any.
+    pub(super) fn has_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Those of these events on the object that are before `end`, in order.
+    #[inline(never)]
+    fn before(
+        &mut self,
+        run: &Finished<'_>,
+        (object, which): (ObjectId, Which),
+        end: u32,
+    ) -> &[u32] {
+        let list = self.0.entry((object, which));
+        let list = list.or_insert_with(|| which.list(run, object));
+        &list[..list.partition_point(|&first| first < end)]
+    }
+}
+
+impl Which {
+    /// All of them, in order.
+    fn list(self, run: &Finished<'_>, object: ObjectId) -> Vec<u32> {
+        match self {
+            Which::Excluding(wanted) => {
+                let all = run.clocks.events_on(object).iter().copied();
+                all.filter(|&first| excludes(run.trace.at(first).label.class(), wanted))
+                    .collect()
+            }
+            Which::Slot(slot) => {
+                let mut list = Vec::new();
+                let latest = run.clocks.latest_in(object, slot);
+                run.clocks.go_back(latest, 0, |first| {
+                    list.push(first);
+                    Next::Previous
+                });
+                list.reverse();
+                list
+            }
+        }
+    }
+}
+
+/// Whether an acquisition of this class may shut out what wants the object like this.
+fn excludes(class: Class, wanted: Class) -> bool {
+    class.acquires() && class.conflicts().contains(wanted)
+}
+
+/// The acquisitions before `position` that may have shut the operation of the thread out: the latest conflicting
+/// ones. For a wait, the writes to its locations. `found` says whether one happens before the event directly before
+/// the operation: that cannot have shut it out.
+pub(super) fn shut_out(
+    run: &Finished<'_>,
+    (thread, operation): (ThreadId, Operation),
+    position: u32,
+    far: &mut Far,
+    mut found: impl FnMut(u32) -> bool,
+) {
+    match operation.kind {
+        OpKind::Wait { set, .. } => {
+            for &object in run.machine.sets.get(set) {
+                writes(run, (thread, object), position, far, &mut found);
+            }
+        }
+        kind if kind.may_have_waited() => {
+            let wanted = match kind {
+                // It may have come while the initialisation was poisoned.
+                OpKind::WaitOnce { .. } => Class::OnceFailed,
+                _ => classify(&kind, Outcome::Success(0), Nature::Plain),
+            };
+            let object = operation.object;
+            // Whether it is the last that is to be looked at, and whether the operation comes behind it.
+            let mut look = |first: u32| {
+                let event = run.trace.at(first);
+                let class = event.label.class();
+                if !excludes(class, wanted) {
+                    return (false, false);
+                }
+                let is_known =
+                    event.thread == thread || event.label.shuts_out(wanted) && found(first);
+                // Those that exclude each other are ordered, so the earlier ones come before it. Nor does one of
+                // them shut anything out if this one, of the same class on the same object, does not.
+                (class.conflicts().contains(class), is_known)
+            };
+            let (earlier, _) = run.clocks.split_on(object, position);
+            let (behind, near) = earlier.split_at(earlier.len().saturating_sub(NEAR));
+            if !near.iter().rev().any(|&first| look(first).0) && !behind.is_empty() {
+                let end = behind.last().map_or(0, |last| last + 1);
+                let mut behind = far.before(run, (object, Which::Excluding(wanted)), end);
+                while let [earlier @ .., first] = behind {
+                    let (is_last, is_known) = look(*first);
+                    if is_last {
+                        return;
+                    }
+                    if !is_known {
+                        behind = earlier;
+                        continue;
+                    }
+                    // It also comes behind whatever comes before that one: readers, and the writers between them.
+                    let apart = run.clocks.apart(*first);
+                    let left = match apart {
+                        NOWHERE => 0,
+                        _ => earlier.partition_point(|&it| it <= apart),
+                    };
+                    let (rest, _passed) = earlier.split_at(left);
+                    #[cfg(test)]
+                    assert!((_passed.iter()).all(|&it| run.clocks.before(it, *first)));
+                    behind = rest;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The writes to the object before `position` that may have shut out a wait of the thread for a change of it.
+///
+/// In a long execution there may be thousands of writes. What comes before one that the thread knows of, or has made, cannot
+/// have shut it out, either. So those are passed over: all that come before a total one, and in each slot those up to the next
+/// that may not come before.
+#[inline]
+fn writes(
+    run: &Finished<'_>,
+    (thread, object): (ThreadId, ObjectId),
+    position: u32,
+    far: &mut Far,
+    found: &mut impl FnMut(u32) -> bool,
+) {
+    let is_near = mostly!(run.trace.len() - position as usize <= BEHIND);
+    let mut known = 0;
+    let mut slots = run.clocks.changing_slots(object);
+    // That of the total ones is the first.
+    while slots != 0 {
+        let slot = slots.trailing_zeros() as usize;
+        slots &= slots - 1;
+        let latest = match is_near {
+            true => run.clocks.latest_in(object, slot),
+            false => {
+                let all = far.before(run, (object, Which::Slot(slot)), position);
+                all.last().copied().unwrap_or(NOWHERE)
+            }
+        };
+        let from = known;
+        run.clocks.go_back(latest, from, |first| {
+            let event = run.trace.at(first);
+            let may_count = first < position && changes_value(event.label.class());
+            if !may_count || event.thread != thread && !found(first) {
+                return Next::Previous;
+            }
+            if event.label.is_total_on(object) {
+                known = first;
+            }
+            Next::Apart
+        });
+    }
+}

@@ -1,0 +1,434 @@
+//! How is an unfinished exploration written down, and taken up again?
+//!
+//! Between two executions all that an exploration still needs is, for each point up to where the next
+//! execution branches off: the step that leads on, who is asleep, and the wakeup tree. Threads
+//! and objects are interned numbers there, so the tables of names go along, in the order of the
+//! numbers; read back in that order they get the same numbers again. What a name is made of (births,
+//! stack offsets, allocation counts) is the same in another process, except for the address of
+//! a static: the caller translates it.
+//!
+//! The format is a sequence of LEB128 numbers and says nothing about itself; whoever keeps it in a
+//! file adds what it belongs to and a checksum. Every number is checked all the same when it is read,
+//! so that nothing worse than a refusal can come of it.
+
+use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
+use crate::rt::event::operation::Step;
+use crate::rt::object::machine::{AwaitLoop, Awaits, Hintless, Learnt, Machine, Spot};
+use crate::rt::relation::independence::{ALL, Class, Label};
+
+use crate::rt::engine::driver::Stats;
+use crate::rt::engine::sleep::Sleeper;
+
+/// What an explorer still has to do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Unfinished {
+    /// Depth-first: the points of the last execution, up to the one where the next execution branches off.
+    pub(crate) points: Vec<SavedPoint>,
+    /// In another order: all that has begun and is not finished, each node before its children.
+    pub(crate) open: Vec<SavedOpen>,
+}
+
+/// A point of an execution.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SavedPoint {
+    /// The step that was made here, and its event.
+    pub(crate) step: Step,
+    pub(crate) label: Label,
+    pub(crate) sleepers: Vec<Sleeper>,
+    /// The wakeup tree, each node before its children.
+    pub(crate) tree: Vec<SavedNode>,
+}
+
+/// A node of a wakeup tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SavedNode {
+    pub(crate) step: Step,
+    pub(crate) label: Label,
+    /// How many levels below the roots of the tree it is.
+    pub(crate) depth: u32,
+}
+
+/// A node of the tree of what has begun.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SavedOpen {
+    pub(crate) node: SavedNode,
+    pub(crate) awake: bool,
+    /// Whether a branch begins, or has begun, with it.
+    pub(crate) begins: bool,
+    /// Whether a branch that is planned ends with it.
+    pub(crate) ends: bool,
+    pub(crate) executed: u32,
+}
+
+/// From the address of a static to a number that is the same in every process of this program, and
+/// back. `None` for an address that has no such number.
+pub(crate) trait Statics {
+    fn number(&self, address: usize) -> Option<u64>;
+    fn address(&self, number: u64) -> Option<usize>;
+}
+
+/// What is written, besides the explorer's part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Progress {
+    pub(crate) stats: Stats,
+    /// Whether the test has switched exploration off anywhere.
+    pub(crate) regions: bool,
+    /// Whether a thread went no further because of how many rounds it had made.
+    pub(crate) rounds: bool,
+    /// The numbers of the estimator.
+    pub(crate) estimator: Vec<u64>,
+    /// Who contends for which atomic.
+    pub(crate) contention: Vec<u64>,
+}
+
+/// Writes an unfinished exploration. An error says why that cannot be done.
+pub(crate) fn encode(
+    machine: &Machine,
+    progress: &Progress,
+    unfinished: &Unfinished,
+    statics: &dyn Statics,
+) -> Result<Vec<u8>, String> {
+    let mut out = Writer::default();
+    let Stats {
+        complete,
+        asleep,
+        assumed,
+        rounds,
+        in_vain,
+        events,
+        longest,
+    } = progress.stats;
+    let longest = longest as u64;
+    for number in [complete, asleep, assumed, rounds, in_vain, events, longest] {
+        out.number(number);
+    }
+    let Learnt {
+        ends_are_events,
+        hintless,
+        awaits,
+        // Who explores holds up nobody.
+        held: _,
+        guarded: _,
+    } = &machine.limits.learnt;
+    out.number(*ends_are_events as u64);
+    out.number(*hintless as u64);
+    out.list(awaits.all(), |out, AwaitLoop { hint, round }| {
+        out.spot(hint);
+        out.list(round, Writer::spot);
+    });
+    out.number(machine.has_learnt() as u64);
+    out.number(progress.regions as u64);
+    out.number(progress.rounds as u64);
+    for numbers in [&progress.estimator, &progress.contention] {
+        out.list(numbers, |out, &number| out.number(number));
+    }
+    let names = &machine.names;
+    let threads: Vec<_> = (1..names.thread_count() as u32)
+        .filter_map(|thread| names.creator(ThreadId(thread)))
+        .collect();
+    out.list(&threads, |out, &(creator, nth)| {
+        out.number(creator.0.into());
+        out.number(nth.into());
+    });
+    out.number(names.object_count() as u64);
+    for object in 0..names.object_count() as u32 {
+        out.place(names.place(ObjectId(object)), statics)?;
+    }
+    out.number(machine.sets.len() as u64);
+    for set in 0..machine.sets.len() as u32 {
+        out.list(machine.sets.get(set), |out, object| {
+            out.number(object.0.into())
+        });
+    }
+    out.list(&unfinished.points, |out, point| {
+        out.step(point.step, point.label);
+        out.list(&point.sleepers, |out, s| out.step(s.step, s.label));
+        out.list(&point.tree, Writer::node);
+    });
+    out.list(&unfinished.open, |out, open| {
+        out.node(&open.node);
+        for flag in [open.awake, open.begins, open.ends] {
+            out.number(flag.into());
+        }
+        out.number(open.executed.into());
+    });
+    Ok(out.bytes)
+}
+
+/// Reads what [`encode`] has written into a machine that nothing has run on yet. `None` if it makes
+/// no sense; the machine is of no use then.
+pub(crate) fn decode(
+    bytes: &[u8],
+    machine: &mut Machine,
+    statics: &dyn Statics,
+) -> Option<(Progress, Unfinished)> {
+    let mut from = Reader { bytes };
+    let stats = Stats {
+        complete: from.number()?,
+        asleep: from.number()?,
+        assumed: from.number()?,
+        rounds: from.number()?,
+        in_vain: from.number()?,
+        events: from.number()?,
+        longest: from.number()? as usize,
+    };
+    machine.limits.learn(Learnt {
+        ends_are_events: from.number()? != 0,
+        hintless: match from.number()? {
+            0 => Hintless::Unknown,
+            1 => Hintless::Soon,
+            2 => Hintless::GivesUp,
+            _ => return None,
+        },
+        awaits: from.awaits()?,
+        ..Learnt::default()
+    });
+    // What was learnt of loops without a hint last is looked at now.
+    machine.take_up(from.number()? != 0);
+    let progress = Progress {
+        stats,
+        regions: from.number()? != 0,
+        rounds: from.number()? != 0,
+        estimator: from.list(Reader::number)?,
+        contention: from.list(Reader::number)?,
+    };
+    let names = &mut machine.names;
+    for thread in 1..=from.length()? {
+        let creator = ThreadId(from.index()?);
+        let nth = from.index()?;
+        let fits = creator.index() < thread && names.child(creator, nth).index() == thread;
+        fits.then_some(())?;
+    }
+    for object in 0..from.length()? {
+        let place = from.place(statics)?;
+        if let Region::Thread(thread) | Region::Token(thread) = place.region {
+            (thread.index() < names.thread_count()).then_some(())?;
+        }
+        (names.object(place).index() == object).then_some(())?;
+    }
+    let (threads, objects) = (names.thread_count(), names.object_count());
+    for set in 0..from.length()? {
+        let locations = from.list(|from| Some(ObjectId(from.index()?)))?;
+        let known = locations.iter().all(|object| object.index() < objects);
+        (known && machine.sets.intern(&locations) as usize == set).then_some(())?;
+    }
+    let sets = machine.sets.len();
+    let step = |from: &mut Reader<'_>| {
+        let (step, label) = from.step()?;
+        let most = match label.class() {
+            Class::Wait | Class::LetGo => sets,
+            _ => objects,
+        };
+        let known = label.object() == ObjectId::NONE || label.object().index() < most;
+        (step.thread.index() < threads && known).then_some((step, label))
+    };
+    let node = |from: &mut Reader<'_>| {
+        let (step, label) = step(from)?;
+        let depth = from.index()?;
+        Some(SavedNode { step, label, depth })
+    };
+    let points = from.list(|from| {
+        let (step_here, label) = step(from)?;
+        Some(SavedPoint {
+            step: step_here,
+            label,
+            sleepers: from.list(|from| {
+                let (step, label) = step(from)?;
+                Some(Sleeper { step, label })
+            })?,
+            tree: from.list(node)?,
+        })
+    })?;
+    let open = from.list(|from| {
+        Some(SavedOpen {
+            node: node(from)?,
+            awake: from.number()? != 0,
+            begins: from.number()? != 0,
+            ends: from.number()? != 0,
+            executed: from.index()?,
+        })
+    })?;
+    let whole = from.bytes.is_empty() && points.is_empty() != open.is_empty();
+    whole.then_some((progress, Unfinished { points, open }))
+}
+
+#[derive(Default)]
+struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Writer, &T)) {
+        self.number(items.len() as u64);
+        for item in items {
+            each(self, item);
+        }
+    }
+
+    fn spot(&mut self, Spot { file, line, column }: &Spot) {
+        self.list(file.as_bytes(), |out, &byte| out.bytes.push(byte));
+        self.number((*line).into());
+        self.number((*column).into());
+    }
+
+    fn step(&mut self, step: Step, label: Label) {
+        let class = label.class() as u64;
+        let (thread, alternative) = (step.thread.0.into(), step.alternative.into());
+        // The object that stands for none is the largest number; one more makes it 0.
+        let object = label.object().0.wrapping_add(1).into();
+        let (room, count) = (label.room().into(), label.count().into());
+        for number in [thread, alternative, object, class, room, count] {
+            self.number(number);
+        }
+    }
+
+    fn node(&mut self, node: &SavedNode) {
+        self.step(node.step, node.label);
+        self.number(node.depth.into());
+    }
+
+    fn place(&mut self, place: Place, statics: &dyn Statics) -> Result<(), String> {
+        let numbers: &[u64] = match place.region {
+            Region::Stack { thread, depth } => &[0, thread.0.into(), depth as u64],
+            Region::Heap {
+                thread,
+                events,
+                size,
+                align,
+                nth,
+                offset,
+            } => &[
+                1,
+                thread.0.into(),
+                events.into(),
+                size as u64,
+                align as u64,
+                nth.into(),
+                offset as u64,
+            ],
+            Region::Elsewhere { address } => match statics.number(address) {
+                Some(number) => &[2, number],
+                None => {
+                    return Err(format!(
+                        "the test uses an object at {address:#x} that is older than the model and no \
+                         static of the program, so another process has no name for it; make the \
+                         object inside of the model, or a static"
+                    ));
+                }
+            },
+            Region::Thread(thread) => &[3, thread.0.into()],
+            Region::Token(thread) => &[4, thread.0.into()],
+            #[cfg(any(test, feature = "bench"))]
+            Region::Abstract(variable) => &[5, variable.into()],
+        };
+        for &number in numbers {
+            self.number(number);
+        }
+        self.number(place.generation.into());
+        Ok(())
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn index(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn size(&mut self) -> Option<usize> {
+        self.number()?.try_into().ok()
+    }
+
+    /// The length of a list; no item is shorter than a byte.
+    fn length(&mut self) -> Option<usize> {
+        self.size().filter(|&length| length <= self.bytes.len())
+    }
+
+    fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        (0..self.length()?).map(|_| each(self)).collect()
+    }
+
+    fn spot(&mut self) -> Option<Spot> {
+        let length = self.length()?;
+        let (file, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(Spot {
+            file: std::str::from_utf8(file).ok()?.to_owned().into(),
+            line: self.index()?,
+            column: self.index()?,
+        })
+    }
+
+    fn awaits(&mut self) -> Option<Awaits> {
+        let loops = self.list(|from| {
+            Some(AwaitLoop {
+                hint: from.spot()?,
+                round: from.list(Reader::spot)?,
+            })
+        })?;
+        Some(Awaits::default().with(loops).unwrap_or_default())
+    }
+
+    fn step(&mut self) -> Option<(Step, Label)> {
+        let step = Step {
+            thread: ThreadId(self.index()?),
+            alternative: self.index()?,
+        };
+        let object = ObjectId(self.index()?.wrapping_sub(1));
+        let label = Label::of(object, *ALL.get(self.size()?)?);
+        let room = self.number()?.try_into().ok()?;
+        let count = self.number()?.try_into().ok()?;
+        Some((step, label.numbered(room, count)))
+    }
+
+    fn place(&mut self, statics: &dyn Statics) -> Option<Place> {
+        let region = match self.number()? {
+            0 => Region::Stack {
+                thread: ThreadId(self.index()?),
+                depth: self.size()?,
+            },
+            1 => Region::Heap {
+                thread: ThreadId(self.index()?),
+                events: self.index()?,
+                size: self.size()?,
+                align: self.size()?,
+                nth: self.index()?,
+                offset: self.size()?,
+            },
+            2 => Region::Elsewhere {
+                address: statics.address(self.number()?)?,
+            },
+            3 => Region::Thread(ThreadId(self.index()?)),
+            4 => Region::Token(ThreadId(self.index()?)),
+            #[cfg(any(test, feature = "bench"))]
+            5 => Region::Abstract(self.index()?),
+            _ => return None,
+        };
+        let generation = self.index()?;
+        Some(Place { region, generation })
+    }
+}

@@ -1,0 +1,498 @@
+//! Is the reversal of a race planned already?
+//!
+//! Most are: a sleeping thread covers the sequence, or a branch of the wakeup tree does. Both can be
+//! told from the execution itself, without making the sequence: its items are the events behind the
+//! first one that do not happen after it, so its first item of a thread is the thread's next event,
+//! what precedes an event are its races and the event before it, and what may not commute with a label
+//! are the events on its object. A [`Walk`] goes down a tree like that, and remembers for each thread
+//! how far it has come.
+//!
+//! Only the sequence of a writer, which leaves out readers, has to be made before ([`Reversal`]).
+//!
+//! A walk may also come by steps that are not in the sequence and commute with the rest of it. They happen
+//! before that rest, which therefore finds counts changed: three threads release an object, and two of them
+//! are such steps; then the third one, of which the sequence has no more than the release, is the last.
+//!
+//! The next execution often has the two events of the race too, and differs only behind them. Its sequence
+//! then begins alike and ends otherwise. If nothing of the end was needed to see that the reversal is covered
+//! (or to plan it), it is covered in that execution as well, and need not be looked at again: the walk is
+//! *settled*. Then what it came by lies before the second event in the execution, or is that event
+//! itself and has the same label whatever comes before it.
+
+mod initials;
+mod needed;
+
+pub(super) use crate::rt::engine::cover::initials::touched;
+pub(super) use crate::rt::engine::cover::needed::Needed;
+
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation, Step};
+use crate::rt::event::{NOWHERE, Trace};
+use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
+use crate::rt::relation::happens_before::{HappensBefore, Look};
+use crate::rt::relation::independence::{Class, Label, commutes};
+
+use crate::rt::engine::Finished;
+use crate::rt::engine::relabel::{relabel, state_without};
+use crate::rt::engine::reversal::{Item, OfRace, Reversal, Second};
+use crate::rt::engine::sleep::Sleeper;
+use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
+
+/// By what a walk has come.
+#[derive(Default)]
+pub(super) struct Passed {
+    /// For each thread how many of its events lie before the sequence or are among it; 0 as long as none is among it and
+    /// nobody has asked.
+    gone: Vec<u32>,
+    /// The labels of the steps that are not in the sequence and change a count.
+    others: Vec<Label>,
+    /// Whether the reversed event is among it.
+    second: bool,
+}
+
+impl Empty for Passed {
+    fn empty(&mut self) {
+        let Passed {
+            gone,
+            others,
+            second,
+        } = self;
+        gone.empty();
+        others.empty();
+        *second = false;
+    }
+}
+
+impl Passed {
+    /// It is nothing.
+    #[inline]
+    fn clear(&mut self, threads: usize) {
+        self.gone.clear();
+        self.gone.resize(threads, 0);
+        self.others.clear();
+        self.second = false;
+    }
+
+    /// Whether this item is among it.
+    pub(super) fn has(&self, item: &Item) -> bool {
+        match item.position {
+            NOWHERE => self.second,
+            _ => {
+                let gone = self.gone.get(item.step.thread.index());
+                gone.is_some_and(|&gone| item.index < gone)
+            }
+        }
+    }
+
+    /// Whether there are steps among it that are not in the sequence and change a count.
+    pub(super) fn has_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// The label that an item has which had this one without the steps that are not in the sequence.
+    pub(super) fn count_in(&self, label: Label) -> Label {
+        count_after(&self.others, label)
+    }
+}
+
+/// The label that an event has which has this one if these are not executed before it. Mostly there are none.
+#[inline]
+fn count_after(others: &[Label], label: Label) -> Label {
+    match others {
+        [] => label,
+        _ => count_after_some(others, label),
+    }
+}
+
+#[inline(never)]
+fn count_after_some(others: &[Label], label: Label) -> Label {
+    let others = others.iter();
+    let others = others.filter(|other| other.object() == label.object());
+    others.fold(label, |label, other| label.after(other.class()))
+}
+
+/// A way through the sequence that executes `second` without `first`.
+pub(super) struct Walk<'a> {
+    run: &'a Finished<'a>,
+    trace: &'a Trace,
+    clocks: &'a HappensBefore,
+    first: u32,
+    /// The thread of the first event, and which of its events it is.
+    owner: (ThreadId, u32),
+    second: &'a Second,
+    /// The parts of what it has come by ([`Passed`]).
+    gone: &'a mut [u32],
+    others: &'a mut Vec<Label>,
+    taken: &'a mut bool,
+    /// The label of the reversed event where nothing but the sequence is executed, once it was asked for.
+    label: Option<Label>,
+    /// The position of the second event, if it is known that the reversed event has its label, and that what may
+    /// come before it in the sequence is what does so in the execution.
+    unchanged: Option<u32>,
+    /// The sequence, if it is not simply what does not happen after `first`.
+    known: Option<&'a Reversal>,
+    /// Whether there is no such sequence.
+    impossible: bool,
+    /// The position of the second event, if its race has only this reversal.
+    second_at: Option<u32>,
+    /// Which event of its thread that is; [`NOWHERE`] if its race has several reversals.
+    second_index: u32,
+    /// Whether nothing behind the second event makes a difference to the walk so far.
+    settled: bool,
+}
+
+/// Whether the reversed event is known to come first in the sequence, whatever comes behind the race. If it is asleep where
+/// the first one is, the reversal is covered: most that are covered are so by this, which can be told without a walk.
+#[inline]
+pub(super) fn comes_first(run: &Finished<'_>, first: u32, second: &Second) -> bool {
+    // Else its thread has other items before it.
+    second.predecessor.is_none_or(|p| p < first)
+        && nothing_on_its_object_comes_before(run, first, second)
+}
+
+/// Whether it can be told at once that nothing in the sequence comes before the reversed event because of its object:
+/// all on the object happens after the first event, or what races with the reversed event comes before the first one,
+/// and it has the label of the second one.
+#[inline]
+fn nothing_on_its_object_comes_before(run: &Finished<'_>, first: u32, second: &Second) -> bool {
+    let Operation { object, kind } = second.operation;
+    if is_cut(run, first, object) && !matches!(kind, OpKind::Wait { .. }) {
+        return true;
+    }
+    let is_latest = |race: OfRace| run.clocks.is_latest_of_its_event(race.number);
+    kind.is_always_alike() && second.race.is_some_and(is_latest)
+}
+
+/// Whether the event at `first` is such that everything on `object` behind it happens after it.
+#[inline]
+fn is_cut(run: &Finished<'_>, first: u32, object: ObjectId) -> bool {
+    run.trace.at(first).label.is_total_on(object)
+}
+
+/// What comes first of a thread in the rest of the sequence.
+#[cfg_attr(test, derive(PartialEq, Debug))]
+enum Head<'a> {
+    Event(Look<'a>),
+    Second,
+    Nothing,
+}
+
+impl<'a> Walk<'a> {
+    /// The beginning of the sequence.
+    #[inline(always)]
+    pub(super) fn new(
+        run: &'a Finished<'a>,
+        first: u32,
+        second: &'a Second,
+        passed: &'a mut Passed,
+    ) -> Walk<'a> {
+        passed.clear(run.trace.threads());
+        let Passed {
+            gone,
+            others,
+            second: taken,
+        } = passed;
+        debug_assert!(!second.is_behind(run, first));
+        let second_at = second.race.map(|race| race.position);
+        // What most sleeping threads do not commute with is the reversed event, so its label is known from the
+        // beginning where it need not be made.
+        let alike = second.known_label();
+        Walk {
+            run,
+            trace: run.trace,
+            clocks: run.clocks,
+            first,
+            owner: (run.trace.at(first).thread, run.trace.at(first).index),
+            second,
+            gone,
+            others,
+            taken,
+            label: alike,
+            unchanged: second_at.filter(|_| alike.is_some()),
+            known: None,
+            impossible: false,
+            second_at,
+            second_index: second.race.map_or(NOWHERE, |race| race.index),
+            settled: second_at.is_some(),
+        }
+    }
+
+    /// The sequence is this one, which was made.
+    #[inline(never)]
+    pub(super) fn keep_to(&mut self, known: &'a Reversal) {
+        self.label = known.items.last().map(|item| item.label);
+        self.known = Some(known);
+        self.settled = false;
+    }
+
+    /// The position of the second event, if the sequence goes on from here to the reversed event alike in every
+    /// execution that has the same events up to there.
+    pub(super) fn settled_at(&self) -> Option<u32> {
+        let settled = self.settled && (*self.taken || self.second_is_always_alike());
+        self.second_at.filter(|_| settled)
+    }
+
+    /// Whether the reversal is covered, or impossible, in all those executions if it is in this one.
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// Whether the reversed event has the same label whatever else is in the sequence: because it has only
+    /// one, or because nothing else in the sequence can be on its object.
+    fn second_is_always_alike(&self) -> bool {
+        let Operation { object, kind } = self.second.operation;
+        match kind {
+            OpKind::Wait { .. } => false,
+            kind => kind.is_always_alike() || self.ends_history(object),
+        }
+    }
+
+    /// The way is what it is because this comes next of a thread.
+    #[inline]
+    fn rely_on(&mut self, head: &Head<'_>) {
+        if !self.settled {
+            return;
+        }
+        self.settled = match *head {
+            Head::Event(at) => self.second_at.is_some_and(|second| at.position < second),
+            Head::Second => self.second_is_always_alike(),
+            Head::Nothing => false,
+        };
+    }
+
+    /// Whether there turned out to be no such sequence.
+    pub(super) fn is_impossible(&self) -> bool {
+        self.impossible
+    }
+
+    /// Whether this step, of an event with this label, may come first in the rest of the sequence.
+    #[inline(never)]
+    pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
+        let head = self.head(step.thread);
+        let begins = self.begins_as(&head, step, label);
+        if begins {
+            self.rely_on(&head);
+        }
+        begins
+    }
+
+    /// [`Walk::begins_with`] at the beginning of the sequence for a thread that is asleep there, where the reversed event was
+    /// not found to be if it [comes first](comes_first).
+    ///
+    /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the next event of its thread
+    /// is in the sequence, so is what has woken the thread before that, with which it does not commute, either.
+    #[inline(always)]
+    pub(super) fn begins_with_sleeper(&mut self, sleeper: &Sleeper) -> bool {
+        let &Sleeper { step, label } = sleeper;
+        if self.unchanged.is_some()
+            && let Some(second) = self.label
+        {
+            let is_told = match step.thread == self.second.step.thread {
+                true => self.second_was_asked_for(),
+                false => !commutes(&self.run.machine.sets, label, second),
+            };
+            if is_told {
+                assert!(!cfg!(test) || !self.begins_with(step, label));
+                return false;
+            }
+        }
+        self.begins_with(step, label)
+    }
+
+    /// Whether the reversed event comes first of its thread and has its label whatever comes before it, so that
+    /// it is known not to be asleep.
+    #[inline]
+    fn second_was_asked_for(&self) -> bool {
+        let Second {
+            predecessor,
+            operation,
+            ..
+        } = self.second;
+        operation.kind.is_always_alike() && predecessor.is_none_or(|p| p < self.first)
+    }
+
+    /// Goes down the tree with these roots as far as the sequence leads, and adds to `path` the nodes by which it
+    /// comes. Says whether a branch of the tree covers the sequence, or there turned out to be none.
+    #[inline(always)]
+    pub(super) fn descend(&mut self, arena: &Arena, roots: List, path: &mut Vec<NodeId>) -> bool {
+        let mut children = arena.iter(roots);
+        while let Some((id, child)) = children.next() {
+            let head = self.head_at(child.step.thread, child.index);
+            #[cfg(test)]
+            assert_eq!(head, self.head(child.step.thread));
+            let begins = self.begins_as(&head, child.step, child.label);
+            // The first one that may come first is the way, so it also hangs on those that may not.
+            self.rely_on(&head);
+            if begins {
+                if child.children.is_empty() {
+                    return true;
+                }
+                self.pass(&head, child.step.thread, child.index, child.label);
+                path.push(id);
+                children = arena.iter(child.children);
+            } else if self.impossible {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// [`Walk::begins_with`] where this comes first of the step's thread.
+    #[inline(always)]
+    fn begins_as(&mut self, head: &Head<'_>, step: Step, label: Label) -> bool {
+        match *head {
+            Head::Event(at) => {
+                let event = self.trace.at(at.position);
+                event.alternative == step.alternative && self.is_initial(&at, event)
+            }
+            Head::Second => self.second.step == step && self.second_is_initial(),
+            Head::Nothing => self.commutes_with_all(label),
+        }
+    }
+
+    /// Goes by the first item of the thread, or by a step with this label if it has none. Whether the way leads
+    /// there has been asked.
+    pub(super) fn go_by(&mut self, thread: ThreadId, label: Label) {
+        let index = self.look_up(thread);
+        let head = self.head_at(thread, index);
+        self.pass(&head, thread, index, label);
+    }
+
+    /// [`Walk::go_by`] where this comes first of the thread, and would be the event of the thread with this index.
+    #[inline(always)]
+    fn pass(&mut self, head: &Head<'_>, thread: ThreadId, index: u32, label: Label) {
+        match *head {
+            Head::Event(_) => self.gone[thread.index()] = index + 1,
+            Head::Second => *self.taken = true,
+            Head::Nothing if label.changes_count() => self.others.put(label),
+            Head::Nothing => {}
+        }
+    }
+
+    #[inline]
+    fn head(&mut self, thread: ThreadId) -> Head<'a> {
+        let index = self.look_up(thread);
+        self.head_at(thread, index)
+    }
+
+    /// What comes first of the thread, of which so many events lie before the sequence or the way has come by them.
+    #[inline(always)]
+    fn head_at(&self, thread: ThreadId, index: u32) -> Head<'a> {
+        // The second event of a race happens after the first one, and so is no item.
+        if index == self.second_index && thread == self.second.step.thread && !*self.taken {
+            return Head::Second;
+        }
+        if let Some(position) = self.trace.nth_of(thread, index) {
+            let at = self.clocks.look_at(position);
+            if self.has(&at) {
+                return Head::Event(at);
+            }
+        }
+        match thread == self.second.step.thread && !*self.taken {
+            true => Head::Second,
+            false => Head::Nothing,
+        }
+    }
+
+    /// How many events of the thread lie before the sequence or the way has come by them.
+    #[inline]
+    fn look_up(&mut self, thread: ThreadId) -> u32 {
+        let Some(gone) = self.gone.get_mut(thread.index()) else {
+            return 0;
+        };
+        if *gone == 0 {
+            let positions = self.trace.positions_of(thread);
+            // Many threads have not begun.
+            if positions.first().is_some_and(|&start| start <= self.first) {
+                *gone = positions.partition_point(|&p| p <= self.first) as u32;
+            }
+        }
+        *gone
+    }
+
+    /// Whether the event at `position`, which is behind the first one, is in the sequence.
+    #[inline]
+    fn is_item(&self, position: u32) -> bool {
+        self.has(&self.clocks.look_at(position))
+    }
+
+    /// [`Walk::is_item`] for an event that was looked up.
+    #[inline]
+    fn has(&self, at: &Look<'_>) -> bool {
+        match self.known {
+            None => {
+                let (thread, index) = self.owner;
+                !at.knows(thread, index)
+            }
+            Some(known) => known.has(at.position),
+        }
+    }
+
+    /// Whether the first event is such that everything on `object` behind it happens after it.
+    #[inline]
+    fn is_cut(&self, object: ObjectId) -> bool {
+        is_cut(self.run, self.first, object)
+    }
+
+    /// [`Walk::is_cut`] where that is hardly ever asked.
+    #[inline(never)]
+    fn ends_history(&self, object: ObjectId) -> bool {
+        self.is_cut(object)
+    }
+
+    /// Whether the way has come by the event at `position`, or the sequence begins behind it. No other event may
+    /// happen after the first one.
+    #[inline(always)]
+    fn is_gone(&self, position: u32) -> bool {
+        position <= self.first || self.is_passed(position)
+    }
+
+    /// [`Walk::is_gone`] for an event behind the first one.
+    #[inline]
+    fn is_passed(&self, position: u32) -> bool {
+        let event = self.trace.at(position);
+        event.index < self.gone[event.thread.index()]
+    }
+
+    /// The label that the reversed event has in the sequence if nothing else is executed.
+    #[inline]
+    pub(super) fn second_label(&mut self) -> Option<Label> {
+        if self.label.is_none() {
+            self.make_label();
+        }
+        self.label
+    }
+
+    /// [`Walk::second_label`] for the first time.
+    #[inline(never)]
+    fn make_label(&mut self) {
+        let state = |object| state_without(self.run, self.first, object);
+        self.label = relabel(self.run, self.second, state);
+        let Some(label) = self.label else {
+            self.impossible = true;
+            self.settled &= self.second_is_always_alike();
+            return;
+        };
+        let executed = self.second.race.map(|race| race.label);
+        if executed == Some(label) && self.is_plain(label) {
+            self.unchanged = self.second_at;
+        }
+    }
+
+    /// Whether what is ordered with an event that has this label is told by the label alone.
+    fn is_plain(&self, label: Label) -> bool {
+        label.class() != Class::Wait
+            && !label.has_count()
+            && !self.clocks.is_counted(label.object())
+    }
+
+    /// The thread and the label of the reversed event, if it is in the rest of the sequence, and the steps by which the
+    /// way has come do not change its label.
+    pub(super) fn waker(&self) -> Option<(ThreadId, Label)> {
+        let label = self
+            .label
+            .filter(|label| !*self.taken && !label.has_count())?;
+        Some((self.second.step.thread, label))
+    }
+}

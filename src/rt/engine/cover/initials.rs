@@ -1,0 +1,210 @@
+//! May this step come first in the rest of the sequence?
+//!
+//! An event of the sequence may if all that comes before it is gone: its races, and the spawn of its thread. The reversed event,
+//! and a step that is not in the sequence, may if nothing on what they touch comes before them, or does not commute with
+//! them: then the one is an initial, and the other a weak one.
+
+use crate::rt::event::Event;
+use crate::rt::event::id::ObjectId;
+use crate::rt::event::operation::{OpKind, Operation, Step};
+use crate::rt::rare::rarely;
+use crate::rt::relation::happens_before::Look;
+use crate::rt::relation::independence::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
+
+use crate::rt::engine::Finished;
+use crate::rt::engine::cover::{Walk, count_after};
+use crate::rt::engine::relabel::state_before;
+
+/// So many events behind the first one are looked at from the end.
+const LONG: usize = if cfg!(test) { 4 } else { 200 };
+
+impl Walk<'_> {
+    /// Whether nothing in the rest of the sequence comes before this event, which is the first one of its thread
+    /// there. A join comes after no other event of the sequence: this is asked of steps that were enabled at the
+    /// beginning of the sequence, or behind what the way has come by, and there its thread had ended.
+    #[inline(always)]
+    pub(super) fn is_initial(&mut self, at: &Look<'_>, event: &Event) -> bool {
+        let trace = self.trace;
+        #[cfg(test)]
+        if let OpKind::Join { child } = event.operation.kind {
+            let last = trace.predecessor_of_next(child);
+            assert!(last.is_none_or(|last| self.is_gone(last)));
+        }
+        at.races().all(|race| self.is_gone(race.first))
+            && (event.index != 0
+                || (trace.spawn_of(event.thread)).is_none_or(|spawn| self.is_gone(spawn)))
+    }
+
+    /// Whether nothing in the rest of the sequence comes before the reversed event. Its thread has no more items
+    /// before it, so the way has come by the event directly before it, and by all that happens before that one.
+    #[inline(always)]
+    pub(super) fn second_is_initial(&mut self) -> bool {
+        let Operation { object, kind } = self.second.operation;
+        // If it is unchanged, its races tell that as quickly.
+        let is_unchanged = self.unchanged.is_some();
+        if !is_unchanged && self.ends_history(object) && !matches!(kind, OpKind::Wait { .. }) {
+            return true;
+        }
+        let Some(label) = self.second_label() else {
+            return false;
+        };
+        let Some(position) = self.unchanged else {
+            return self.is_before_all(label);
+        };
+        // What comes before it is one of its races, or comes before one of them: of what comes before the first
+        // event or happens after it there is none.
+        let first = self.first;
+        let races = self.clocks.races_of(position);
+        let mut behind = races.take_while(|race| race.first > first);
+        behind.all(|race| self.is_passed(race.first))
+    }
+
+    /// Whether nothing in the rest of the sequence comes before an event with this label.
+    #[inline(never)]
+    fn is_before_all(&mut self, label: Label) -> bool {
+        let sets = &self.run.machine.sets;
+        self.all_related(label, |other| !ordered(sets, other, label))
+    }
+
+    #[inline(always)]
+    pub(super) fn commutes_with_all(&mut self, label: Label) -> bool {
+        // The label of the reversed event is only made if it matters; once it is known it is asked first.
+        let taken = *self.taken;
+        let second = self.label.filter(|_| !taken);
+        second.is_none_or(|second| self.commutes_with(label, second))
+            && self.commutes_with_items(label)
+            && (taken || second.is_some() || self.commutes_with_second(label))
+    }
+
+    #[inline(never)]
+    fn commutes_with_items(&mut self, label: Label) -> bool {
+        let sets = &self.run.machine.sets;
+        self.all_related(label, |other| commutes(sets, label, other))
+    }
+
+    /// Whether the reversed event, whose label has not been made yet, commutes with a step that has this label.
+    #[inline(never)]
+    fn commutes_with_second(&mut self, label: Label) -> bool {
+        let second = self.second_label();
+        second.is_some_and(|second| self.commutes_with(label, second))
+    }
+
+    /// Whether the reversed event, if it has the label `second`, commutes with a step that has this label.
+    #[inline]
+    fn commutes_with(&self, label: Label, second: Label) -> bool {
+        let second = count_after(self.others, second);
+        commutes(&self.run.machine.sets, label, second)
+    }
+
+    /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
+    /// this label touches.
+    fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
+        let own = [label.object()];
+        let (trace, clocks) = (self.trace, self.clocks);
+        for &object in touched(self.run, label, &own) {
+            if self.is_cut(object) {
+                continue;
+            }
+            if clocks.is_counted(object) {
+                if !self.all_counted(object, &holds) {
+                    return false;
+                }
+                continue;
+            }
+            // Mostly the slot of an access says that it does not commute.
+            let (slots, uncertain) = match label.class() {
+                Class::Wait => (clocks.changing_slots(object), !0),
+                class => (CONFLICTING_SLOTS[class as usize], label.uncertain_slots()),
+            };
+            let first = self.first;
+            if rarely!(trace.len() - first as usize > LONG) {
+                if !self.all_items(object, &holds) {
+                    return false;
+                }
+                continue;
+            }
+            // What is cheap is asked first.
+            let against = |position, slot: usize| {
+                let is_certain = uncertain >> slot & 1 == 0;
+                assert!(!cfg!(test) || !is_certain || !holds(trace.at(position).label));
+                (is_certain || !holds(trace.at(position).label))
+                    && self.is_item(position)
+                    && !self.is_gone(position)
+            };
+            if clocks.any_access(object, slots, first + 1, against) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, of which little may be left where the
+    /// execution goes on for long.
+    #[inline(never)]
+    fn all_items(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+        let mut items = self.items_on(object);
+        items.all(|position| self.is_gone(position) || holds(self.trace.at(position).label))
+    }
+
+    /// The events on `object` in the sequence, in order.
+    fn items_on(&self, object: ObjectId) -> impl Iterator<Item = u32> {
+        let (_, later) = self.clocks.split_on(object, self.first);
+        // The first event is behind itself, and no item.
+        let items = later.iter().zip(1u32..).map_while(|(&position, number)| {
+            let is_item = self.is_item(position);
+            let is_over = !is_item && self.run.nothing_is_left(self.first, position, number);
+            (!is_over).then_some(is_item.then_some(position))
+        });
+        items.flatten()
+    }
+
+    /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where labels have
+    /// counts, which depend on what happened to the object before.
+    #[inline(never)]
+    fn all_counted(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+        let (_, later) = self.clocks.split_on(object, self.first);
+        if later.is_empty() {
+            // The label may be that of another execution, and this one not have met the object.
+            return true;
+        }
+        let mut state = state_before(self.run, self.first, object);
+        // What the way has come by happens first, in whatever order.
+        for gone in [true, false] {
+            for position in self.items_on(object) {
+                if self.is_gone(position) != gone {
+                    continue;
+                }
+                let event = self.trace.at(position);
+                let mut other = event.label;
+                if event.operation.object == object {
+                    let outcome = state.apply(event.thread, &event.operation.kind, 0);
+                    other = count_after(self.others, state.label(&event.operation, outcome));
+                }
+                if !gone && !holds(other) {
+                    return false;
+                }
+            }
+            let Operation { object: on, kind } = self.second.operation;
+            if gone && *self.taken && on == object {
+                let Step {
+                    thread,
+                    alternative,
+                } = self.second.step;
+                state.apply(thread, &kind, alternative);
+            }
+        }
+        true
+    }
+}
+
+/// What an event with this label touches; `own` is the object of the label.
+pub(crate) fn touched<'a>(
+    run: &'a Finished<'_>,
+    label: Label,
+    own: &'a [ObjectId],
+) -> &'a [ObjectId] {
+    match label.class() {
+        Class::Wait => run.machine.sets.get(label.object().0),
+        _ => own,
+    }
+}

@@ -1,0 +1,148 @@
+//! Which other orders of one pair of operations should be tried on an execution that failed?
+//!
+//! If one of them passes, the pair is what the failure hangs on. These are the pairs that exploration
+//! reverses ([`reversal`](crate::rt::engine::reversal)), and, because an execution that fails in the middle stops
+//! threads that could go on, every operation that is still pending with each event on its object.
+
+use crate::rt::event::Event;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation, Step};
+use crate::rt::event::verdict::{Blocked, End, Lost, Pair};
+use crate::rt::relation::independence::Class;
+
+use crate::rt::engine::Finished;
+use crate::rt::engine::cover::touched;
+use crate::rt::engine::driver::Driver;
+use crate::rt::engine::reversal::{Reversal, Second, pairs};
+
+/// The pairs of an execution, those whose first event is the latest first, at most `most`. A choice is no
+/// pair: with another one the test is another.
+pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
+    let mut found: Vec<(u32, Second)> = Vec::new();
+    pairs(run, |first, second| {
+        if second.position(run) != Some(first) && second.step.alternative == 0 {
+            found.push((first, *second));
+        }
+        true
+    });
+    for pending in run.blocked {
+        let second = Second {
+            step: Step::of(pending.thread),
+            operation: pending.operation,
+            predecessor: run.trace.predecessor_of_next(pending.thread),
+            race: None,
+        };
+        // What has not happened may be the first that anybody contends for there, of which the clocks know nothing.
+        let on_object = |event: &Event| {
+            let (label, own) = (event.label, [event.label.object()]);
+            let is_access = label.touches_one() || label.class() == Class::Wait;
+            is_access && touched(run, label, &own).contains(&second.operation.object)
+        };
+        let events = run.trace.events().iter().zip(0..);
+        let events = events.filter(|(event, _)| on_object(event));
+        found.extend(events.map(|(_, first)| (first, second)));
+    }
+    // What is still pending comes after every event.
+    let at = |second: &Second| second.position(run).unwrap_or(u32::MAX);
+    found.sort_by_key(|(first, second)| std::cmp::Reverse((*first, at(second))));
+    let mut reversal = Reversal::default();
+    let mut pairs = Vec::new();
+    for (first, second) in found {
+        if pairs.len() < most && reversal.build(run, first, &second, None) {
+            pairs.push(pair(run, first, &second, &reversal));
+        }
+    }
+    pairs
+}
+
+fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) -> Pair {
+    let before = run.trace.events()[..first as usize].iter();
+    let steps = before.map(|event| event.step());
+    let steps = steps.chain(reversal.items.iter().map(|item| item.step));
+    let names = &run.machine.names;
+    let pending = run
+        .blocked
+        .iter()
+        .find(|it| it.thread == second.step.thread);
+    Pair {
+        first,
+        second: match (second.position(run), pending) {
+            (Some(position), _) => Ok(position),
+            (None, Some(pending)) => Err(*pending),
+            (None, None) => unreachable!("dpor bug: a pair's second operation is not there"),
+        },
+        reversed: steps
+            .map(|step| (names.path(step.thread), step.alternative))
+            .collect(),
+        lost: None,
+    }
+}
+
+/// The notification that woke nobody in the execution that `failed`, and wakes a thread that waits for ever there in
+/// the one that `passed`. That it came before the wait is not enough: most such notifications have no part in the
+/// failure.
+pub(crate) fn lost(end: &End, failed: &Driver, passed: &Driver) -> Option<Lost> {
+    let End::Deadlock(stuck) = end else {
+        return None;
+    };
+    stuck.iter().find_map(|it| lost_by(it, failed, passed))
+}
+
+fn lost_by(stuck: &Blocked, failed: &Driver, passed: &Driver) -> Option<Lost> {
+    if !matches!(stuck.operation.kind, OpKind::Awake { .. }) {
+        return None;
+    }
+    let (events, others) = (failed.trace.events(), passed.trace.events());
+    let (names, theirs) = (&failed.machine.names, &passed.machine.names);
+    // The same wait, in the other execution.
+    let waited = waits(events, stuck.thread).last()?;
+    let nth = waits(events, stuck.thread).count() - 1;
+    let thread = theirs.find(&names.path(stuck.thread))?;
+    let began = waits(others, thread).nth(nth)?;
+    let object = others[began].operation.object;
+    if others[began].site != events[waited].site {
+        return None;
+    }
+    // Who wakes it there.
+    let notified = (began..others.len()).find(|&at| {
+        let event = &others[at];
+        event.operation.object == object
+            && match event.operation.kind {
+                OpKind::NotifyOne => event.outcome.value() == Some(u64::from(thread.0) + 1),
+                OpKind::NotifyAll => true,
+                // It times out.
+                OpKind::Awake { .. } => event.thread == thread,
+                _ => false,
+            }
+    })?;
+    let notifier = others[notified].thread;
+    // The same notification, in this execution.
+    let nth = notifications(others, notifier, object).position(|at| at == notified)?;
+    let notifier = names.find(&theirs.path(notifier))?;
+    let notified = notifications(events, notifier, stuck.operation.object).nth(nth)?;
+    let woke_nobody = events[notified].outcome.value() == Some(0);
+    (woke_nobody && notified < waited).then_some(Lost {
+        notified: notified as u32,
+        waited: waited as u32,
+    })
+}
+
+/// Where the thread begins to wait on a condition variable.
+fn waits(events: &[Event], thread: ThreadId) -> impl Iterator<Item = usize> + '_ {
+    (0..events.len()).filter(move |&at| {
+        events[at].thread == thread && matches!(events[at].operation.kind, OpKind::Enqueue { .. })
+    })
+}
+
+/// Where the thread notifies a condition variable.
+fn notifications(
+    events: &[Event],
+    thread: ThreadId,
+    object: ObjectId,
+) -> impl Iterator<Item = usize> + '_ {
+    (0..events.len()).filter(move |&at| {
+        let Operation { object: on, kind } = events[at].operation;
+        (events[at].thread, on) == (thread, object)
+            && matches!(kind, OpKind::NotifyOne | OpKind::NotifyAll)
+    })
+}

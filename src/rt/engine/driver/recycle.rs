@@ -1,0 +1,115 @@
+//! What does a driver leave to that of the next exploration?
+//!
+//! Its memory, and nothing else. The two functions here list all that a driver has, so that nothing is forgotten.
+
+use crate::rt::engine::estimate::Estimator;
+use crate::rt::engine::hotspots::Hotspots;
+use crate::rt::engine::regions::Regions;
+use crate::rt::engine::{Choice, Explorer, Finished, Point};
+use crate::rt::event::Trace;
+use crate::rt::event::id::ThreadId;
+use crate::rt::lifetime::owners::Owners;
+use crate::rt::object::machine::{Limits, Machine};
+use crate::rt::pooled::Empty;
+use crate::rt::relation::happens_before::HappensBefore;
+
+use crate::rt::engine::driver::{Bounds, Driver, Plan, Stats};
+
+impl Default for Driver {
+    /// A driver that explores nothing.
+    fn default() -> Driver {
+        Driver {
+            machine: Machine::new(Limits::default()),
+            trace: Trace::new(),
+            clocks: HappensBefore::default(),
+            stats: Stats::default(),
+            regions: Regions::default(),
+            hotspots: Hotspots::default(),
+            estimator: Estimator::default(),
+            explorer: Box::new(Nothing),
+            last_goes_on: false,
+            asks_for_clocks: false,
+            has_all_begin: false,
+            bounds: Bounds::default(),
+            plan: Plan::default(),
+            replayed: 0,
+            begun: 0,
+            unbroken: 0,
+            again: false,
+            free_from: 0,
+            free_for: 0,
+            looks_back: false,
+            position: 0,
+            current: ThreadId::MAIN,
+            end: None,
+            ends_are_seen: false,
+            owners: Owners::default(),
+            looks_for_raw_uses: false,
+            raw_uses: None,
+            whole: None,
+        }
+    }
+}
+
+impl Empty for Driver {
+    fn empty(&mut self) {
+        let Driver {
+            machine,
+            trace,
+            clocks,
+            stats,
+            regions,
+            hotspots,
+            estimator,
+            explorer,
+            last_goes_on: _,
+            asks_for_clocks: _,
+            has_all_begin: _,
+            bounds: _,
+            plan,
+            replayed,
+            begun,
+            unbroken,
+            again,
+            free_from,
+            free_for,
+            looks_back: _,
+            position,
+            current,
+            end,
+            ends_are_seen,
+            owners,
+            looks_for_raw_uses,
+            raw_uses,
+            whole,
+        } = self;
+        machine.empty();
+        trace.empty();
+        clocks.empty();
+        plan.clear();
+        plan.steps.empty();
+        estimator.empty();
+        hotspots.empty();
+        std::mem::replace(explorer, Box::new(Nothing)).leave();
+        (*stats, *regions, *owners) = Default::default();
+        (*replayed, *begun, *unbroken, *again) = Default::default();
+        (*free_from, *free_for, *position) = Default::default();
+        (*current, *end, *ends_are_seen, *whole) = (ThreadId::MAIN, None, false, None);
+        (*looks_for_raw_uses, *raw_uses) = (false, None);
+    }
+}
+
+/// The explorer of a driver that explores nothing.
+struct Nothing;
+
+impl Explorer for Nothing {
+    fn begin(&mut self, _: &mut Plan) -> bool {
+        false
+    }
+
+    fn choose(&mut self, _: &Point<'_>) -> Choice {
+        Choice::NothingEnabled
+    }
+
+    fn finish(&mut self, _: &Finished<'_>) {}
+}

@@ -1,0 +1,521 @@
+//! How is one step made?
+//!
+//! By the thread that announces it ([`Driver::shortly`], [`Driver::at_once`]) if that one goes on anyhow, and
+//! otherwise by whoever is to go on ([`Driver::next`]). Either way it is a step of the prefix that the
+//! execution shares with the one before, and must come out as it did then; or one of the sequence that was
+//! planned; or a new one, of a thread that the explorer chooses.
+
+use crate::rt::engine::enabled_set::leaves_the_others;
+use crate::rt::engine::{Choice, Point, default_thread};
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
+use crate::rt::event::schedule::Hold;
+use crate::rt::event::verdict::{End, Pruned};
+use crate::rt::object::machine::{Executed, Noted, Pending, outcome_of_life};
+use crate::rt::rare::{cold_path, rarely};
+
+use crate::rt::engine::driver::repeat::{Made, alike, same};
+use crate::rt::engine::driver::{Driver, Next};
+
+/// Where the last thread goes on anyhow, so many steps are made before there is a look at them. What is written
+/// down of them fits into the second cache of a processor several times over.
+pub(super) const AT_ONCE: usize = if cfg!(test) { 3 } else { 2048 };
+
+/// A step that was made on the short way.
+pub(crate) struct Short {
+    pub(crate) outcome: Outcome,
+    /// How many events its thread has performed.
+    pub(crate) events: u32,
+    /// What it was for its thread, if that is not all noted yet.
+    pub(crate) noted: Noted,
+}
+
+impl Driver {
+    /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this kind, whose memory
+    /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
+    #[inline(always)]
+    pub(crate) fn shortly(
+        &mut self,
+        thread: ThreadId,
+        (object, kind, site): (ObjectId, &OpKind, Site),
+        known: (ObjectKind, u64),
+    ) -> Option<Short> {
+        // The operation is in pieces, because it was written just now: a copy of the whole would have to wait
+        // for that, and is made only for the trace.
+        let whole = Operation {
+            object,
+            kind: *kind,
+        };
+        let position = self.position;
+        // Where exploration is off that is noted with each step.
+        if rarely!(self.regions.off()) {
+            return None;
+        }
+        let (outcome, events, noted);
+        // Asked first, because it is what most steps of a long execution are.
+        if self.is_free(position) {
+            debug_assert!(position >= self.unbroken);
+            if !self.last_goes_on && !leaves_the_others(kind) {
+                return None;
+            }
+            let step = Step::of(thread);
+            let foreseen = (self.machine).foresee(step, (object, kind), known)?;
+            let event = foreseen.event(step, &whole, site);
+            (outcome, events) = (event.outcome, event.index + 1);
+            if rarely!(!self.trace.append_in_place(event)) {
+                return None;
+            }
+            noted = foreseen.make((object, kind, site));
+        } else if position < self.unbroken {
+            let event = self.trace.again(position);
+            if event.thread != thread || rarely!(!alike(&event.operation, object, kind)) {
+                return None;
+            }
+            let foreseen = (self.machine).foresee(event.step(), (object, kind), known)?;
+            let executed = foreseen.executed;
+            if rarely!(!same(executed.label, event.label)) {
+                return None;
+            }
+            (outcome, events) = (executed.outcome, event.index + 1);
+            event.refresh(&whole, outcome, executed.before);
+            noted = foreseen.make((object, kind, site));
+        } else {
+            return None;
+        }
+        self.position = position + 1;
+        self.current = thread;
+        Some(Short {
+            outcome,
+            events,
+            noted,
+        })
+    }
+
+    /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which there is a short way,
+    /// too. Gives how many events the thread has performed; `None` if the way is too short, and nothing was done.
+    #[inline(always)]
+    pub(crate) fn live_on(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Option<u32> {
+        let position = self.position;
+        let Operation { object, ref kind } = *operation;
+        let spawns = matches!(kind, OpKind::Spawn { .. });
+        if self.regions.off() || spawns && self.machine.live().len() >= self.bounds.threads_max {
+            return None;
+        }
+        let repeats = position < self.unbroken;
+        let may_go_on = match repeats {
+            true => {
+                let event = self.trace.at(position as u32);
+                event.thread == thread && alike(&event.operation, object, kind)
+            }
+            false => self.is_free(position),
+        };
+        if !may_go_on || !self.machine.can_perform(thread, operation) {
+            return None;
+        }
+        let index = self.machine.perform_life(thread, operation, site)?;
+        if !repeats {
+            let executed = outcome_of_life(operation);
+            (self.trace).append(executed.event(Step::of(thread), index, operation, site));
+            if !self.last_goes_on && !leaves_the_others(kind) {
+                self.free_for = 0;
+            }
+        }
+        self.position = position + 1;
+        self.current = thread;
+        Some(index + 1)
+    }
+
+    /// Whether the thread that runs makes the next step, as far as that is known without its operation.
+    #[inline]
+    pub(crate) fn goes_on(&self, thread: ThreadId) -> bool {
+        let position = self.position;
+        match position < self.unbroken {
+            true => self.trace.at(position as u32).thread == thread,
+            false => self.is_free(position),
+        }
+    }
+
+    /// Whether nothing speaks against that the thread that made the last step makes the one at this
+    /// position too.
+    #[inline]
+    fn is_free(&self, position: usize) -> bool {
+        position.wrapping_sub(self.free_from) < self.free_for
+    }
+
+    /// The thread goes on for so many steps behind the next one, which it has not announced yet if it `begins`.
+    #[inline]
+    fn let_go_on(&mut self, further: usize, begins: bool) {
+        let announced = usize::from(!begins);
+        self.free_from = self.position + announced;
+        let most = self.bounds.events_max.saturating_sub(self.free_from);
+        self.free_for = further.saturating_add(1 - announced).min(most);
+    }
+
+    /// Gives clocks to the last steps before they leave the caches, which a long execution does not fit into, and lets
+    /// this thread go on, which makes the next step.
+    #[cold]
+    #[inline(never)]
+    fn look_back(&mut self, next: ThreadId) {
+        if self.looks_back {
+            self.trace.place();
+            let (trace, sets) = (&self.trace, &self.machine.sets);
+            self.looks_back = self.clocks.extend_if_known(trace, sets, true);
+        }
+        let begins = self.machine.is_to_begin(next);
+        self.let_go_on(AT_ONCE, begins);
+    }
+
+    /// The explorer is to be asked before the next step, unless it always says the same.
+    #[inline]
+    pub(super) fn ask_again(&mut self) {
+        if !self.last_goes_on {
+            self.free_for = 0;
+        }
+    }
+
+    /// Whether a thread that was let go on makes a step of this kind unasked. After one that may concern the
+    /// others there is a question.
+    #[inline]
+    fn goes_on_with(&mut self, kind: &OpKind) -> bool {
+        if self.last_goes_on {
+            return true;
+        }
+        if matches!(kind, OpKind::Choose { .. }) || kind.may_have_alternatives() {
+            return false;
+        }
+        if !leaves_the_others(kind) {
+            self.free_for = 0;
+        }
+        true
+    }
+
+    /// Makes the step that the thread that made the last one is about to announce, if it is the next
+    /// one anyhow. Nothing has to be announced then, and nobody to be asked; most steps are such steps.
+    /// `None` if nothing was done.
+    #[inline(always)]
+    pub(crate) fn at_once(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Made<Option<Outcome>> {
+        match self.goes_on(thread) {
+            true => self.make_at_once(thread, operation, site),
+            false => Ok(None),
+        }
+    }
+
+    /// [`Driver::at_once`] where the thread goes on. The short ways leave little of that.
+    #[inline(never)]
+    fn make_at_once(
+        &mut self,
+        thread: ThreadId,
+        operation: &Operation,
+        site: Site,
+    ) -> Made<Option<Outcome>> {
+        let position = self.position;
+        if position < self.unbroken {
+            let event = self.trace.at(position as u32);
+            let fits = alike(&event.operation, operation.object, &operation.kind)
+                && !event.outcome.is_let_go()
+                && self.machine.can_perform(thread, operation);
+            if !fits {
+                return Ok(None);
+            }
+            let (expected, step) = (event.label, event.step());
+            let outcome = self.repeat(step, expected, operation, site)?;
+            return Ok(Some(outcome));
+        }
+        if !self.machine.can_perform(thread, operation) || !self.goes_on_with(&operation.kind) {
+            return Ok(None);
+        }
+        let step = Step::of(thread);
+        let executed = self.machine.perform(step, operation, site);
+        self.record(&executed, step, (operation, site));
+        self.after(step, &operation.kind)?;
+        Ok(Some(executed.outcome))
+    }
+
+    /// Makes the next step: picks a thread whose announced operation can happen, and executes it; or says whose
+    /// code begins. Every live thread that has begun must have announced its operation.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        if self.position < self.replayed {
+            return self.replay();
+        }
+        if self.has_all_begin {
+            cold_path();
+            if let Some(thread) = self.machine.next_to_begin() {
+                self.begin_thread(thread);
+                return Next::Begins(thread);
+            }
+        }
+        let planned = self.position - self.plan.kept;
+        if planned < self.plan.steps.len() {
+            let (step, label) = self.plan.steps[planned];
+            return self.follow(step, label);
+        }
+        if self.last_goes_on
+            && let Some(thread) = default_thread(&self.machine, self.current, |_| true)
+        {
+            // This is what the explorer would say.
+            if !self.is_free(self.position) {
+                self.look_back(thread);
+            }
+            return self.run(Step::of(thread));
+        }
+        self.ask()
+    }
+
+    /// Makes the step that the explorer chooses, or lets the thread begin that it chooses.
+    #[inline(never)]
+    fn ask(&mut self) -> Next {
+        self.ask_again();
+        loop {
+            let point = Point {
+                trace: &self.trace,
+                machine: &self.machine,
+                last: self.current,
+                fixed: self.regions.off(),
+            };
+            let step = match self.explorer.choose(&point) {
+                Choice::Run(step) => step,
+                Choice::RunOn(step, _) if rarely!(self.holds_up()) => step,
+                Choice::RunOn(step, further) => {
+                    let begins = self.machine.is_to_begin(step.thread);
+                    self.let_go_on(further, begins);
+                    step
+                }
+                Choice::Prune(reason) => return self.over(End::Pruned(reason)),
+                Choice::Stale { misfit } => return self.over(End::Stale { misfit }),
+                Choice::NothingEnabled if self.machine.live().is_empty() => {
+                    return self.over(End::Complete);
+                }
+                Choice::NothingEnabled => match self.stuck() {
+                    Some(end) => return self.over(end),
+                    None => continue,
+                },
+            };
+            return self.run(step);
+        }
+    }
+
+    /// Whether a thread is to be held up.
+    #[inline]
+    fn holds_up(&self) -> bool {
+        self.machine.limits.learnt.held.is_some()
+    }
+
+    /// Whether this thread is to be held up now.
+    pub(crate) fn is_held_up(&self, thread: ThreadId) -> bool {
+        let machine = &self.machine;
+        let is_here = |hold: &Hold| {
+            hold.events == machine.events_of(thread) && hold.path == machine.names.path(thread)
+        };
+        machine.limits.learnt.held.as_ref().is_some_and(is_here)
+    }
+
+    /// There are threads, and none can run: lets waiting ones go, or says how the execution has ended.
+    #[cold]
+    #[inline(never)]
+    fn stuck(&mut self) -> Option<End> {
+        let stuck = self.blocked();
+        // Whatever a waiting thread would do from here on comes after everything else, so nothing is lost by not
+        // looking at it.
+        for (why, pruned) in [
+            (Reason::Assumed, Pruned::Assumed),
+            (Reason::Rounds, Pruned::Rounds),
+        ] {
+            let gives_up = OpKind::GiveUp { why };
+            if stuck.iter().any(|b| b.operation.kind == gives_up) {
+                return Some(End::Pruned(pruned));
+            }
+        }
+        let in_vain = self.machine.in_vain_has_changed();
+        if in_vain == Some(true) {
+            return Some(End::Pruned(Pruned::InVain));
+        }
+        let livelock = (self.machine).livelock(self.position, self.bounds.events_max);
+        if livelock.is_none() && self.machine.let_go(self.position as u32) {
+            return None;
+        }
+        let may_block = self.machine.limits.detached_may_block
+            && !self.machine.live().contains(&ThreadId::MAIN);
+        Some(match livelock {
+            _ if may_block => End::Complete,
+            Some(rounds) => End::Livelock { stuck, rounds },
+            // They would look again for ever, as is seen where they do.
+            None if in_vain.is_some() => End::Livelock { stuck, rounds: 1 },
+            None => End::Deadlock(stuck),
+        })
+    }
+
+    /// The thread has come to a spin hint. Gives what it announces there, if that is something.
+    #[inline(never)]
+    pub(crate) fn hint(&mut self, thread: ThreadId, site: Site) -> Option<Operation> {
+        if !self.machine.limits.learnt.awaits.is_empty() {
+            // As [`Driver::executed`], beside which the machine cannot be used.
+            let events = self.trace.events();
+            let executed = &events[..self.position.min(events.len())];
+            let in_vain = self.machine.looked_in_vain(thread, site, executed);
+            if in_vain.is_some() {
+                return in_vain;
+            }
+        }
+        self.machine.hint(thread, site)
+    }
+
+    /// Lets the code of a thread begin. The caller says that, because a [`Next`] in memory is read in larger pieces than it
+    /// was written in, for which a processor waits.
+    #[inline]
+    pub(super) fn begin_thread(&mut self, thread: ThreadId) {
+        self.trace.note_begin(self.position, thread);
+        self.begun += 1;
+        self.machine.begin(thread);
+    }
+
+    /// Finds out up to where the events that are repeated follow each other without another thread's beginning.
+    #[inline]
+    pub(super) fn find_break(&mut self) {
+        let next = self.trace.begun(self.begun);
+        self.unbroken = next.map_or(self.replayed, |(position, _)| position.min(self.replayed));
+    }
+
+    /// What happens where this thread is to make its next step, if that cannot be made: it begins, or there are too many
+    /// events.
+    #[inline(always)]
+    pub(super) fn instead_of_step(&mut self, thread: ThreadId) -> Option<Next> {
+        if self.machine.is_to_begin(thread) {
+            self.begin_thread(thread);
+            return Some(Next::Begins(thread));
+        }
+        if rarely!(self.position >= self.bounds.events_max) {
+            return Some(self.too_long());
+        }
+        None
+    }
+
+    /// Makes the announced step of this thread, or lets it begin.
+    #[inline(always)]
+    fn run(&mut self, step: Step) -> Next {
+        if let Some(next) = self.instead_of_step(step.thread) {
+            return next;
+        }
+        let Pending { operation, site } = self.machine.take(step.thread);
+        // What comes of a step stays in registers, as long as it does not meet with what comes of another kind.
+        let made = match operation.kind.is_of_a_life() {
+            true => self.live_anew(step, &operation, site),
+            false => self.make_anew(step, &operation, site),
+        };
+        self.made(step.thread, made)
+    }
+
+    /// [`Driver::run`] for a step in the life of a thread. It is mostly the end of another one that is announced, because
+    /// only that may have to be waited for, and with the kind in sight, little is left of it.
+    #[inline(never)]
+    fn live_anew(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        let Operation { object, kind } = *operation;
+        if let OpKind::Join { child } = kind {
+            let kind = OpKind::Join { child };
+            return self.live_anew_as(step, &Operation { object, kind }, site);
+        }
+        self.live_anew_as(step, operation, site)
+    }
+
+    #[inline(always)]
+    fn live_anew_as(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        self.machine.perform_life(step.thread, operation, site);
+        let executed = outcome_of_life(operation);
+        self.record(&executed, step, (operation, site));
+        self.after(step, &operation.kind)?;
+        Ok(executed.outcome)
+    }
+
+    /// [`Driver::run`] for any other step.
+    #[inline(always)]
+    fn make_anew(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        let executed = self.machine.perform(step, operation, site);
+        self.record(&executed, step, (operation, site));
+        self.advance(step.thread);
+        Ok(executed.outcome)
+    }
+
+    /// Appends the step that was made to the trace.
+    #[inline(always)]
+    pub(super) fn record(
+        &mut self,
+        executed: &Executed,
+        step: Step,
+        (operation, site): (&Operation, Site),
+    ) {
+        let index = self.machine.events_of(step.thread) - 1;
+        (self.trace).append(executed.event(step, index, operation, site));
+    }
+
+    /// A step of this thread has been made.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, thread: ThreadId) {
+        self.regions.push(self.position);
+        self.position += 1;
+        self.current = thread;
+    }
+
+    /// [`Driver::advance`], unless there are too many threads now.
+    #[inline(always)]
+    pub(super) fn after(&mut self, step: Step, kind: &OpKind) -> Made<()> {
+        self.advance(step.thread);
+        match kind {
+            OpKind::Spawn { .. }
+                if rarely!(self.machine.live().len() > self.bounds.threads_max) =>
+            {
+                let limit = self.bounds.threads_max;
+                Err(Box::new(End::TooManyThreads { limit }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What came of the step of this thread.
+    #[inline(always)]
+    pub(super) fn made(&mut self, thread: ThreadId, made: Made<Outcome>) -> Next {
+        match made {
+            Ok(outcome) => Next::Ran(thread, outcome),
+            Err(end) => self.over_early(end),
+        }
+    }
+
+    /// [`Driver::over`] where it has ended with a step.
+    #[cold]
+    #[inline(never)]
+    #[expect(
+        clippy::boxed_local,
+        reason = "what is in the box is moved out of the way"
+    )]
+    fn over_early(&mut self, end: Box<End>) -> Next {
+        self.over(*end)
+    }
+
+    /// There are as many events as there may be, and another one is to happen.
+    #[cold]
+    fn too_long(&mut self) -> Next {
+        let limit = self.bounds.events_max;
+        self.over(End::TooManyEvents { limit })
+    }
+
+    /// The execution has ended like this.
+    pub(super) fn over(&mut self, end: End) -> Next {
+        self.end = Some(end);
+        Next::Ended
+    }
+
+    /// How the execution has ended that [`Driver::next`] said was over.
+    pub(crate) fn take_end(&mut self) -> End {
+        self.end.take().expect("dpor bug: it has not ended")
+    }
+}

@@ -1,0 +1,76 @@
+//! Had the second event of a race to wait for the first?
+//!
+//! Then the two cannot be reversed. What cannot be told here is found out when the operation is put through the model; what can be
+//! is so frequent that it is told apart before.
+
+use crate::rt::event::Event;
+use crate::rt::event::operation::{OpKind, Operation, Outcome};
+use crate::rt::object::State;
+use crate::rt::relation::happens_before::Race;
+use crate::rt::relation::independence::Class;
+
+use crate::rt::engine::Finished;
+
+/// Whether the second event had to wait for the first, as far as that can be told at once: by what they are, or because
+/// nothing was done to its object between the two, and before the first it could not happen. What else might let it in
+/// conflicts with it, and so happens after it if it comes behind it.
+#[inline(never)]
+pub(super) fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
+    let (first, second) = (run.trace.at(race.first), run.trace.at(race.second));
+    let Operation { object, kind } = second.operation;
+    if enables(run, first, second) {
+        return true;
+    }
+    let Some(before) = first.before else {
+        return false;
+    };
+    let is_next = || (run.clocks).is_next_on_its_object(race.first, race.second);
+    first.operation.object == object && is_next() && {
+        let state = run.machine.state(object);
+        !state.enabled_in(before, second.thread, &kind)
+    }
+}
+
+/// Whether the first event is what the second one had to wait for, by what they are.
+///
+/// A receive waits for its very message, and a send for the receive that makes room for it. Messages are sent and received in one
+/// order each, so what else is sent or received comes after the first event, as does the end of the handle that it used.
+#[inline]
+fn enables(run: &Finished<'_>, first: &Event, second: &Event) -> bool {
+    let class = first.label.class();
+    match second.operation.kind {
+        OpKind::Lock | OpKind::ReadLock => class == Class::Release,
+        OpKind::WriteLock => matches!(class, Class::Release | Class::ReadRelease),
+        OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } => class == Class::OnceEnd,
+        OpKind::Taken { .. } => class == Class::Received,
+        OpKind::Recv { timed: false } => {
+            let sends = matches!(first.operation.kind, OpKind::Send | OpKind::TrySend);
+            sends && is_message(second, message(first))
+        }
+        OpKind::Send => {
+            let receives = matches!(first.operation.kind, OpKind::Recv { .. } | OpKind::TryRecv);
+            let room = || match run.machine.state(first.operation.object) {
+                State::Channel(channel) => channel.capacity.filter(|&room| room > 0),
+                _ => None,
+            };
+            receives
+                && is_message(
+                    second,
+                    message(first).zip(room()).map(|(it, room)| it + room),
+                )
+        }
+        _ => false,
+    }
+}
+
+/// The number of the message that is sent or received.
+fn message(event: &Event) -> Option<u64> {
+    match event.outcome {
+        Outcome::Success(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn is_message(event: &Event, number: Option<u64>) -> bool {
+    number.is_some() && message(event) == number
+}

@@ -1,0 +1,109 @@
+//! What would the same executions cost without exploration?
+//!
+//! A [`Recorder`] explores and notes what was planned for each execution. A [`Floor`] has the same planned and keeps as much
+//! of one execution for the next, so the same executions run; but it finds no plans, and nobody asks for clocks and races.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::rt::event::operation::Step;
+
+use crate::rt::engine::driver::Plan;
+use crate::rt::engine::{Choice, Coverage, Explorer, Finished, Point};
+
+/// One execution.
+#[derive(Debug, Default)]
+struct Execution {
+    /// How many events of the one before it has kept.
+    kept: usize,
+    /// The steps behind these that were planned before it began.
+    planned: Vec<Step>,
+}
+
+/// Executions in the order in which they were run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorded(Rc<RefCell<Vec<Execution>>>);
+
+/// Explores as the explorer that it has.
+pub(crate) struct Recorder<E> {
+    explorer: E,
+    recorded: Recorded,
+}
+
+impl<E: Explorer> Recorder<E> {
+    /// Records what `explorer` runs.
+    pub(crate) fn new(explorer: E, recorded: &Recorded) -> Recorder<E> {
+        let recorded = recorded.clone();
+        Recorder { explorer, recorded }
+    }
+}
+
+impl<E: Explorer> Explorer for Recorder<E> {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        let more = self.explorer.begin(plan);
+        if more {
+            self.recorded.0.borrow_mut().push(Execution {
+                kept: plan.kept,
+                planned: plan.steps.iter().map(|&(step, _)| step).collect(),
+            });
+        }
+        more
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.explorer.choose(at)
+    }
+
+    fn lets_the_last_go_on(&self) -> bool {
+        self.explorer.lets_the_last_go_on()
+    }
+
+    fn finish(&mut self, execution: &Finished<'_>) {
+        self.explorer.finish(execution);
+    }
+}
+
+/// Runs recorded executions of an explorer that lets the last thread go on.
+pub(crate) struct Floor {
+    recorded: Recorded,
+    begun: usize,
+}
+
+impl Floor {
+    pub(crate) fn new(recorded: &Recorded) -> Floor {
+        let recorded = recorded.clone();
+        Floor { recorded, begun: 0 }
+    }
+}
+
+impl Explorer for Floor {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        let recorded = self.recorded.0.borrow();
+        let Some(next) = recorded.get(self.begun) else {
+            return false;
+        };
+        self.begun += 1;
+        plan.kept = next.kept;
+        plan.steps
+            .extend(next.planned.iter().map(|&step| (step, None)));
+        true
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        at.go_on()
+    }
+
+    fn lets_the_last_go_on(&self) -> bool {
+        true
+    }
+
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _execution: &Finished<'_>) {}
+
+    fn coverage(&self) -> Coverage {
+        Coverage::Replayed
+    }
+}

@@ -1,0 +1,110 @@
+//! How does the second event of a race come out without the first one?
+//!
+//! Like it does on its object in the state that this is in then: that before the first event, and after all that does not
+//! happen after it.
+
+use crate::rt::event::id::ObjectId;
+use crate::rt::event::operation::{OpKind, Operation, Outcome};
+use crate::rt::object::State;
+use crate::rt::relation::independence::{Label, Nature};
+
+use crate::rt::engine::Finished;
+use crate::rt::engine::reversal::Second;
+
+/// The label that the second event has where objects are in the states that `state` says, or `None` if
+/// it is disabled there.
+#[inline(always)]
+pub(super) fn relabel(
+    run: &Finished<'_>,
+    second: &Second,
+    state: impl Fn(ObjectId) -> State,
+) -> Option<Label> {
+    let Operation { object, kind } = second.operation;
+    match kind {
+        OpKind::Wait { set, seen, .. } => {
+            // What only the waiting thread writes is as it was when that looked, and of it no events are noted that could tell.
+            let has_changed =
+                |object, seen| run.clocks.is_contended(object) && state(object).has_changed(seen);
+            let changed = run.machine.has_changed(set, seen, has_changed);
+            changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
+        }
+        OpKind::GiveUp { .. } => None,
+        _ if object == ObjectId::NONE || kind.is_always_alike() => {
+            Some(Label::new(object, &kind, Outcome::Done, Nature::Plain))
+        }
+        _ => {
+            let mut state = state(object);
+            if !state.enabled(second.step.thread, &kind) {
+                return None;
+            }
+            let step = second.step;
+            if step.alternative >= state.alternatives(&kind) {
+                return None;
+            }
+            let outcome = state.apply(step.thread, &kind, step.alternative);
+            Some(state.label(&second.operation, outcome))
+        }
+    }
+}
+
+/// The state of `object` after `pre(E, first)` and everything that does not happen after `first`.
+#[inline(never)]
+pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) -> State {
+    let mut state = state_before(run, first, object);
+    if run.trace.at(first).label.is_total_on(object) {
+        // Everything behind it happens after it.
+        return state;
+    }
+    let (_, later) = run.clocks.split_on(object, first);
+    // The first event is behind itself, too.
+    for (&position, number) in later.iter().zip(1u32..) {
+        let event = run.trace.at(position);
+        if run.clocks.before(first, position) {
+            if event.label.is_total_on(object) {
+                // Everything behind this one happens after it, and so after `first`.
+                break;
+            }
+            if run.nothing_is_left(first, position, number) {
+                break;
+            }
+        } else if event.operation.object == object {
+            state.apply(event.thread, &event.operation.kind, event.alternative);
+        }
+    }
+    state
+}
+
+/// The state of `object` directly before the event at `position`.
+pub(super) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) -> State {
+    let state = run.machine.state(object);
+    // The event itself knows, if its object is this one and the state fits in a word.
+    let event = run.trace.at(position);
+    if event.operation.object == object
+        && let Some(word) = event.before
+    {
+        return state.unpack(word);
+    }
+    let (earlier, _) = run.clocks.split_on(object, position);
+    let apply = |state: &mut State, position: u32| {
+        let event = run.trace.at(position);
+        if event.operation.object == object {
+            state.apply(event.thread, &event.operation.kind, event.alternative);
+        }
+    };
+    // Otherwise the latest event before it that knows, and then what it did itself.
+    let known = earlier.iter().rposition(|&p| {
+        let event = run.trace.at(p);
+        event.operation.object == object && event.before.is_some()
+    });
+    let (mut state, from) = match known {
+        Some(index) => {
+            let word = run.trace.at(earlier[index]).before.unwrap_or_default();
+            (state.unpack(word), index)
+        }
+        None => (run.machine.initial(object), 0),
+    };
+    for &p in &earlier[from..] {
+        apply(&mut state, p);
+    }
+    state
+}

@@ -1,0 +1,186 @@
+//! How is one schedule followed, and what if the program has changed?
+
+use crate::rt::event::operation::Step;
+use crate::rt::event::schedule::{Cursor, Schedule};
+use crate::verdict::plural::counted;
+
+use crate::rt::engine::driver::Plan;
+use crate::rt::engine::{Choice, Coverage, Explorer, Finished, Point};
+
+/// The explorer of one execution, whose steps this way gives.
+pub(crate) struct Replay<W> {
+    way: W,
+    started: bool,
+}
+
+/// Who goes on in an execution that is run once.
+pub(crate) trait Way {
+    fn choose(&mut self, at: &Point<'_>) -> Choice;
+    /// As [`Explorer::misfit_at_the_end`].
+    fn misfit_at_the_end(&self) -> Option<String> {
+        None
+    }
+}
+
+/// One schedule, step by step; beyond its end threads go on as they like.
+pub(crate) struct Steps {
+    schedule: Schedule,
+    /// How far it has been followed, and how many events there were then.
+    at: Cursor,
+    events: usize,
+}
+
+impl Replay<Steps> {
+    /// Follows this schedule.
+    pub(crate) fn new(schedule: Schedule) -> Replay<Steps> {
+        Replay::along(Steps::of(schedule))
+    }
+}
+
+impl Steps {
+    pub(crate) fn of(schedule: Schedule) -> Steps {
+        Steps {
+            schedule,
+            at: Cursor::default(),
+            events: 0,
+        }
+    }
+
+    /// The path of the thread that makes the next one.
+    pub(crate) fn next_path(&mut self, at: &Point<'_>) -> Option<&str> {
+        self.catch_up(at);
+        self.schedule.step(self.at).map(|(path, _)| path)
+    }
+
+    /// The next event is none of the schedule's.
+    pub(crate) fn make_way(&mut self) {
+        self.events += 1;
+    }
+
+    /// Whether all of them have been made.
+    pub(crate) fn is_over(&mut self, at: &Point<'_>) -> bool {
+        self.catch_up(at);
+        self.schedule.step(self.at).is_none()
+    }
+
+    /// Follows the schedule to where the execution is.
+    fn catch_up(&mut self, at: &Point<'_>) {
+        for _ in self.events..at.trace.len() {
+            if self.schedule.step(self.at).is_none() {
+                break;
+            }
+            self.at = self.schedule.behind(self.at);
+        }
+        self.events = at.trace.len();
+    }
+}
+
+impl<W: Way> Replay<W> {
+    pub(crate) fn along(way: W) -> Replay<W> {
+        Replay {
+            way,
+            started: false,
+        }
+    }
+}
+
+impl Way for Steps {
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.catch_up(at);
+        if at.enabled().next().is_none() {
+            return Choice::NothingEnabled;
+        }
+        while let Some(path) = self.schedule.beginning(self.at) {
+            let thread = at.machine.names.find(path);
+            let Some(thread) = thread.filter(|thread| at.machine.live().contains(thread)) else {
+                return self.asks_for(&format!("the beginning of {path}, which is not there"));
+            };
+            self.at = self.schedule.behind(self.at);
+            if at.machine.is_to_begin(thread) {
+                return Choice::Run(Step::of(thread));
+            }
+        }
+        let Some((path, alternative)) = self.schedule.step(self.at) else {
+            return at.go_on();
+        };
+        let thread = at.machine.names.find(path);
+        if let Some(thread) = thread.filter(|&thread| at.machine.is_to_begin(thread)) {
+            // Its step is still to come.
+            return Choice::Run(Step::of(thread));
+        }
+        if let Some(child) = thread.and_then(|thread| at.machine.joins_unbegun(thread)) {
+            // A thread that has no events can be joined once it has begun, which is its end, too.
+            return Choice::Run(Step::of(child));
+        }
+        match thread.filter(|&thread| at.machine.enabled(thread)) {
+            Some(thread) if alternative < at.machine.alternatives(thread) => {
+                let step = Step {
+                    thread,
+                    alternative,
+                };
+                match alternative {
+                    0 => Choice::RunOn(step, self.schedule.further(self.at)),
+                    _ => Choice::Run(step),
+                }
+            }
+            Some(thread) => self.asks_for(&format!(
+                "outcome {alternative} of {path}, whose operation has {} here",
+                counted(at.machine.alternatives(thread).into(), "outcome")
+            )),
+            None => {
+                let enabled = at.enabled().map(|t| at.machine.names.path(t));
+                let enabled = enabled.collect::<Vec<String>>().join(", ");
+                self.asks_for(&format!(
+                    "a step of {path}, but only {enabled} can go on here"
+                ))
+            }
+        }
+    }
+
+    fn misfit_at_the_end(&self) -> Option<String> {
+        match self.schedule.length().saturating_sub(self.at.position) {
+            0 => None,
+            left => Some(format!(
+                "it goes on for {} after the end of the execution",
+                counted(left, "step")
+            )),
+        }
+    }
+}
+
+impl Steps {
+    /// The schedule asks for what cannot happen here. Steps are counted from 1, as events are.
+    fn asks_for(&self, what: &str) -> Choice {
+        Choice::Stale {
+            misfit: format!("at step {} it asks for {what}", self.at.position + 1),
+        }
+    }
+}
+
+impl<W: Way> Explorer for Replay<W> {
+    fn begin(&mut self, _plan: &mut Plan) -> bool {
+        !std::mem::replace(&mut self.started, true)
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.way.choose(at)
+    }
+
+    fn misfit_at_the_end(&self) -> Option<String> {
+        self.way.misfit_at_the_end()
+    }
+
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _execution: &Finished<'_>) {}
+
+    fn more(&self) -> bool {
+        !self.started
+    }
+
+    fn coverage(&self) -> Coverage {
+        Coverage::Replayed
+    }
+}

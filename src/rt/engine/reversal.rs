@@ -1,0 +1,598 @@
+//! What would have to be executed for a race to come out the other way?
+//!
+//! For an event e of an execution E and another event that could come before it, the answer is a
+//! sequence `v = notdep(e, E) . e'`: everything after e that does not happen after it, over the
+//! *whole* of E, and then the other event. Three groups of pairs are reversed:
+//!
+//! * direct: the races of happens-before;
+//! * blocking (\[SS\] 8.1): an acquisition, and a later or still blocked operation that it shut out;
+//! * choices: an event, and itself with another outcome.
+//!
+//! The reversed event may come out differently: a compare-exchange that failed after e may succeed
+//! before it. So its label is not the one it has in E; the history of its object in `pre(E,e).w` is
+//! put through the pure model, and if the operation is disabled there, the pair cannot be reversed.
+//! That one rule also disposes of unlock before lock and unpark before park.
+//! The labels of the other events of v do not depend on e, except for the counts they carry, which
+//! are found anew in the same way.
+
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{OpKind, Operation, Outcome, Step};
+use crate::rt::event::{NOWHERE, Site, Trace};
+use crate::rt::object::State;
+use crate::rt::pooled::Empty;
+use crate::rt::rare::rarely;
+use crate::rt::relation::independence::{Class, Label, commutes, ordered};
+
+use crate::rt::engine::Finished;
+use crate::rt::engine::blocking_pairs::{Far, shut_out};
+use crate::rt::engine::cover::Passed;
+use crate::rt::engine::enabling::lets_in;
+use crate::rt::engine::relabel::{relabel, state_before};
+use crate::rt::engine::sleep::Sleeper;
+
+/// Behind so many events in a row of threads that are done the next one of another thread is looked up.
+const IN_VAIN: u32 = if cfg!(test) { 2 } else { 32 };
+
+/// One event of a sequence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Item {
+    pub(crate) step: Step,
+    pub(crate) label: Label,
+    /// Which of its thread's events it is.
+    pub(crate) index: u32,
+    /// Its position in the execution; [`NOWHERE`] for the reversed event, which is the last.
+    pub(crate) position: u32,
+}
+
+/// The event to be executed without the first one of the pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Second {
+    pub(crate) step: Step,
+    pub(crate) operation: Operation,
+    /// The event directly before it: of its own thread, or the spawn.
+    pub(crate) predecessor: Option<u32>,
+    /// The race that it is the second event of, if the race has only this reversal.
+    pub(crate) race: Option<OfRace>,
+}
+
+/// What there is to know of the second event of a race as it was executed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfRace {
+    /// The number of the race.
+    pub(crate) number: usize,
+    pub(crate) position: u32,
+    /// Which of its thread's events it is.
+    pub(crate) index: u32,
+    pub(crate) label: Label,
+}
+
+impl Second {
+    /// Whether the event at `first` happens before the one directly before this, so that this cannot come first.
+    #[inline]
+    pub(super) fn is_behind(&self, run: &Finished<'_>, first: u32) -> bool {
+        (self.predecessor).is_some_and(|predecessor| run.clocks.before(first, predecessor))
+    }
+
+    /// Which of its thread's events it is.
+    pub(super) fn index(&self, run: &Finished<'_>) -> u32 {
+        let before = self.predecessor.map(|before| run.trace.at(before));
+        // The event before the first one of a thread is its spawn.
+        let before = before.filter(|event| event.thread == self.step.thread);
+        before.map_or(0, |event| event.index + 1)
+    }
+
+    /// The label that it has wherever it is executed, if it is known to have only one.
+    #[inline]
+    pub(super) fn known_label(&self) -> Option<Label> {
+        let alike = self.race.filter(|_| self.operation.kind.is_always_alike());
+        alike.map(|race| race.label)
+    }
+
+    /// Its position in the execution; `None` if it is pending there.
+    pub(crate) fn position(&self, run: &Finished<'_>) -> Option<u32> {
+        match self.predecessor {
+            Some(before) => run.trace.next_of(self.step.thread, before),
+            None => Some(0),
+        }
+    }
+
+    /// Where in the program it is.
+    pub(crate) fn site(&self, run: &Finished<'_>) -> Option<Site> {
+        match self.position(run) {
+            Some(position) => Some(run.trace.at(position).site),
+            None => {
+                let mut blocked = run.blocked.iter();
+                let found = blocked.find(|blocked| blocked.thread == self.step.thread);
+                found.map(|blocked| blocked.site)
+            }
+        }
+    }
+}
+
+/// A sequence that reverses a race; the buffer is used again and again.
+#[derive(Default, Debug)]
+pub(crate) struct Reversal {
+    pub(crate) items: Vec<Item>,
+    /// For each thread whether the rest of it is known to be outside of the sequence; the scratch of
+    /// one call.
+    done: Vec<bool>,
+    /// The predecessor of the last item.
+    predecessor: Option<u32>,
+    /// The scratch of [`Reversal::trim`].
+    needed: Vec<bool>,
+    clock: Vec<u32>,
+    counted: Vec<ObjectId>,
+}
+
+impl Empty for Reversal {
+    fn empty(&mut self) {
+        let Reversal {
+            items,
+            done,
+            predecessor,
+            needed,
+            clock,
+            counted,
+        } = self;
+        items.empty();
+        done.empty();
+        *predecessor = None;
+        needed.empty();
+        clock.empty();
+        counted.empty();
+    }
+}
+
+/// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
+/// groups. Of a choice it is told no further outcomes once it says no.
+pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+    for number in 0..run.clocks.races().len() {
+        direct(run, number, |first, second| {
+            found(first, second);
+            false
+        });
+    }
+    indirect(run, found);
+}
+
+/// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Says whether all that
+/// there is to find out of the race hangs on nothing behind it: there is no way, or the only one is such that
+/// `found` says so.
+#[inline]
+pub(crate) fn direct(
+    run: &Finished<'_>,
+    number: usize,
+    mut found: impl FnMut(u32, &Second) -> bool,
+) -> bool {
+    let race = &run.clocks.races()[number];
+    let event = run.trace.at(race.second);
+    let kind = &event.operation.kind;
+    if kind.may_have_to_wait() && lets_in(run, race) {
+        return true;
+    }
+    let outcomes = outcomes(run, kind);
+    if outcomes == 1 {
+        let of_race = OfRace {
+            number,
+            position: race.second,
+            index: event.index,
+            label: event.label,
+        };
+        let second = Second {
+            race: Some(of_race),
+            ..executed(run, race.second, 0)
+        };
+        return found(race.first, &second);
+    }
+    for alternative in 0..outcomes {
+        found(race.first, &executed(run, race.second, alternative));
+    }
+    false
+}
+
+/// The event at `position`, or another outcome of it, as a second one.
+#[inline]
+fn executed(run: &Finished<'_>, position: u32, alternative: u32) -> Second {
+    let event = run.trace.at(position);
+    Second {
+        step: Step {
+            thread: event.thread,
+            alternative,
+        },
+        operation: event.operation,
+        predecessor: run.trace.predecessor(position),
+        race: None,
+    }
+}
+
+/// The pairs that are no races: calls `found` as [`pairs`] does.
+pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+    let trace = run.trace;
+    let mut far = Far::default();
+    for &position in trace.notable() {
+        let event = trace.at(position);
+        // (b) Blocking. Many locks are taken once. Nothing but a park shuts a park out, and none before one of its thread.
+        let is_let_in = run.clocks.is_first_on_its_object(position)
+            || event.label.class() == Class::Park && run.clocks.comes_back(position);
+        // Tests look at all that is left out.
+        if cfg!(test) || !is_let_in {
+            // From the moment on when a wait was let go nothing has shut it out.
+            let since = match event.outcome {
+                Outcome::LetGo { quiet_at } => quiet_at as u32,
+                _ => position,
+            };
+            let waiting = (event.thread, event.operation);
+            shut_out(run, waiting, since, &mut far, |first| {
+                let second = executed(run, position, 0);
+                let is_known = second.is_behind(run, first);
+                assert!(!cfg!(test) || is_known || !is_let_in, "{first}, {position}");
+                // A wait races with what let it in, which is told as a race.
+                let mut races = run.clocks.races_of(position);
+                if !is_known && !races.any(|race| race.first == first) {
+                    found(first, &second);
+                }
+                is_known
+            });
+        }
+        // (c) Choices.
+        if event.alternatives > 1 {
+            otherwise(run, position, &mut found);
+        }
+    }
+    if !run.blocked.is_empty() {
+        pending(run, &mut far, found);
+    }
+    if rarely!(far.has_any()) {
+        drop(far);
+    } else {
+        // Then it has no memory, either.
+        std::mem::forget(far);
+    }
+}
+
+/// The event at `position` with its other outcomes: calls `found` as [`pairs`] does.
+#[inline(never)]
+fn otherwise(run: &Finished<'_>, position: u32, mut found: impl FnMut(u32, &Second) -> bool) {
+    let event = run.trace.at(position);
+    let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
+    others.all(|other| found(position, &executed(run, position, other)));
+}
+
+/// What has not happened, because an acquisition shuts it out: calls `found` as [`pairs`] does.
+#[inline(never)]
+fn pending(run: &Finished<'_>, far: &mut Far, mut found: impl FnMut(u32, &Second) -> bool) {
+    let trace = run.trace;
+    for blocked in run.blocked {
+        let second = Second {
+            step: Step::of(blocked.thread),
+            operation: blocked.operation,
+            predecessor: trace.predecessor_of_next(blocked.thread),
+            race: None,
+        };
+        let waiting = (blocked.thread, blocked.operation);
+        // The execution may have ended early, before it was the turn of a wait that was let go. As with one that has happened,
+        // nothing has shut it out since then: wherever it is executed from there on, it is let go, whatever has changed.
+        let since = run.machine.was_let_go_at(blocked.thread);
+        let since = since.unwrap_or(trace.len() as u32);
+        shut_out(run, waiting, since, far, |first| {
+            let is_known = second.is_behind(run, first);
+            if !is_known {
+                found(first, &second);
+            }
+            is_known
+        });
+    }
+}
+
+/// How many outcomes an operation may have where it is executed in another state than it was. Each
+/// of them is a reversal of its own: one may be covered by a sleeping thread and another not. A
+/// notification may find any thread waiting.
+fn outcomes(run: &Finished<'_>, kind: &OpKind) -> u32 {
+    match kind {
+        OpKind::CompareExchange { spurious: true, .. } => 2,
+        OpKind::NotifyOne => run.trace.threads() as u32,
+        _ => 1,
+    }
+}
+
+impl Reversal {
+    /// Makes the sequence of this one step.
+    pub(crate) fn only(&mut self, step: Step, label: Label, index: u32) {
+        self.items.clear();
+        self.items.push(Item {
+            step,
+            label,
+            index,
+            position: NOWHERE,
+        });
+    }
+
+    /// Whether the event at `position` is in the sequence.
+    #[inline(never)]
+    pub(super) fn has(&self, position: u32) -> bool {
+        let found = (self.items).binary_search_by_key(&position, |item| item.position);
+        found.is_ok()
+    }
+
+    /// Makes the sequence that executes `second` without `first`; false if there is none. The label that the
+    /// reversed event will have may be known.
+    pub(crate) fn build(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        label: Option<Label>,
+    ) -> bool {
+        let Finished { trace, clocks, .. } = *run;
+        if second.is_behind(run, first) {
+            return false;
+        }
+        self.items.clear();
+        self.predecessor = second.predecessor;
+        let e = trace.at(first);
+        let mut counts = false;
+        // A thread is done when it has no more events, or one that happens after `first`, because
+        // then all its later ones do too. When all are done the rest of the execution need not be
+        // looked at; long executions in which threads follow each other closely have this early.
+        let threads = trace.threads();
+        self.done.clear();
+        self.done.resize(threads, false);
+        let mut left = 0;
+        for thread in (0..threads as u32).map(ThreadId) {
+            let over = thread == e.thread || trace.last_of(thread).is_none_or(|p| p <= first);
+            self.done[thread.index()] = over;
+            left += !over as usize;
+        }
+        let mut position = first;
+        let mut in_vain = 0;
+        while left > 0 {
+            position += 1;
+            let event = trace.at(position);
+            let thread = event.thread;
+            if self.done[thread.index()] {
+                in_vain += 1;
+                if rarely!(in_vain == IN_VAIN) {
+                    in_vain = 0;
+                    position = self.last_in_vain(trace, position);
+                }
+                continue;
+            }
+            in_vain = 0;
+            let outside = clocks.clock(position, e.thread) > e.index;
+            if !outside {
+                counts |= event.label.has_count();
+                self.items.push(Item {
+                    step: event.step(),
+                    label: event.label,
+                    index: event.index,
+                    position,
+                });
+            }
+            if outside || trace.last_of(thread) == Some(position) {
+                self.done[thread.index()] = true;
+                left -= 1;
+            }
+        }
+        if second.operation.kind == OpKind::WriteLock
+            && !self.drop_readers(run, second.operation.object)
+        {
+            return false;
+        }
+        // What goes with the readers is not counted.
+        if counts {
+            self.recount(run, first, second, None);
+        }
+        let state = |object| self.state_after(run, first, object);
+        let Some(label) = label.or_else(|| relabel(run, second, state)) else {
+            return false;
+        };
+        self.items.push(Item {
+            step: second.step,
+            label,
+            index: second.index(run),
+            position: NOWHERE,
+        });
+        // Relabelled, the second event may have nothing to do with the first any more: two failures
+        // of a compare-exchange commute. Then the sequence is no other trace than E.
+        second.step.thread == e.thread
+            || self
+                .items
+                .iter()
+                .any(|item| !commutes(&run.machine.sets, e.label, item.label))
+    }
+
+    /// The last event behind which, from this one on, comes one of a thread that is not done.
+    #[inline(never)]
+    fn last_in_vain(&self, trace: &Trace, position: u32) -> u32 {
+        let threads = (0..self.done.len()).filter(|&thread| !self.done[thread]);
+        let next = threads.filter_map(|thread| {
+            let positions = trace.positions_of(ThreadId(thread as u32));
+            (positions.get(positions.partition_point(|&at| at <= position))).copied()
+        });
+        next.min().map_or(position, |next| next - 1)
+    }
+
+    /// The state of `object` after `pre(E, first)` and the items.
+    fn state_after(&self, run: &Finished<'_>, first: u32, object: ObjectId) -> State {
+        let mut state = state_before(run, first, object);
+        for item in &self.items {
+            if item.position != NOWHERE {
+                let event = run.trace.at(item.position);
+                if event.operation.object == object {
+                    state.apply(event.thread, &event.operation.kind, event.alternative);
+                }
+            }
+        }
+        state
+    }
+
+    /// Leaves out the read locks of the items that are not released there, and what happens after
+    /// them, so that a writer can come in (\[SS\] Algorithm 6). False if the writer comes after one.
+    fn drop_readers(&mut self, run: &Finished<'_>, object: ObjectId) -> bool {
+        loop {
+            let class = |item: &Item, class: Class| {
+                item.label.class() == class && item.label.object() == object
+            };
+            let items = &self.items;
+            let kept = items.iter().enumerate().find(|&(at, item)| {
+                let mine = |other: &&Item| other.step.thread == item.step.thread;
+                class(item, Class::ReadAcquire)
+                    && items[at..]
+                        .iter()
+                        .filter(mine)
+                        .map(|other| {
+                            class(other, Class::ReadAcquire) as i32
+                                - class(other, Class::ReadRelease) as i32
+                        })
+                        .scan(0, |held, change| {
+                            *held += change;
+                            Some(*held)
+                        })
+                        .all(|held| held > 0)
+            });
+            let Some((_, &Item { position, .. })) = kept else {
+                return true;
+            };
+            if let Some(predecessor) = self.predecessor
+                && run.clocks.before(position, predecessor)
+            {
+                return false;
+            }
+            self.items
+                .retain(|item| !run.clocks.before(position, item.position));
+        }
+    }
+
+    /// Finds the counts of the items anew, by putting each count's history through the model: first what a walk
+    /// has `passed`, if there was one, then the others.
+    fn recount(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        passed: Option<&Passed>,
+    ) {
+        let operation = |item: &Item| match item.position {
+            NOWHERE => second.operation,
+            position => run.trace.at(position).operation,
+        };
+        for i in 0..self.items.len() {
+            let object = self.items[i].label.object();
+            let seen = |item: &Item| item.label.has_count() && item.label.object() == object;
+            if !seen(&self.items[i]) || self.items[..i].iter().any(seen) {
+                continue;
+            }
+            let mut state = state_before(run, first, object);
+            let mut go_by = |item: &mut Item| {
+                let operation = operation(item);
+                if operation.object == object {
+                    let Step {
+                        thread,
+                        alternative,
+                    } = item.step;
+                    let outcome = state.apply(thread, &operation.kind, alternative);
+                    item.label = state.label(&operation, outcome);
+                }
+            };
+            let Some(passed) = passed else {
+                self.items.iter_mut().for_each(go_by);
+                continue;
+            };
+            let gone = self.items.iter_mut().filter(|item| passed.has(item));
+            gone.for_each(&mut go_by);
+            for item in self.items.iter_mut().filter(|item| !passed.has(item)) {
+                go_by(item);
+                if item.label.object() == object {
+                    item.label = passed.count_in(item.label);
+                }
+            }
+        }
+    }
+
+    /// Leaves out of the sequence what a walk has come by.
+    pub(super) fn leave_behind(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        second: &Second,
+        passed: &Passed,
+    ) {
+        let mut items = self.items.iter();
+        if passed.has_others() || items.any(|item| item.label.changes_count() && passed.has(item)) {
+            self.recount(run, first, second, Some(passed));
+        }
+        self.items.retain(|item| !passed.has(item));
+    }
+
+    /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where
+    /// the sequence begins: for each of them the first item that does unless the last one does, and what happens before it.
+    /// What is left out is executed anyway, in one order or the other, because nobody sleeps.
+    pub(crate) fn trim(&mut self, run: &Finished<'_>, asleep: &[Sleeper]) {
+        let sets = &run.machine.sets;
+        self.needed.clear();
+        self.needed.resize(self.items.len(), false);
+        // Whom the reversed event wakes, which is needed anyway, nothing else needs to wake.
+        let second = self.items.last().filter(|last| last.position == NOWHERE);
+        if let (Some(_), Some(needed)) = (second, self.needed.last_mut()) {
+            *needed = true;
+        }
+        for sleeper in asleep {
+            let wakes = |item: &Item| !sleeper.survives(sets, item.step.thread, item.label);
+            if second.is_some_and(wakes) {
+                continue;
+            }
+            let Some(at) = self.items.iter().position(wakes) else {
+                return;
+            };
+            self.needed[at] = true;
+        }
+        // For each thread how many of its events are needed.
+        self.clock.clear();
+        self.clock.resize(run.trace.threads(), 0);
+        self.counted.clear();
+        for at in (0..self.items.len()).rev() {
+            let item = self.items[at];
+            let object = match item.position {
+                NOWHERE => item.label.object(),
+                position => {
+                    let event = run.trace.at(position);
+                    self.needed[at] |= event.index < self.clock[event.thread.index()]
+                        // A count depends on everything that was done to it.
+                        || self.counted.contains(&event.operation.object);
+                    event.operation.object
+                }
+            };
+            if !self.needed[at] {
+                continue;
+            }
+            if item.label.has_count() && !self.counted.contains(&object) {
+                self.counted.push(object);
+            }
+            if item.position != NOWHERE {
+                run.clocks.join_into(item.position, &mut self.clock);
+                continue;
+            }
+            for earlier in 0..at {
+                if self.precedes(run, earlier, at) {
+                    self.needed[earlier] = true;
+                }
+            }
+        }
+        let mut needed = self.needed.iter();
+        self.items
+            .retain(|_| needed.next().is_some_and(|&needed| needed));
+    }
+
+    /// Whether the item at `later` happens after the one at `earlier`.
+    pub(crate) fn precedes(&self, run: &Finished<'_>, earlier: usize, later: usize) -> bool {
+        let (a, b) = (&self.items[earlier], &self.items[later]);
+        if b.position != NOWHERE {
+            return run.clocks.before(a.position, b.position);
+        }
+        a.step.thread == b.step.thread
+            || ordered(&run.machine.sets, a.label, b.label)
+            || self
+                .predecessor
+                .is_some_and(|p| run.clocks.before(a.position, p))
+    }
+}

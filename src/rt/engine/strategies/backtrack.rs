@@ -1,0 +1,187 @@
+//! What if each point keeps a set of threads to try, filled by races?
+//!
+//! \[SS\] Algorithms 1, 3 and 5. Every reversed pair asks that some thread be tried at the point
+//! before its first event. Which one makes the difference: `Source` is content with any initial of
+//! the sequence, which gives source sets; `Classic` (Flanagan and Godefroid's backtracking, with
+//! sleep sets) wants one that happens before the reversed event, which gives persistent sets (\[SS\]
+//! section 5.1). Both remember a thread and not a sequence, so both run into executions in which
+//! every enabled thread is asleep.
+//!
+//! Deviation 1: races are looked for when an execution has ended, and each sequence goes over the
+//! whole of it, as for Optimal-DPOR. Cut at the reversed event, as the paper has it for Source-DPOR,
+//! it would not do: the reversed event may come out differently, and then depend on a later event
+//! that its old label commutes with. The smallest program known: a channel with `try_recv` in one
+//! thread, `send` in another, and a third that makes two steps and drops its sender.
+//!
+//! Deviation 2: another outcome of an event is a reversal like the others, so that a thread that is
+//! asleep with one outcome, and goes on with another, does not hide what comes before the first.
+
+use crate::rt::event::operation::Step;
+use crate::rt::event::verdict::Pruned;
+use crate::rt::relation::independence::Label;
+
+use crate::rt::engine::driver::Plan;
+use crate::rt::engine::reversal::{Reversal, pairs};
+use crate::rt::engine::sleep::Sleeper;
+use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+
+/// Explores what backtrack sets ask for.
+pub(crate) struct Backtrack {
+    free: Free,
+    /// Whether the added thread must happen before the reversed event.
+    persistent: bool,
+    levels: Vec<Level>,
+    reversal: Reversal,
+    started: bool,
+}
+
+#[derive(Default)]
+struct Level {
+    sleep: Vec<Sleeper>,
+    taken: Option<(Step, Option<Label>)>,
+    /// Every step that was ever asked for here, the taken one included.
+    backtrack: Vec<Step>,
+    todo: Vec<Step>,
+}
+
+impl Backtrack {
+    /// Source-DPOR.
+    pub(crate) fn source(free: Free) -> Backtrack {
+        Backtrack {
+            free,
+            persistent: false,
+            levels: Vec::new(),
+            reversal: Reversal::default(),
+            started: false,
+        }
+    }
+
+    /// Flanagan and Godefroid's DPOR with sleep sets.
+    pub(crate) fn classic(free: Free) -> Backtrack {
+        Backtrack {
+            persistent: true,
+            ..Backtrack::source(free)
+        }
+    }
+
+    fn ask(&mut self, depth: usize, step: Step) {
+        let level = &mut self.levels[depth];
+        if !level.backtrack.contains(&step) {
+            level.backtrack.push(step);
+            level.todo.push(step);
+        }
+    }
+
+    /// Sees to it that the sequence in `reversal` is begun at `depth`.
+    fn cover(&mut self, run: &Finished<'_>, depth: usize) {
+        if run.is_fixed(depth) {
+            return;
+        }
+        let v = &self.reversal;
+        let last = v.items.len() - 1;
+        // Only the last item's direct predecessors are known; the others come before one of them.
+        let leads_to_last = |at: usize| {
+            (at..last).any(|j| v.precedes(run, j, last) && (j == at || v.precedes(run, at, j)))
+        };
+        let candidates = (0..=last).filter(|&at| {
+            let first_of_thread =
+                (0..at).all(|j| v.items[j].step.thread != v.items[at].step.thread);
+            first_of_thread
+                && (0..at).all(|j| !v.precedes(run, j, at))
+                && (!self.persistent || at == last || leads_to_last(at))
+        });
+        let mut chosen = None;
+        for at in candidates {
+            let step = v.items[at].step;
+            let level = &self.levels[depth];
+            if level.backtrack.contains(&step) || level.sleep.iter().any(|s| s.step == step) {
+                return;
+            }
+            chosen = Some(step);
+        }
+        if let Some(step) = chosen {
+            self.ask(depth, step);
+        }
+    }
+}
+
+impl Explorer for Backtrack {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        if !self.started {
+            self.started = true;
+            return true;
+        }
+        while let Some(level) = self.levels.last_mut() {
+            if let Some((step, Some(label))) = level.taken.take() {
+                level.sleep.push(Sleeper { step, label });
+            }
+            while let Some(step) = level.todo.pop() {
+                if level.sleep.iter().any(|s| s.step == step) {
+                    continue;
+                }
+                level.taken = Some((step, None));
+                plan.kept = self.levels.len() - 1;
+                plan.steps.push((step, None));
+                return true;
+            }
+            self.levels.pop();
+        }
+        false
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        let depth = self.levels.len();
+        let sleep: Vec<Sleeper> = match depth.checked_sub(1) {
+            None => Vec::new(),
+            Some(above) => {
+                let event = at.trace.at(above as u32);
+                let all = self.levels[above].sleep.iter().copied();
+                all.filter(|s| s.survives(&at.machine.sets, event.thread, event.label))
+                    .collect()
+            }
+        };
+        let ordinary = |thread| {
+            (0..at.machine.alternatives(thread)).find_map(|alternative| {
+                let step = Step {
+                    thread,
+                    alternative,
+                };
+                sleep.iter().all(|s| s.step != step).then_some(step)
+            })
+        };
+        let picked = self.free.pick(at, |thread| ordinary(thread).is_some());
+        let Some(step) = picked.and_then(ordinary) else {
+            return match at.enabled().next() {
+                Some(_) => Choice::Prune(Pruned::Asleep),
+                None => Choice::NothingEnabled,
+            };
+        };
+        self.levels.push(Level {
+            sleep,
+            taken: Some((step, None)),
+            backtrack: vec![step],
+            todo: Vec::new(),
+        });
+        Choice::Run(step)
+    }
+
+    fn has_all_begin(&self) -> bool {
+        true
+    }
+
+    fn finish(&mut self, run: &Finished<'_>) {
+        for (depth, event) in run.trace.events().iter().enumerate() {
+            self.levels[depth].taken = Some((event.step(), Some(event.label)));
+        }
+        let mut reversal = std::mem::take(&mut self.reversal);
+        pairs(run, |first, second| {
+            if reversal.build(run, first, second, None) {
+                std::mem::swap(&mut self.reversal, &mut reversal);
+                self.cover(run, first as usize);
+                std::mem::swap(&mut self.reversal, &mut reversal);
+            }
+            true
+        });
+        self.reversal = reversal;
+    }
+}

@@ -1,0 +1,550 @@
+//! What can be reached with few interventions of the scheduler?
+//!
+//! Most bugs need two or fewer preemptions (Musuvathi and Qadeer, *Iterative Context Bounding*, PLDI 2007),
+//! and the number of traces within a fixed bound grows polynomially with the length of the test.
+//! [`Bounded`] explores exactly the traces that have a linearisation whose [`Price`] (in preemptions, context
+//! switches or delays) is at most k: first those that cost nothing, then those that cost one, and so on.
+//! No bound means: until there are no more.
+//!
+//! What is remembered is where the search has been: a prefix's trace together with the thread that ran last, as
+//! far as that matters. Two prefixes that agree in both have the same continuations at the same prices, and the
+//! second one is given up. Mostly it is not even begun: what trace a step leads to is known before it is
+//! executed ([`ahead`]), and looked up when the step's turn has come ([`seen`]).
+//!
+//! Races and sleep sets as they are cannot tell what to try: the execution in which a race shows may lie beyond
+//! the bound although its reversal does not (Coons, Musuvathi, McKinley, *Bounded Partial-Order Reduction*,
+//! OOPSLA 2013, section 3), and a sleep set drops a continuation in favour of one that costs more. For one kind of
+//! branch they can, and it is by far the most frequent one: that a thread is preempted which could go on with an
+//! operation `a`. Whatever the others do before `a` they can do behind it instead, at the same price, as long as
+//! nothing of that depends on `a`: the preemption comes one operation later. So
+//!
+//! * the thread sleeps while it is preempted, until something happens that depends on `a`; or until
+//!   a thread has to wait that `a` could let go, because a switch from that one would not be free behind `a`;
+//! * the branch is not explored before a dependence on `a` has shown, with another thread's operation behind `a` or one
+//!   that `a` keeps from happening. Behind `a` it shows for no more than the branch costs ([`parked`]).
+//!
+//! A delay is not counted for the thread that is passed over but for the others, so none of this holds of delays;
+//! nor does it where a thread is not preempted but waits or has ended, for the first of the others to run is then
+//! free, and to come back to it is not. There every enabled thread is tried.
+//!
+//! The search goes from cheap to dear, so the first visit is mostly the cheapest. Where it is not, or where more threads
+//! slept, what follows is explored once more.
+//!
+//! Some definitions:
+//!
+//! 1. Where the test has switched exploration off, the cheapest thread runs, and costs nothing. What one
+//!    operation does and what is explored behind it are not the same wherever it comes then, so every preemption
+//!    is tried.
+//! 2. Which traces a prefix belongs to is told by a hash of 128 bits, so that memory stays small;
+//!    that two of a million traces collide has a chance below 10^-26.
+
+mod ahead;
+mod parked;
+mod seen;
+mod sleep;
+mod table;
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use crate::rt::event::Trace;
+use crate::rt::event::id::ThreadId;
+use crate::rt::event::operation::Step;
+use crate::rt::event::verdict::Pruned;
+use crate::rt::object::machine::Machine;
+use crate::rt::relation::independence::commutes;
+use crate::rt::relation::key::TraceKey;
+
+use crate::rt::engine::driver::Plan;
+use crate::rt::engine::price::{Price, is_over, waits};
+use crate::rt::engine::strategies::bound::ahead::{Ahead, Tried};
+use crate::rt::engine::strategies::bound::parked::Parked;
+use crate::rt::engine::strategies::bound::seen::{Place, Seen, Way};
+use crate::rt::engine::strategies::bound::sleep::Sleep;
+use crate::rt::engine::{Choice, Coverage, Explorer, Finished, Point};
+
+/// The explorer that visits traces in the order of what they cost.
+pub(crate) struct Bounded {
+    price: Price,
+    /// The most that an execution may cost.
+    most: u32,
+    /// What the executions cost that are explored now.
+    round: u32,
+    /// The points of the current execution.
+    levels: Vec<Level>,
+    ahead: Ahead,
+    seen: Seen,
+    /// How the current execution comes to its next point.
+    way: Way,
+    parked: Parked,
+    /// Where executions branch off that cost as much as the current ones, and those that cost 1, 2, ...
+    /// more.
+    now: Vec<Branch>,
+    later: VecDeque<Vec<Branch>>,
+    /// Prefixes of branches, sharing their beginnings. The first node stands for the empty prefix.
+    nodes: Vec<Node>,
+    /// The nodes of the prefix that this execution was told to follow.
+    followed: Vec<u32>,
+    /// Whether a branch was left out because of `most`.
+    cut: bool,
+    /// Whether the test switches exploration off somewhere.
+    regions: bool,
+    started: bool,
+    /// Who can go on at this point.
+    able: Vec<ThreadId>,
+    /// What each of them costs.
+    costs: Vec<(ThreadId, u32)>,
+    /// What has just been found to be depended on.
+    raced: Vec<u32>,
+    /// The scratch of [`Bounded::postpone`].
+    branches: Vec<Branch>,
+}
+
+/// A point of the current execution, before the event of the same number.
+struct Level {
+    /// The thread that ran last.
+    last: ThreadId,
+    /// What else can be tried that costs nothing.
+    todo: Vec<Candidate>,
+    /// The node of the prefix, if it has one yet.
+    node: Option<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    parent: u32,
+    step: Step,
+}
+
+/// A step, the trace that it leads to, if that could be told, and how.
+#[derive(Clone, Copy)]
+struct Candidate {
+    step: Step,
+    to: Option<TraceKey>,
+    way: Way,
+}
+
+#[derive(Clone, Copy)]
+struct Branch {
+    node: u32,
+    candidate: Candidate,
+}
+
+impl Bounded {
+    /// Executions that cost no more than `most`.
+    pub(crate) fn new(price: Price, most: usize) -> Bounded {
+        Bounded {
+            price,
+            most: u32::try_from(most).unwrap_or(u32::MAX),
+            round: 0,
+            levels: Vec::new(),
+            ahead: Ahead::default(),
+            seen: Seen::default(),
+            way: Way::default(),
+            parked: Parked::default(),
+            now: Vec::new(),
+            later: VecDeque::new(),
+            nodes: vec![Node {
+                parent: 0,
+                step: Step::of(ThreadId::MAIN),
+            }],
+            followed: vec![0],
+            cut: false,
+            regions: false,
+            started: false,
+            able: Vec::new(),
+            costs: Vec::new(),
+            raced: Vec::new(),
+            branches: Vec::new(),
+        }
+    }
+
+    /// The same, where a thread is preempted as early as it may have to be: that is not always necessary, but among
+    /// executions that cost the same those come first that are easier to read.
+    pub(crate) fn early(mut self) -> Bounded {
+        self.ahead.early = true;
+        self
+    }
+
+    /// The same, where nothing is left out because of what depends on what.
+    #[cfg(test)]
+    pub(crate) fn without_reduction(price: Price, most: usize) -> Bounded {
+        Bounded {
+            regions: true,
+            ..Bounded::new(price, most)
+        }
+    }
+
+    /// Brings the points up to the end of the trace, and learns from its new events.
+    fn arrive(&mut self, trace: &Trace, machine: &Machine) {
+        self.ahead.arrive(trace, machine, &mut self.raced);
+        // The point of a choice is visited twice where waiting threads were let go.
+        self.levels.truncate(trace.len());
+        for depth in self.levels.len()..=trace.len() {
+            let last = match depth.checked_sub(1) {
+                None => ThreadId::MAIN,
+                Some(above) => trace.at(above as u32).thread,
+            };
+            self.levels.push(Level {
+                last,
+                todo: Vec::new(),
+                node: self.followed.get(depth).copied(),
+            });
+        }
+        if !self.raced.is_empty() {
+            self.learn();
+        }
+    }
+
+    /// Explores what has waited for these events to be depended on.
+    fn learn(&mut self) {
+        let mut released = Vec::new();
+        for event in self.raced.drain(..) {
+            let operation = self.ahead.added(event);
+            self.cut |= self.parked.race(operation, &mut released);
+        }
+        for branch in released {
+            self.schedule(branch);
+        }
+    }
+
+    /// Remembers a branch until executions may cost so much.
+    fn schedule(&mut self, branch: Branch) {
+        match branch.candidate.way.cost.checked_sub(self.round + 1) {
+            None => self.now.push(branch),
+            Some(more) => {
+                let more = more as usize;
+                if self.later.len() <= more {
+                    self.later.resize(more + 1, Vec::new());
+                }
+                self.later[more].push(branch);
+            }
+        }
+    }
+
+    /// From here on no preemption is left out.
+    #[cold]
+    fn note_regions(&mut self) {
+        self.regions = true;
+        let mut released = Vec::new();
+        self.cut |= self.parked.release_all(&mut released);
+        for branch in released {
+            self.schedule(branch);
+        }
+    }
+
+    /// Finds out where a step leads that costs so much, and by which operation, if that can be told.
+    fn attempt(&mut self, at: &Point<'_>, step: Step, way: Way) -> (Candidate, Option<Tried>) {
+        let machine = at.machine;
+        let tried = self.ahead.attempt(machine, step);
+        let sleep = tried.map_or(Sleep::NONE, |Tried { label, .. }| {
+            way.sleep.filter(|thread| {
+                let next = self.ahead.attempt(machine, Step::of(thread));
+                let sleeps_on = |next: Tried| commutes(&machine.sets, next.label, label);
+                thread != step.thread && next.is_some_and(sleeps_on)
+            })
+        });
+        let before = self.ahead.key(at.trace.len());
+        let candidate = Candidate {
+            step,
+            to: tried.map(|tried| before.with(tried.adds)),
+            way: Way { sleep, ..way },
+        };
+        (candidate, tried)
+    }
+
+    /// Who sleeps at this point, of those who slept when it was come to.
+    fn still_asleep(&self, at: &Point<'_>, last: ThreadId, sleep: Sleep) -> Sleep {
+        if sleep == Sleep::NONE || self.regions {
+            return Sleep::NONE;
+        }
+        if self.able.contains(&last) || waits(at, last) {
+            return sleep;
+        }
+        let object = |thread| Some(at.machine.pending(thread)?.operation.object);
+        let stuck = object(last);
+        sleep.filter(|thread| object(thread) != stuck)
+    }
+
+    /// Notes that the search is at this point. Gives how to go on from it; `None` if all of that is explored already.
+    fn visit(&mut self, at: &Point<'_>, last: ThreadId) -> Option<Way> {
+        let place = Place {
+            last: self.price.representative(at, &self.able, last),
+            enabled: !self.able.is_empty(),
+        };
+        let way = match is_over(at, &self.able) {
+            false => Way {
+                sleep: self.still_asleep(at, last, self.way.sleep),
+                ..self.way
+            },
+            // Whatever it has cost.
+            true => Way::default(),
+        };
+        self.seen.visit(self.ahead.key(at.trace.len()), place, way)
+    }
+
+    /// Whether all that can follow the step has been explored, or is being.
+    fn visited(&self, Candidate { step, to, way }: Candidate) -> bool {
+        let is_covered = |key| {
+            self.seen.covers(key, |place| match place.last {
+                Some(last) => (last == step.thread && place.enabled).then_some(way),
+                // The thread may have to wait, and wake others.
+                None => Some(Way {
+                    sleep: Sleep::NONE,
+                    ..way
+                }),
+            })
+        };
+        to.is_some_and(is_covered)
+    }
+
+    /// Remembers to run these threads at this point, each once executions may cost so much, and once another thread's
+    /// operation is known to depend on the one that is `preempted`, if one is.
+    fn postpone(
+        &mut self,
+        at: &Point<'_>,
+        threads: impl Iterator<Item = (ThreadId, Way)>,
+        preempted: Option<TraceKey>,
+    ) {
+        let mut branches = std::mem::take(&mut self.branches);
+        let mut too_dear = false;
+        for (thread, way) in threads {
+            if way.cost > self.most {
+                too_dear = true;
+                continue;
+            }
+            let node = self.node(at);
+            for step in steps_of(at, thread) {
+                let (candidate, _) = self.attempt(at, step, way);
+                branches.push(Branch { node, candidate });
+            }
+        }
+        // Where no other thread could go on, nothing is to be known of the operation.
+        let any = too_dear || !branches.is_empty();
+        let parked = preempted
+            .filter(|_| any)
+            .is_some_and(|operation| self.parked.park(operation, &branches, too_dear));
+        if !parked {
+            self.cut |= too_dear;
+            for &branch in &branches {
+                if !self.visited(branch.candidate) {
+                    self.schedule(branch);
+                }
+            }
+        }
+        branches.clear();
+        self.branches = branches;
+    }
+
+    /// The node of the current point's prefix.
+    fn node(&mut self, at: &Point<'_>) -> u32 {
+        let known = self.levels.iter().rposition(|level| level.node.is_some());
+        let known = known.unwrap_or_default();
+        let mut node = self.levels[known].node.unwrap_or_default();
+        for depth in known + 1..self.levels.len() {
+            self.nodes.push(Node {
+                parent: node,
+                step: at.trace.at(depth as u32 - 1).step(),
+            });
+            node = self.nodes.len() as u32 - 1;
+            self.levels[depth].node = Some(node);
+        }
+        node
+    }
+
+    /// Plans the prefix of a branch, and its step.
+    fn follow(&mut self, branch: Branch, plan: &mut Plan) {
+        self.followed.clear();
+        let mut node = branch.node;
+        while node != 0 {
+            self.followed.push(node);
+            node = self.nodes[node as usize].parent;
+        }
+        self.followed.push(0);
+        self.followed.reverse();
+        // What the last execution has of it stays.
+        let both = self.levels.iter().zip(&self.followed);
+        let same = both.take_while(|(level, node)| level.node == Some(**node));
+        plan.kept = same.count().saturating_sub(1);
+        self.keep(plan.kept);
+        let prefix = self.followed[plan.kept + 1..].iter();
+        let steps = prefix.map(|&node| (self.nodes[node as usize].step, None));
+        plan.steps.extend(steps);
+        plan.repeated = plan.steps.len();
+        plan.steps.push((branch.candidate.step, None));
+        self.way = branch.candidate.way;
+    }
+
+    /// Forgets the events from this point on.
+    fn keep(&mut self, point: usize) {
+        self.levels.truncate(point + 1);
+        self.ahead.truncate(point);
+    }
+
+    /// The next step that costs nothing more, if one is left on the current execution.
+    fn free_step(&mut self, plan: &mut Plan) -> bool {
+        while let Some(depth) = (self.levels.iter()).rposition(|level| !level.todo.is_empty()) {
+            while let Some(candidate) = self.levels[depth].todo.pop() {
+                if self.visited(candidate) {
+                    continue;
+                }
+                plan.kept = depth;
+                plan.steps.push((candidate.step, None));
+                self.keep(depth);
+                self.followed.truncate(depth + 1);
+                self.way = candidate.way;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The step to make at a point that was come to on this way. Notes the others that cost nothing, and remembers those
+    /// that cost something.
+    fn choose_among(
+        &mut self,
+        at: &Point<'_>,
+        last: ThreadId,
+        way: Way,
+        costs: &[(ThreadId, u32)],
+    ) -> Choice {
+        let Some(cheapest) = costs.iter().map(|&(_, cost)| cost).min() else {
+            return Choice::NothingEnabled;
+        };
+        let free = if at.fixed { cheapest } else { 0 };
+        let awake = |&&(thread, _): &&(ThreadId, u32)| !way.sleep.has(thread);
+        let (mut todo, mut next) = (Vec::new(), None);
+        let mut operation = None;
+        let costs_nothing = (costs.iter().filter(awake)).filter(|&&(_, cost)| cost == free);
+        for &(thread, _) in costs_nothing {
+            for step in steps_of(at, thread) {
+                let (candidate, tried) = self.attempt(at, step, way);
+                match next {
+                    None => (next, operation) = (Some(candidate), tried),
+                    Some(_) => todo.push(candidate),
+                }
+            }
+        }
+        let preempted = match next {
+            Some(next) if next.step.thread == last && todo.is_empty() => operation,
+            _ => None,
+        };
+        let preempted = preempted.filter(|_| self.price != Price::Delays && !self.regions);
+        let sleep = match preempted {
+            Some(_) => way.sleep.with(last),
+            None => way.sleep,
+        };
+        let dearer = (costs.iter().filter(awake)).filter(|&&(_, cost)| cost > 0 && !at.fixed);
+        let dearer = dearer.map(|&(thread, cost)| {
+            let cost = way.cost.saturating_add(cost);
+            (thread, Way { cost, sleep })
+        });
+        self.postpone(at, dearer, preempted.map(|tried| tried.adds));
+        todo.retain(|&candidate| !self.visited(candidate));
+        todo.reverse();
+        let next = next.filter(|&next| !self.visited(next));
+        let Some(Candidate { step, way, .. }) = next.or_else(|| todo.pop()) else {
+            return Choice::Prune(Pruned::Asleep);
+        };
+        self.way = way;
+        if !at.fixed {
+            self.levels[at.trace.len()].todo = todo;
+        }
+        Choice::Run(step)
+    }
+}
+
+/// The steps that a thread can make.
+fn steps_of(at: &Point<'_>, thread: ThreadId) -> impl Iterator<Item = Step> {
+    (0..at.machine.alternatives(thread)).map(move |alternative| Step {
+        thread,
+        alternative,
+    })
+}
+
+impl Explorer for Bounded {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        if !self.started {
+            self.started = true;
+            return true;
+        }
+        if self.free_step(plan) {
+            return true;
+        }
+        loop {
+            while let Some(branch) = self.now.pop() {
+                if !self.visited(branch.candidate) {
+                    self.follow(branch, plan);
+                    return true;
+                }
+            }
+            let Some(later) = self.later.pop_front() else {
+                return false;
+            };
+            self.now = later;
+            self.now.reverse();
+            // What branches off early in an early execution comes first: a failure is easier to read there.
+            self.now.sort_by_key(|branch| Reverse(branch.node));
+            self.round += 1;
+        }
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.arrive(at.trace, at.machine);
+        if at.fixed && !self.regions {
+            self.note_regions();
+        }
+        self.able.clear();
+        self.able.extend(at.enabled());
+        let depth = at.trace.len();
+        let last = self.levels[depth].last;
+        let Some(way) = self.visit(at, last) else {
+            return Choice::Prune(Pruned::Asleep);
+        };
+        let mut costs = std::mem::take(&mut self.costs);
+        self.price.of_each(at, &self.able, last, &mut costs);
+        let choice = self.choose_among(at, last, way, &costs);
+        self.costs = costs;
+        choice
+    }
+
+    fn has_all_begin(&self) -> bool {
+        true
+    }
+
+    fn asks_for_clocks(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, run: &Finished<'_>) {
+        // A failure may have come before the next choice.
+        if self.levels.len() <= run.trace.len() {
+            self.arrive(run.trace, run.machine);
+        }
+    }
+
+    fn more(&self) -> bool {
+        let todo = self.levels.iter().any(|level| !level.todo.is_empty());
+        let later = self.later.iter().any(|branches| !branches.is_empty());
+        !self.started || todo || !self.now.is_empty() || later
+    }
+
+    fn coverage(&self) -> Coverage {
+        let within = match (self.more(), self.cut) {
+            (false, false) => return Coverage::All,
+            (false, true) => Some(self.most as usize),
+            // The executions that cost as much as this one are not all explored.
+            (true, _) => self.round.checked_sub(1).map(|round| round as usize),
+        };
+        Coverage::Within(self.price, within)
+    }
+
+    fn memory(&self) -> usize {
+        self.seen.memory()
+            + self.parked.memory()
+            + self.nodes.capacity() * size_of::<Node>()
+            + (self.later.iter().chain([&self.now]))
+                .map(|branches| branches.capacity() * size_of::<Branch>())
+                .sum::<usize>()
+    }
+}

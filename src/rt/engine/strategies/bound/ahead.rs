@@ -1,0 +1,254 @@
+//! What trace does a step lead to?
+//!
+//! That is known before it is executed. It is tried on a copy of the trace, of which each event adds something to
+//! the key; and what a thread's next event would add stays as it is until something happens that it depends on.
+
+use crate::rt::event::id::{ObjectId, ThreadId, entry};
+use crate::rt::event::operation::{OpKind, Outcome, Step};
+use crate::rt::event::{Event, Trace};
+use crate::rt::object::machine::Machine;
+use crate::rt::relation::happens_before::HappensBefore;
+use crate::rt::relation::independence::{Class, Label, commutes, ordered};
+use crate::rt::relation::key::{Hashes, TraceKey};
+
+/// The events of the current execution up to its last point.
+pub(super) struct Ahead {
+    trace: Trace,
+    clocks: HappensBefore,
+    /// Whether the last event of the two has only been tried. Mostly it is the next that happens, and has its clock then.
+    tried: bool,
+    hashes: Hashes,
+    /// The key of each prefix, the empty one first.
+    keys: Vec<TraceKey>,
+    /// By thread, what its next event would be, where that is known.
+    next: Vec<Option<Tried>>,
+    /// Of each event up to some of the last ones whether [`Ahead::shut_out`] has told of it, and so of all that was done to
+    /// its object before and counts.
+    told: Vec<bool>,
+    /// Whether to tell of events early on which others will be found to depend.
+    pub(super) early: bool,
+}
+
+/// An event that could be the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tried {
+    pub(super) label: Label,
+    /// What it adds to the key.
+    pub(super) adds: TraceKey,
+}
+
+impl Tried {
+    /// Whether an event with this label, from which the other is independent, may still change its number.
+    fn counts_with(self, event: Label) -> bool {
+        self.label.count() > 0 && self.label.object() == event.object()
+    }
+}
+
+impl Default for Ahead {
+    fn default() -> Ahead {
+        Ahead {
+            trace: Trace::new(),
+            clocks: HappensBefore::default(),
+            tried: false,
+            hashes: Hashes::default(),
+            keys: vec![TraceKey::default()],
+            next: Vec::new(),
+            told: Vec::new(),
+            early: false,
+        }
+    }
+}
+
+impl Ahead {
+    /// The key of the events before this point.
+    pub(super) fn key(&self, point: usize) -> TraceKey {
+        self.keys[point]
+    }
+
+    /// What the event has added to the key: that is the same wherever it happens after the same events.
+    pub(super) fn added(&self, event: u32) -> TraceKey {
+        let event = event as usize;
+        self.keys[event + 1].without(self.keys[event])
+    }
+
+    /// Goes on to the end of `trace`, of which it knows the beginning. The events that others are found to depend on
+    /// go to `raced`.
+    pub(super) fn arrive(&mut self, trace: &Trace, machine: &Machine, raced: &mut Vec<u32>) {
+        let sets = &machine.sets;
+        for position in self.keys.len() - 1..trace.len() {
+            let event = trace.at(position as u32);
+            self.add(event, machine);
+            let adds = match self.next.get(event.thread.index()) {
+                Some(Some(tried)) if tried.label == event.label => tried.adds,
+                _ => self.adds(machine),
+            };
+            // Not in each build with such assertions, which are those that tests are mostly run in: it costs as
+            // much as all else here.
+            #[cfg(test)]
+            assert_eq!(adds, self.adds(machine), "dpor bug: {event:?}");
+            self.keys.push(self.keys[position].with(adds));
+            for (next, thread) in self.next.iter_mut().zip((0..).map(ThreadId)) {
+                let stays = |tried: &Tried| {
+                    let commutes = commutes(sets, tried.label, event.label);
+                    thread != event.thread && commutes && !tried.counts_with(event.label)
+                };
+                if next.as_ref().is_some_and(|tried| !stays(tried)) {
+                    *next = None;
+                }
+            }
+            if event.label.class() == Class::LetGo {
+                self.next.clear();
+            }
+            let races = self.clocks.races_of(position as u32);
+            for race in races {
+                raced.push(race.first);
+                if self.early {
+                    raced.extend(self.likewise(machine, race.first, event.label));
+                }
+            }
+        }
+        self.give_up();
+        self.shut_out(machine, raced);
+    }
+
+    /// Adds the event that happens next, with its clock.
+    fn add(&mut self, event: &Event, machine: &Machine) {
+        let last = self.trace.events().last();
+        let is_it = |last: &Event| last.thread == event.thread && last.label == event.label;
+        if self.tried && event.alternatives == 1 && last.is_some_and(is_it) {
+            self.tried = false;
+            let position = self.trace.len() - 1;
+            (self.trace.again(position)).refresh(&event.operation, event.outcome, event.before);
+            return;
+        }
+        self.give_up();
+        self.trace.push(*event);
+        self.clocks.extend(&self.trace, &machine.sets);
+    }
+
+    /// Drops the event that was tried.
+    fn give_up(&mut self) {
+        if std::mem::take(&mut self.tried) {
+            let length = self.trace.len() - 1;
+            self.clocks.truncate(length);
+            self.trace.truncate(length);
+        }
+    }
+
+    /// What the thread of an event has done to its object before, if an event with this label depends on it too. In
+    /// another execution it will, as soon as the thread is preempted in between.
+    fn likewise<'a>(
+        &'a self,
+        machine: &'a Machine,
+        event: u32,
+        label: Label,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let Event {
+            thread, label: own, ..
+        } = *self.trace.at(event);
+        let (earlier, _) = match own.touches_one() {
+            true => self.clocks.split_on(own.object(), event),
+            false => (&[][..], &[][..]),
+        };
+        let earlier = earlier.iter().rev().copied();
+        let mine = earlier.take_while(move |&event| self.trace.at(event).thread == thread);
+        mine.filter(move |&event| ordered(&machine.sets, self.trace.at(event).label, label))
+    }
+
+    /// The events that may keep others from their next operations. What has been so before the last event is known.
+    fn shut_out(&mut self, machine: &Machine, found: &mut Vec<u32>) {
+        let Some(last) = self.trace.events().last() else {
+            return;
+        };
+        for &thread in machine.live() {
+            let Some(pending) = machine.pending(thread) else {
+                continue;
+            };
+            if machine.enabled(thread) {
+                continue;
+            }
+            let one = [pending.operation.object];
+            let objects = match pending.operation.kind {
+                OpKind::Wait { set, .. } => machine.sets.get(set),
+                _ => &one,
+            };
+            // One that has just been spawned has begun, and come to its first operation.
+            let spawned = last.operation.kind == OpKind::Spawn { child: thread };
+            let is_new = |object: ObjectId| {
+                object != ObjectId::NONE
+                    && (spawned || thread == last.thread || object == last.operation.object)
+            };
+            for &object in objects.iter().filter(|&&object| is_new(object)) {
+                let latest = self.clocks.events_on(object).iter().rev();
+                for &event in latest {
+                    // A wait is on several objects.
+                    if self.trace.at(event).operation.object == object {
+                        if self.told.len() <= event as usize {
+                            self.told.resize(self.trace.len(), false);
+                        }
+                        if std::mem::replace(&mut self.told[event as usize], true) {
+                            break;
+                        }
+                    }
+                    found.push(event);
+                    if self.trace.at(event).label.is_total_on(object) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the last event adds to the key.
+    fn adds(&mut self, machine: &Machine) -> TraceKey {
+        let mut key = TraceKey::default();
+        let names = (&machine.names, &machine.sets);
+        let position = self.trace.len() as u32 - 1;
+        key.add(&mut self.hashes, &self.trace, &self.clocks, names, position);
+        key
+    }
+
+    /// The event that a step would be. Waits are not tried: whether one has been let go is not known here.
+    pub(super) fn attempt(&mut self, machine: &Machine, step: Step) -> Option<Tried> {
+        let single = machine.alternatives(step.thread) == 1;
+        let known = self.next.get(step.thread.index()).copied().flatten();
+        if single && known.is_some() {
+            return known;
+        }
+        let pending = machine.pending(step.thread)?;
+        if let OpKind::Wait { .. } = pending.operation.kind {
+            return None;
+        }
+        let label = machine.predict(step)?;
+        self.give_up();
+        self.trace.push(Event {
+            thread: step.thread,
+            index: 0,
+            operation: pending.operation,
+            outcome: Outcome::Done,
+            label,
+            alternative: step.alternative,
+            alternatives: 1,
+            before: None,
+            site: pending.site,
+        });
+        self.clocks.extend(&self.trace, &machine.sets);
+        self.tried = true;
+        let adds = self.adds(machine);
+        let tried = Some(Tried { label, adds });
+        if single {
+            *entry(&mut self.next, step.thread.index()) = tried;
+        }
+        tried
+    }
+
+    /// Drops the events from this point on.
+    pub(super) fn truncate(&mut self, point: usize) {
+        self.tried = false;
+        self.clocks.truncate(point);
+        self.trace.truncate(point);
+        self.keys.truncate(point + 1);
+        self.told.truncate(point);
+        self.next.clear();
+    }
+}

@@ -1,0 +1,10 @@
+//! The search strategies: one algorithm a file, all driven by the one loop of [`driver`](super::driver).
+
+pub(crate) mod backtrack;
+pub(crate) mod bound;
+pub(crate) mod exhaustive;
+pub(crate) mod frontier;
+pub(crate) mod optimal;
+pub(crate) mod pct;
+pub(crate) mod pos;
+pub(crate) mod sample;

@@ -1,0 +1,569 @@
+//! How is every trace explored exactly once?
+//!
+//! Optimal-DPOR: \[SS\] Algorithms 2, 4 and 6. Each point of the current execution has a sleep set and
+//! a wakeup tree. When an execution has ended, each pair of events that could come out the other way
+//! gives a sequence ([`reversal`](crate::rt::engine::reversal)); unless something that is asleep or already planned covers it,
+//! the sequence goes into the tree at the point before the pair's first event. Then the deepest
+//! point with a branch left is taken up: the branch just explored goes to sleep there, and the next
+//! one is followed to its leaf.
+//!
+//! At a leaf nobody is asleep any more, so the rest of the execution is free, needs no look at sleep
+//! sets and cannot turn out to be redundant. That is asserted, in release builds too.
+//!
+//! Deviations from the paper, by number:
+//! 1. Sleepers and branches are steps, that is a thread *and* its outcome, so that a choice is a
+//!    race of an event with its own other outcomes (`docs/ALGORITHMS.md`, deviation 1).
+//! 2. The label of the reversed event is found anew (`docs/ALGORITHMS.md`, deviation 2).
+//! 3. The insertion ([`cover`](crate::rt::engine::cover)) descends into the first child that is a weak initial, and stops at a leaf;
+//!    the tree then holds a branch that covers the sequence, though maybe not the sequence itself.
+//! 4. What is inserted is not the whole sequence but only what is needed to execute the reversed event
+//!    and to wake everybody who will be asleep there, the branches that are explored before included.
+//!    So the end of a branch still is a point where nobody sleeps, no later branch repeats what it
+//!    leads to, and the rest of the sequence is among what is explored from there.
+
+use crate::rt::event::id::{ThreadId, lengthen};
+use crate::rt::event::operation::{OpKind, Step};
+use crate::rt::event::{Event, NOWHERE, Trace};
+use crate::rt::pooled::{Empty, Pooled, pooled};
+use crate::rt::rare::{Roomy, cold_path, mostly, rarely};
+use crate::rt::relation::independence::{Label, ReadSets};
+
+use crate::rt::engine::checkpoint::{SavedPoint, Unfinished};
+use crate::rt::engine::choices::{Choices, Known, Lack};
+use crate::rt::engine::cover::{Needed, Passed, Walk, comes_first};
+use crate::rt::engine::driver::Plan;
+use crate::rt::engine::reversal::{Item, Reversal, Second, direct, indirect};
+use crate::rt::engine::sleep::Sleeper;
+use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
+use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+
+/// The explorer that visits each trace once.
+#[derive(Default)]
+pub(crate) struct Optimal {
+    free: Free,
+    /// One for each point of the current execution up to the last one at which somebody sleeps or
+    /// something is planned.
+    levels: Vec<Level>,
+    /// The sleep sets of all levels, one after the other.
+    sleepers: Vec<Sleeper>,
+    arena: Arena,
+    reversal: Reversal,
+    /// The scratch of [`Walk`].
+    passed: Passed,
+    behind: Behind,
+    needed: Needed,
+    /// For each race of the execution whether its reversal is covered whatever comes behind the race.
+    settled: Vec<bool>,
+    choices: Choices,
+    /// Where the next execution branches off, and what was explored there last.
+    next: Option<Branch>,
+    started: bool,
+    /// The steps up to `next` that another process has made, if this one has made none yet.
+    elsewhere: Vec<(Step, Option<Label>)>,
+}
+
+/// How far the last walk has come.
+#[derive(Default)]
+struct Behind {
+    /// The nodes by which it has come.
+    path: Vec<NodeId>,
+    /// Who will be asleep behind them, unless the sequence wakes them.
+    asleep: Vec<Sleeper>,
+}
+
+impl Empty for Behind {
+    fn empty(&mut self) {
+        let Behind { path, asleep } = self;
+        path.empty();
+        asleep.empty();
+    }
+}
+
+/// A point of the current execution.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    sleep: (u32, u32),
+    /// The branches still to be explored; the current one is not among them.
+    pending: List,
+    /// Whether the event here is a choice, and each other outcome of it asleep or planned.
+    settled: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Branch {
+    depth: usize,
+    step: Step,
+    label: Label,
+}
+
+impl Level {
+    fn new(sleep: (u32, u32), pending: List) -> Level {
+        Level {
+            sleep,
+            pending,
+            settled: false,
+        }
+    }
+}
+
+pooled!(Box<Optimal>);
+
+impl Empty for Optimal {
+    fn empty(&mut self) {
+        let Optimal {
+            free: _,
+            levels,
+            sleepers,
+            arena,
+            reversal,
+            passed,
+            behind,
+            needed,
+            settled,
+            choices,
+            next,
+            started,
+            elsewhere,
+        } = self;
+        levels.empty();
+        sleepers.empty();
+        arena.empty();
+        reversal.empty();
+        passed.empty();
+        behind.empty();
+        needed.empty();
+        settled.empty();
+        *choices = Choices::default();
+        (*next, *started) = (None, false);
+        elsewhere.empty();
+    }
+}
+
+impl Optimal {
+    pub(crate) fn new(free: Free) -> Box<Optimal> {
+        let mut optimal = Pooled::<Box<Optimal>>::default();
+        optimal.free = free;
+        optimal.into_inner()
+    }
+
+    /// Gives every new point up to the end of the wakeup sequence its sleep set. Behind it nobody
+    /// sleeps, and a point gets its level when something is planned there.
+    fn extend(&mut self, run: &Finished<'_>) {
+        let planned = run.first_new + run.planned;
+        let end = run.trace.len().min(planned + 1);
+        for depth in self.levels.len().min(run.first_new + 1)..end {
+            let sleep = if rarely!(depth == 0) {
+                (0, 0)
+            } else {
+                let (from, to) = self.levels[depth - 1].sleep;
+                let event = run.trace.at(depth as u32 - 1);
+                let start = self.sleepers.len() as u32;
+                for i in from..to {
+                    let sleeper = self.sleepers[i as usize];
+                    if sleeper.survives(&run.machine.sets, event.thread, event.label) {
+                        self.sleepers.put(sleeper);
+                    }
+                }
+                (start, self.sleepers.len() as u32)
+            };
+            assert!(
+                depth < planned || sleep.0 == sleep.1,
+                "dpor bug: a thread is asleep at the end of a wakeup sequence"
+            );
+            match self.levels.get_mut(depth) {
+                Some(level) => level.sleep = sleep,
+                None => self.levels.put(Level::new(sleep, List::EMPTY)),
+            }
+        }
+    }
+
+    /// Makes levels for so many points, at the new ones of which nobody sleeps.
+    #[inline(never)]
+    fn deepen(&mut self, points: usize) {
+        let end = self.levels.last().map_or(0, |level| level.sleep.1);
+        let level = Level::new((end, end), List::EMPTY);
+        self.levels.resize(points, level);
+    }
+
+    /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then be covered
+    /// in every execution that has the same events up to the second one.
+    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
+        if rarely!(run.is_fixed(first as usize)) {
+            return false;
+        }
+        if self.levels.len() <= first as usize {
+            self.deepen(first as usize + 1);
+        }
+        if let OpKind::Choose { .. } = second.operation.kind
+            && !self.lacks_sequence(run, first, second.step)
+        {
+            return false;
+        }
+        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
+        let comes_first = comes_first(run, first, second);
+        if comes_first {
+            let is_asleep = |sleeper: &Sleeper| sleeper.step == second.step;
+            if sleepers.iter().any(is_asleep) {
+                return true;
+            }
+            if pending.is_empty()
+                && let Some(label) = second.known_label()
+            {
+                let (sets, thread) = (&run.machine.sets, second.step.thread);
+                let sleeps_on = |sleeper: &Sleeper| sleeper.survives(sets, thread, label);
+                if !sleepers.iter().any(sleeps_on) {
+                    self.plan_alone(run, first, second, label);
+                    return true;
+                }
+            }
+        }
+        self.plan(run, first, second, comes_first)
+    }
+
+    /// [`Optimal::plan`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
+    /// is planned. Then nobody covers the sequence, nothing else of it is needed, and it is so whatever comes behind the race.
+    fn plan_alone(&mut self, run: &Finished<'_>, first: u32, second: &Second, label: Label) {
+        let index = second.index(run);
+        // The long way must come to the same.
+        #[cfg(test)]
+        {
+            assert!(self.plan(run, first, second, true));
+            let pending = &mut self.levels[first as usize].pending;
+            let node = self.arena.pop(pending).expect("it is planned");
+            assert!(pending.is_empty() && node.children.is_empty());
+            let planned = (node.step, node.label, node.index);
+            assert_eq!(planned, (second.step, label, index));
+        }
+        let pending = &mut self.levels[first as usize].pending;
+        self.arena.push(pending, second.step, label, index);
+    }
+
+    /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
+    #[inline(never)]
+    fn plan(&mut self, run: &Finished<'_>, first: u32, second: &Second, comes_first: bool) -> bool {
+        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
+        let mut walk = Walk::new(run, first, second, &mut self.passed);
+        // A writer's sequence leaves readers out; of all others it is known without them what they are.
+        let writes = matches!(second.operation.kind, OpKind::WriteLock);
+        if writes {
+            // To make it takes longer than to go there.
+            cold_path();
+            if !self.reversal.build(run, first, second, None) {
+                return false;
+            }
+            walk.keep_to(&self.reversal);
+        }
+        for sleeper in sleepers {
+            if walk.begins_with_sleeper(sleeper) || walk.is_impossible() {
+                return walk.is_settled();
+            }
+        }
+        let path = &mut self.behind.path;
+        path.clear();
+        // Many trees are empty.
+        if !pending.is_empty() && walk.descend(&self.arena, pending, path) {
+            return walk.is_settled();
+        }
+        let label = walk.second_label();
+        if walk.is_impossible() {
+            return walk.is_settled();
+        }
+        let settled_at = walk.settled_at();
+        let tree = (&self.arena, pending);
+        let waker = walk.waker();
+        (self.behind).put_to_sleep(run, first, sleepers, tree, waker);
+        let items = if mostly!(walk.gather(&self.behind.asleep, comes_first, &mut self.needed)) {
+            // The long way must come to the same.
+            #[cfg(test)]
+            {
+                (self.behind).put_to_sleep(run, first, sleepers, tree, None);
+                let made = &mut self.reversal;
+                assert!(made.build(run, first, second, label));
+                made.leave_behind(run, first, second, &self.passed);
+                made.trim(run, &self.behind.asleep);
+                assert_eq!(made.items, self.needed.items);
+            }
+            &self.needed.items
+        } else {
+            if !writes && !self.reversal.build(run, first, second, label) {
+                return false;
+            }
+            (self.reversal).leave_behind(run, first, second, &self.passed);
+            self.reversal.trim(run, &self.behind.asleep);
+            &self.reversal.items
+        };
+        let mut parent = self.behind.path.last().copied();
+        let pending = &mut self.levels[first as usize].pending;
+        for &Item {
+            step, label, index, ..
+        } in items
+        {
+            parent = Some(match parent {
+                Some(parent) => self.arena.push_child(parent, step, label, index),
+                None => self.arena.push(pending, step, label, index),
+            });
+        }
+        let before = |item: &Item, at| item.position < at || item.position == NOWHERE;
+        settled_at.is_some_and(|at| items.iter().all(|item| before(item, at)))
+    }
+}
+
+impl Optimal {
+    /// Whether this outcome of the choice at `first` lacks a sequence that has to be searched for. If it lacks a step, this
+    /// is planned.
+    #[inline(never)]
+    fn lacks_sequence(&mut self, run: &Finished<'_>, first: u32, step: Step) -> bool {
+        let lack = self.lack(run, first, step);
+        if lack == Lack::Step {
+            let pending = &mut self.levels[first as usize].pending;
+            let Event { label, index, .. } = *run.trace.at(first);
+            self.arena.push(pending, step, label, index);
+        }
+        lack == Lack::Sequence
+    }
+
+    /// What this outcome of the choice at `first` lacks. Once none lacks anything, it stays so for as long as
+    /// there is the level: a choice conflicts with nothing, so only its own outcomes branch off there.
+    fn lack(&mut self, run: &Finished<'_>, first: u32, step: Step) -> Lack {
+        let level = &mut self.levels[first as usize];
+        if level.settled {
+            return Lack::Nothing;
+        }
+        let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
+        let (arena, pending) = (&self.arena, level.pending);
+        let lack = self.choices.lack(run, first, step, || {
+            let children = arena.iter(pending);
+            let children = children.map(|(_, child)| (child.step, child.children.is_empty()));
+            let asleep = sleepers.iter().map(|sleeper| (sleeper.step, true));
+            let known = asleep.chain(children);
+            known.map(|(step, covers)| Known { step, covers })
+        });
+        level.settled = self.choices.all();
+        lack
+    }
+}
+
+impl Behind {
+    /// Finds out who will be asleep behind `path` in this tree, which is at `first`: the sleepers there,
+    /// who goes to sleep because of the steps that come before those of the path, and was not woken by them. Whom
+    /// the `waker` wakes is left out: it is planned anyway, and mostly wakes all of them.
+    fn put_to_sleep(
+        &mut self,
+        run: &Finished<'_>,
+        first: u32,
+        sleepers: &[Sleeper],
+        (arena, pending): (&Arena, List),
+        waker: Option<(ThreadId, Label)>,
+    ) {
+        let sets = &run.machine.sets;
+        let asleep = &mut self.asleep;
+        asleep.clear();
+        for &sleeper in sleepers {
+            put(asleep, sets, sleeper, &waker);
+        }
+        let (step, label) = (run.trace.at(first).step(), run.trace.at(first).label);
+        put(asleep, sets, Sleeper { step, label }, &waker);
+        // Many trees are empty.
+        if !pending.is_empty() {
+            self.go_down(sets, (arena, pending), &waker);
+        }
+    }
+
+    /// [`Behind::put_to_sleep`] for those who go to sleep on the way.
+    #[inline(never)]
+    fn go_down(
+        &mut self,
+        sets: &ReadSets,
+        (arena, pending): (&Arena, List),
+        waker: &Option<(ThreadId, Label)>,
+    ) {
+        let Behind { path, asleep } = self;
+        let mut children = pending;
+        let mut way = path.iter();
+        loop {
+            let next = way.next().copied();
+            for (id, child) in arena.iter(children) {
+                if Some(id) == next {
+                    break;
+                }
+                let (step, label) = (child.step, child.label);
+                put(asleep, sets, Sleeper { step, label }, waker);
+            }
+            let Some(next) = next else {
+                return;
+            };
+            let child = arena.node(next);
+            if !asleep.is_empty() {
+                wake(asleep, sets, child.step.thread, child.label);
+            }
+            children = child.children;
+        }
+    }
+}
+
+/// A thread goes to sleep, unless the `waker` wakes it.
+#[inline(never)]
+fn put(
+    asleep: &mut Vec<Sleeper>,
+    sets: &ReadSets,
+    sleeper: Sleeper,
+    waker: &Option<(ThreadId, Label)>,
+) {
+    if waker.is_none_or(|(thread, label)| sleeper.survives(sets, thread, label)) {
+        asleep.push(sleeper);
+    }
+}
+
+/// An event of `thread` with this label happens, and wakes some of those who are `asleep`.
+#[inline(never)]
+fn wake(asleep: &mut Vec<Sleeper>, sets: &ReadSets, thread: ThreadId, label: Label) {
+    let wakes = |sleeper: &Sleeper| !sleeper.survives(sets, thread, label);
+    // Most events wake nobody.
+    if asleep.iter().any(wakes) {
+        asleep.retain(|sleeper| !wakes(sleeper));
+    }
+}
+
+impl Explorer for Optimal {
+    fn begin(&mut self, plan: &mut Plan) -> bool {
+        if rarely!(!self.started) {
+            self.started = true;
+            return true;
+        }
+        let Some(Branch { depth, step, label }) = self.next else {
+            cold_path();
+            return false;
+        };
+        self.levels.truncate(depth + 1);
+        self.sleepers.truncate(self.levels[depth].sleep.1 as usize);
+        self.sleepers.put(Sleeper { step, label });
+        self.levels[depth].sleep.1 += 1;
+        if mostly!(self.elsewhere.is_empty()) {
+            plan.kept = depth;
+        } else {
+            plan.steps.append(&mut self.elsewhere);
+            plan.repeated = depth;
+        }
+        let mut at = depth;
+        while let Some(node) = self.arena.pop(&mut self.levels[at].pending) {
+            plan.steps.put((node.step, Some(node.label)));
+            if node.children.is_empty() {
+                break;
+            }
+            at += 1;
+            self.levels.put(Level::new((0, 0), node.children));
+        }
+        true
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        self.free.choose(at)
+    }
+
+    fn lets_the_last_go_on(&self) -> bool {
+        self.free == Free::Last
+    }
+
+    fn finish(&mut self, run: &Finished<'_>) {
+        // A failure may end an execution in the middle of its wakeup sequence.
+        self.levels.truncate(run.trace.len());
+        self.extend(run);
+        self.choices.forget();
+        // What is settled of the races of the last execution stays so for those that this one has too.
+        self.settled
+            .truncate(run.clocks.races_before(run.first_new));
+        self.settled.resize(run.clocks.races().len(), false);
+        for race in 0..self.settled.len() {
+            if !self.settled[race] {
+                self.settled[race] =
+                    direct(run, race, |first, second| self.reverse(run, first, second));
+            }
+        }
+        indirect(run, |first, second| {
+            self.reverse(run, first, second);
+            // A choice whose outcomes lack nothing need not be asked for the rest of them.
+            (self.levels.get(first as usize)).is_none_or(|level| !level.settled)
+        });
+        self.next = (0..self.levels.len())
+            .rev()
+            .find(|&depth| !self.levels[depth].pending.is_empty())
+            .map(|depth| {
+                let event = run.trace.at(depth as u32);
+                Branch {
+                    depth,
+                    step: event.step(),
+                    label: event.label,
+                }
+            });
+    }
+
+    fn unfinished(&self, trace: &Trace) -> Option<Unfinished> {
+        // Directly after `resume` there is no trace yet.
+        let next = self.next.filter(|next| next.depth < trace.len())?;
+        let point = |(depth, level): (usize, &Level)| {
+            let event = trace.at(depth as u32);
+            SavedPoint {
+                step: event.step(),
+                label: event.label,
+                sleepers: self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize].to_vec(),
+                tree: self.arena.save(level.pending),
+            }
+        };
+        let levels = self.levels[..=next.depth].iter().enumerate();
+        let points = levels.map(point).collect();
+        Some(Unfinished {
+            points,
+            ..Unfinished::default()
+        })
+    }
+
+    fn resume(&mut self, unfinished: &Unfinished) -> bool {
+        self.started = true;
+        // How many events each thread has made.
+        let mut made: Vec<u32> = Vec::new();
+        for point in &unfinished.points {
+            let start = self.sleepers.len() as u32;
+            self.sleepers.extend(&point.sleepers);
+            let so_far = |thread: ThreadId| made.get(thread.index()).map_or(0, |&made| made);
+            let Some(pending) = self.arena.restore(&point.tree, so_far) else {
+                return false;
+            };
+            let thread = point.step.thread.index();
+            lengthen(&mut made, thread + 1, || 0);
+            made[thread] += 1;
+            let sleep = (start, self.sleepers.len() as u32);
+            self.levels.push(Level::new(sleep, pending));
+            self.elsewhere.push((point.step, Some(point.label)));
+        }
+        let Some((step, Some(label))) = self.elsewhere.pop() else {
+            return false;
+        };
+        let depth = self.elsewhere.len();
+        self.next = Some(Branch { depth, step, label });
+        !self.levels[depth].pending.is_empty()
+    }
+
+    fn more(&self) -> bool {
+        !self.started || self.next.is_some()
+    }
+
+    fn planned(&self, planned: &mut Vec<(usize, u64)>) {
+        for (depth, level) in self.levels.iter().enumerate() {
+            if !level.pending.is_empty() {
+                planned.push((depth, self.arena.iter(level.pending).count() as u64));
+            }
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.arena.bytes()
+            + self.levels.capacity() * size_of::<Level>()
+            + self.sleepers.capacity() * size_of::<Sleeper>()
+    }
+
+    fn leave(self: Box<Self>) {
+        drop(Pooled::from(self));
+    }
+}

@@ -1,0 +1,500 @@
+//! What is explored in tests, without any thread or stack?
+//!
+//! An abstract program is a list of threads, each a list of instructions over a few registers. It is
+//! interpreted on the same machine and driven by the same loop as a live closure, so a wrong count
+//! can be shown on five lines. [`brute_force`] enumerates all executions, memoised on the trace of
+//! the prefix, and is the oracle.
+
+pub(crate) mod programs;
+mod search;
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::atomic::Ordering::SeqCst;
+
+pub(crate) use crate::rt::engine::testing::search::{
+    ALGORITHMS, Found, ORDERS, brute_force, count, driver, driver_up_to, explore_on, explore_up_to,
+    explore_with, explorer, key_of, run, stats,
+};
+
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
+use crate::rt::event::operation::{
+    AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason, Rmw,
+};
+use crate::rt::object::State;
+use crate::rt::object::machine::Machine;
+
+/// A value an instruction uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Val {
+    Const(i64),
+    Reg(u8),
+    /// A register plus a constant.
+    Add(u8, i64),
+}
+
+/// One instruction. `to` is the register that gets what came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ins {
+    Load {
+        var: Val,
+        to: u8,
+    },
+    Store {
+        var: Val,
+        value: Val,
+    },
+    Rmw {
+        var: u32,
+        rmw: Rmw,
+        operand: Val,
+        to: u8,
+    },
+    Cas {
+        var: Val,
+        expected: Val,
+        new: Val,
+        weak: bool,
+        to: u8,
+    },
+    Lock(Val),
+    TryLock {
+        mutex: u32,
+        to: u8,
+    },
+    Unlock(Val),
+    Retain(u32),
+    Release(u32),
+    ReadCount {
+        count: u32,
+        to: u8,
+    },
+    TakeUnique {
+        count: u32,
+        to: u8,
+    },
+    Upgrade {
+        count: u32,
+        to: u8,
+    },
+    Spawn(u32),
+    Join(u32),
+    IsFinished {
+        thread: u32,
+        to: u8,
+    },
+    Park,
+    ParkTimeout {
+        to: u8,
+    },
+    Unpark(u32),
+    /// Any other operation on an object. `to` gets 1 if it succeeded.
+    Op {
+        var: u32,
+        kind: OpKind,
+        to: u8,
+    },
+    /// Enters the waiters of a condition variable.
+    Enqueue(u32),
+    /// Sends a message; `to` gets its number, or -1 if there is no receiver.
+    Send {
+        var: u32,
+        to: u8,
+    },
+    /// Waits until the message whose number is in a register is taken.
+    Taken {
+        var: u32,
+        reg: u8,
+    },
+    /// Arrives at a barrier; `to` gets the generation, or -1 for the leader.
+    Arrive {
+        var: u32,
+        to: u8,
+    },
+    /// Leaves the barrier whose generation is in a register.
+    Leave {
+        var: u32,
+        reg: u8,
+    },
+    Choose {
+        options: u32,
+        to: u8,
+    },
+    GiveUp,
+    /// A spin hint.
+    Hint,
+    /// A register operation.
+    Set {
+        to: u8,
+        value: Val,
+    },
+    /// Skips `by` instructions if the register does not hold the value.
+    Unless {
+        reg: u8,
+        value: Val,
+        by: u8,
+    },
+    /// Goes `by` instructions back if the register does not hold the value.
+    BackUnless {
+        reg: u8,
+        value: Val,
+        by: u8,
+    },
+    Jump(i8),
+}
+
+/// A program: its threads' instructions, and the kinds and initial values of its variables.
+/// Thread 0 is the main thread; the others exist once spawned. If no thread spawns anything, the
+/// main thread has no instructions of its own and all others start with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) threads: Vec<Vec<Ins>>,
+    pub(crate) kinds: BTreeMap<u32, (ObjectKind, u64)>,
+    pub(crate) spin_bound: u32,
+    /// Whether the ends of threads are events even if no thread looks for one.
+    pub(crate) ends_are_events: bool,
+}
+
+pub(crate) const ATOMIC: ObjectKind = ObjectKind::Atomic(AtomicType::I64);
+
+impl Program {
+    /// Whether the ends of threads are events.
+    fn has_ends(&self) -> bool {
+        let mut all = self.threads.iter().flatten();
+        self.ends_are_events || all.any(|ins| matches!(ins, Ins::IsFinished { .. }))
+    }
+
+    /// Threads that all exist from the start, over atomics that hold 0.
+    pub(crate) fn of(threads: Vec<Vec<Ins>>) -> Program {
+        let mut all = vec![(1..=threads.len() as u32).map(Ins::Spawn).collect()];
+        all.extend(threads);
+        Program {
+            threads: all,
+            ..Program::default()
+        }
+    }
+
+    /// The program, one thread per line.
+    pub(crate) fn listing(&self) -> String {
+        let threads = self.threads.iter().map(|code| format!("  {code:?}\n"));
+        let kinds = format!("  {:?}, spin_bound {}", self.kinds, self.spin_bound);
+        threads.chain([kinds]).collect()
+    }
+
+    pub(crate) fn with(mut self, var: u32, kind: ObjectKind, value: u64) -> Program {
+        self.kinds.insert(var, (kind, value));
+        self
+    }
+}
+
+/// The code state of a running abstract program.
+#[derive(Clone, Debug)]
+struct Code {
+    /// For each thread of the program its name in this execution, once spawned.
+    ids: Vec<Option<ThreadId>>,
+    threads: Vec<Frame>,
+}
+
+/// The threads' registers and the objects' values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Final {
+    threads: Vec<Frame>,
+    objects: Vec<(u32, State)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Frame {
+    pc: usize,
+    regs: [i64; 8],
+    exiting: bool,
+}
+
+fn site() -> Site {
+    Location::caller()
+}
+
+/// A place of its own for each of a few threads.
+fn site_of(thread: usize) -> Site {
+    let all = [
+        Location::caller(),
+        Location::caller(),
+        Location::caller(),
+        Location::caller(),
+    ];
+    all[thread % all.len()]
+}
+
+impl Code {
+    fn new(program: &Program) -> Code {
+        let mut ids = vec![None; program.threads.len()];
+        ids[0] = Some(ThreadId::MAIN);
+        Code {
+            ids,
+            threads: vec![Frame::default(); program.threads.len()],
+        }
+    }
+
+    fn value(&self, thread: usize, value: Val) -> i64 {
+        match value {
+            Val::Const(value) => value,
+            Val::Reg(reg) => self.threads[thread].regs[reg as usize],
+            Val::Add(reg, value) => self.threads[thread].regs[reg as usize] + value,
+        }
+    }
+
+    fn var(&self, program: &Program, machine: &mut Machine, var: u32) -> ObjectId {
+        let (kind, value) = program.kinds.get(&var).copied().unwrap_or((ATOMIC, 0));
+        let place = Place {
+            region: Region::Abstract(var),
+            generation: 0,
+        };
+        machine.object_at(place, kind, value)
+    }
+
+    /// Runs the thread's local instructions, and announces its next visible operation.
+    fn advance(&mut self, program: &Program, machine: &mut Machine, thread: usize) {
+        let Some(id) = self.ids[thread] else { return };
+        loop {
+            let pc = self.threads[thread].pc;
+            let Some(&ins) = program.threads[thread].get(pc) else {
+                if self.threads[thread].exiting {
+                    return;
+                }
+                self.threads[thread].exiting = true;
+                if !machine.limits.learnt.ends_are_events {
+                    machine.end(id);
+                    return;
+                }
+                let object = machine.thread_object(id);
+                let operation = Operation {
+                    object,
+                    kind: OpKind::Exit,
+                };
+                machine.announce(id, &operation, site());
+                return;
+            };
+            let get = |value| self.value(thread, value);
+            let bits = |value| get(value) as u64;
+            let index = |value| get(value) as u32;
+            let (var, kind) = match ins {
+                Ins::Load { var, .. } => (index(var), OpKind::Load { order: SeqCst }),
+                Ins::Store { var, value } => {
+                    let value = bits(value);
+                    (
+                        index(var),
+                        OpKind::Store {
+                            order: SeqCst,
+                            value,
+                        },
+                    )
+                }
+                Ins::Rmw {
+                    var, rmw, operand, ..
+                } => {
+                    let operand = bits(operand);
+                    (
+                        var,
+                        OpKind::Rmw {
+                            order: SeqCst,
+                            rmw,
+                            operand,
+                        },
+                    )
+                }
+                Ins::Cas {
+                    var,
+                    expected,
+                    new,
+                    weak,
+                    ..
+                } => {
+                    let kind = OpKind::CompareExchange {
+                        success: SeqCst,
+                        failure: SeqCst,
+                        expected: bits(expected),
+                        new: bits(new),
+                        spurious: weak,
+                    };
+                    (index(var), kind)
+                }
+                Ins::Lock(mutex) => (index(mutex), OpKind::Lock),
+                Ins::TryLock { mutex, .. } => (mutex, OpKind::TryLock),
+                Ins::Unlock(mutex) => (index(mutex), OpKind::Unlock { changed: true }),
+                Ins::Retain(count) => (count, OpKind::Retain),
+                Ins::Release(count) => (count, OpKind::Release { told: false }),
+                Ins::ReadCount { count, .. } => (count, OpKind::ReadCount { unique: true }),
+                Ins::TakeUnique { count, .. } => (count, OpKind::TakeUnique),
+                Ins::Upgrade { count, .. } => (count, OpKind::Upgrade),
+                Ins::Op { var, kind, .. } => (var, kind),
+                Ins::Enqueue(var) => {
+                    let order = machine.names.order(id);
+                    (var, OpKind::Enqueue { order })
+                }
+                Ins::Send { var, .. } => (var, OpKind::Send),
+                Ins::Taken { var, reg } => {
+                    let index = bits(Val::Reg(reg));
+                    (var, OpKind::Taken { index })
+                }
+                Ins::Arrive { var, .. } => (var, OpKind::Arrive),
+                Ins::Leave { var, reg } => {
+                    let generation = self.threads[thread].regs[reg as usize] as u32;
+                    (var, OpKind::Leave { generation })
+                }
+                Ins::Spawn(_) => {
+                    let child = machine.next_child(id);
+                    let object = machine.thread_object(child);
+                    let kind = OpKind::Spawn { child };
+                    machine.announce(id, &Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Join(other) | Ins::IsFinished { thread: other, .. } => {
+                    let other = self.ids[other as usize].expect("joins a thread that exists");
+                    let object = machine.thread_object(other);
+                    let kind = match ins {
+                        Ins::Join(_) => OpKind::Join { child: other },
+                        _ => OpKind::IsFinished,
+                    };
+                    machine.announce(id, &Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Park | Ins::ParkTimeout { .. } | Ins::Unpark(_) => {
+                    let (whose, kind) = match ins {
+                        Ins::Park => (id, OpKind::Park),
+                        Ins::Unpark(other) => {
+                            let other = self.ids[other as usize];
+                            (other.expect("unparks a thread that exists"), OpKind::Unpark)
+                        }
+                        _ => (id, OpKind::ParkTimeout { spurious: false }),
+                    };
+                    let object = machine.token_object(whose);
+                    machine.announce(id, &Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Choose { options, .. } => {
+                    let kind = OpKind::Choose {
+                        options,
+                        what: Choice::Value,
+                    };
+                    let object = ObjectId::NONE;
+                    machine.announce(id, &Operation { object, kind }, site());
+                    return;
+                }
+                Ins::GiveUp => {
+                    let why = Reason::Assumed;
+                    let kind = OpKind::GiveUp { why };
+                    let object = ObjectId::NONE;
+                    machine.announce(id, &Operation { object, kind }, site());
+                    return;
+                }
+                Ins::Hint => {
+                    // One site per hint of the program, so that the log can tell them apart.
+                    self.threads[thread].pc += 1;
+                    match machine.hint(id, site()) {
+                        Some(operation) => {
+                            self.threads[thread].pc -= 1;
+                            machine.announce(id, &operation, site());
+                            return;
+                        }
+                        None => continue,
+                    }
+                }
+                Ins::Set { to, value } => {
+                    let value = get(value);
+                    self.threads[thread].regs[to as usize] = value;
+                    self.threads[thread].pc += 1;
+                    continue;
+                }
+                Ins::Unless { reg, value, by } => {
+                    let equal = get(Val::Reg(reg)) == get(value);
+                    self.threads[thread].pc += if equal { 1 } else { 1 + by as usize };
+                    continue;
+                }
+                Ins::BackUnless { reg, value, by } => {
+                    let equal = get(Val::Reg(reg)) == get(value);
+                    let frame = &mut self.threads[thread];
+                    frame.pc = if equal { pc + 1 } else { pc - by as usize };
+                    continue;
+                }
+                Ins::Jump(by) => {
+                    self.threads[thread].pc = (pc as i64 + by as i64) as usize;
+                    continue;
+                }
+            };
+            let object = self.var(program, machine, var);
+            machine.announce(id, &Operation { object, kind }, site_of(thread));
+            return;
+        }
+    }
+
+    /// The index of this thread in the program.
+    fn index(&self, id: ThreadId) -> usize {
+        let mut ids = self.ids.iter();
+        ids.position(|&t| t == Some(id)).expect("a known thread")
+    }
+
+    /// The thread's code begins.
+    fn begin(&mut self, program: &Program, machine: &mut Machine, id: ThreadId) {
+        self.advance(program, machine, self.index(id));
+    }
+
+    /// The thread's announced step has happened.
+    fn happened(&mut self, program: &Program, machine: &mut Machine, id: ThreadId, out: Outcome) {
+        let thread = self.index(id);
+        let frame = &mut self.threads[thread];
+        if frame.exiting {
+            return;
+        }
+        let ins = program.threads[thread][frame.pc];
+        let found = out.value().unwrap_or(0) as i64;
+        let ok = out.succeeded() as i64;
+        let result = match ins {
+            Ins::Load { to, .. } | Ins::Rmw { to, .. } | Ins::Choose { to, .. } => {
+                Some((to, found))
+            }
+            Ins::ReadCount { to, .. } | Ins::IsFinished { to, .. } => Some((to, found)),
+            Ins::Cas { to, .. } | Ins::TryLock { to, .. } | Ins::ParkTimeout { to } => {
+                Some((to, ok))
+            }
+            Ins::Op {
+                kind: OpKind::Release { .. },
+                to,
+                ..
+            } => Some((to, (found == 1) as i64)),
+            Ins::TakeUnique { to, .. } | Ins::Upgrade { to, .. } | Ins::Op { to, .. } => {
+                Some((to, ok))
+            }
+            Ins::Send { to, .. } => Some((to, if ok == 1 { found } else { -1 })),
+            Ins::Arrive { to, .. } if found as u32 == 1 => Some((to, -1)),
+            Ins::Arrive { to, .. } => Some((to, found >> 32)),
+            _ => None,
+        };
+        if let Some((to, value)) = result {
+            frame.regs[to as usize] = value;
+        }
+        frame.pc += 1;
+        if let Ins::Spawn(child) = ins {
+            let nth = program.threads[thread][..frame.pc - 1]
+                .iter()
+                .filter(|i| matches!(i, Ins::Spawn(_)))
+                .count() as u32;
+            self.ids[child as usize] = Some(machine.names.child(id, nth + 1));
+        }
+        self.advance(program, machine, thread);
+    }
+
+    /// What the program computed.
+    fn final_state(&self, machine: &Machine) -> Final {
+        let values = machine.objects().iter();
+        let values = values.filter_map(|&object| match machine.names.place(object).region {
+            Region::Abstract(var) => Some((var, machine.state(object).clone())),
+            _ => None,
+        });
+        let mut objects: Vec<_> = values.collect();
+        objects.sort_by_key(|&(var, _)| var);
+        Final {
+            threads: self.threads.clone(),
+            objects,
+        }
+    }
+}

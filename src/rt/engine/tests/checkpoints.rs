@@ -1,0 +1,131 @@
+//! Is an exploration that was interrupted and taken up again the same exploration?
+
+use crate::rt::engine::Free;
+use crate::rt::engine::checkpoint::Statics;
+use crate::rt::engine::driver::Driver;
+use crate::rt::engine::testing::programs::var;
+use crate::rt::engine::testing::*;
+use crate::rt::engine::tests::random::{number, program};
+
+struct NoStatics;
+
+impl Statics for NoStatics {
+    fn number(&self, _address: usize) -> Option<u64> {
+        None
+    }
+
+    fn address(&self, _number: u64) -> Option<usize> {
+        None
+    }
+}
+
+/// Explores `program` and gives up the driver after each `every` executions, with nothing but the
+/// bytes of a checkpoint going on to the next one. There are to be `most` executions in all.
+fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
+    let mut found = Found::default();
+    // With how many executions there would be about.
+    let mut saved: Option<(Vec<u8>, Option<f64>)> = None;
+    loop {
+        let mut driver = driver(program, explorer(order, Free::Last));
+        if let Some((bytes, estimate)) = &saved {
+            assert!(driver.restore(bytes, &NoStatics), "its own checkpoint");
+            assert_eq!(driver.estimate(), *estimate, "{order}");
+            let again = driver.save(&NoStatics);
+            assert!(
+                again.is_none(),
+                "nothing is written before the first execution"
+            );
+        }
+        let start = driver.stats.begun();
+        assert!(
+            start <= most,
+            "more than the {most} executions of one piece: {program:#?}"
+        );
+        let go_on = |driver: &Driver| driver.stats.begun() < start + every;
+        if explore_on(program, &mut driver, true, &mut found, go_on) {
+            return found;
+        }
+        saved = match driver.save(&NoStatics) {
+            Some(bytes) => Some((bytes.expect("no statics"), driver.estimate())),
+            None => {
+                found.stats = driver.stats;
+                return found;
+            }
+        };
+    }
+}
+
+#[test]
+fn interruptions_at_any_point_lose_nothing_and_repeat_nothing() {
+    let mut interruptions = 0;
+    for seed in 1..=number("DPOR_FUZZ", 45_000).div_ceil(100).max(200) {
+        let program = program(seed);
+        let Some(whole) = explore_up_to(&program, "optimal", Free::Last, 150) else {
+            continue;
+        };
+        for every in [1, 2, 7] {
+            for order in ORDERS.into_iter().chain(["optimal"]) {
+                let parts = interrupted(&program, order, every, whole.stats.begun());
+                let context = format!("{order}, every {every}, seed {seed}: {program:#?}");
+                assert_eq!(parts, whole, "{context}");
+                interruptions += whole.stats.begun() / every;
+            }
+        }
+    }
+    println!("{interruptions} interruptions");
+    assert!(interruptions > 1000, "only {interruptions} interruptions");
+}
+
+#[test]
+fn what_only_earlier_executions_have_done_to_an_object_is_not_forgotten() {
+    let cas = |new| Ins::Cas {
+        var: var(0),
+        expected: var(0),
+        new: var(new),
+        weak: true,
+        to: 0,
+    };
+    let program = Program::of([1, 2].map(|new| vec![cas(new)]).to_vec());
+    // One succeeds, and the other one fails behind it or has failed before, which is spurious; or both fail. That one succeeds
+    // behind the spurious failure of the other is planned where both fail: in an execution that only reads.
+    for order in ORDERS.into_iter().chain(["optimal"]) {
+        let whole = explore_up_to(&program, order, Free::Last, 5).expect("five traces");
+        assert_eq!(whole.traces.len(), 5);
+        assert_eq!(interrupted(&program, order, 1, 5), whole, "{order}");
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_is_no_checkpoint_or_still_one_but_never_a_crash() {
+    let program = crate::rt::engine::tests::lost_update(3);
+    for order in ["optimal", "round_robin"] {
+        damage(&program, order);
+    }
+}
+
+fn damage(program: &Program, order: &str) {
+    let mut first = driver(program, explorer(order, Free::Last));
+    let mut found = Found::default();
+    let go_on = |driver: &Driver| driver.stats.begun() < 10;
+    explore_on(program, &mut first, false, &mut found, go_on);
+    let bytes = first
+        .save(&NoStatics)
+        .expect("unfinished")
+        .expect("no statics");
+    let restores = |bytes: &[u8]| {
+        let mut driver = driver(program, explorer(order, Free::Last));
+        driver.restore(bytes, &NoStatics)
+    };
+    assert!(restores(&bytes));
+    for length in 0..bytes.len() {
+        assert!(!restores(&bytes[..length]), "cut to {length} bytes");
+    }
+    assert!(!restores(&[&bytes[..], &[0]].concat()), "a byte more");
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            restores(&damaged);
+        }
+    }
+}

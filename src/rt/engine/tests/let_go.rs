@@ -1,0 +1,191 @@
+//! Random programs whose loops wait for each other, against brute force: those that wait are let go together, and one may
+//! write what is there already before another one goes on. And such that go round until there are too many events, which may
+//! be in the midst of that.
+
+use std::collections::BTreeSet;
+
+use crate::rt::engine::Free;
+use crate::rt::engine::testing::*;
+use crate::rt::engine::tests::random::{Rng, agree, number};
+use crate::rt::event::operation::Rmw;
+use crate::rt::event::verdict::End;
+use crate::rt::relation::key::Hashes;
+
+/// What one loop writes and another one waits for, and the other way round.
+const TOLD: [u32; 2] = [0, 1];
+/// What everybody may use.
+const SHARED: u32 = 2;
+/// What only one of them uses.
+const OWN: u32 = 3;
+
+/// Waits until `flag` holds `value`; in each round it does `first` before it looks.
+fn wait(code: &mut Vec<Ins>, first: &[Ins], flag: u32, value: i64) {
+    code.extend(first.iter().copied());
+    code.push(Ins::Load {
+        var: Val::Const(flag as i64),
+        to: 6,
+    });
+    code.push(Ins::Unless {
+        reg: 6,
+        value: Val::Const(value),
+        by: 1,
+    });
+    code.push(Ins::Jump(3));
+    code.push(Ins::Hint);
+    code.push(Ins::Jump(-4 - first.len() as i8));
+}
+
+/// Some accesses to what everybody may use, or to what is waited for.
+fn accesses(rng: &mut Rng, code: &mut Vec<Ins>, most: u64) {
+    for _ in 0..rng.below(most + 1) {
+        let var = Val::Const([SHARED, SHARED, TOLD[0]][rng.below(3) as usize] as i64);
+        code.push(match rng.below(4) {
+            0 | 1 => Ins::Load { var, to: 1 },
+            2 => Ins::Store {
+                var,
+                value: Val::Const(rng.below(2) as i64),
+            },
+            _ => Ins::Rmw {
+                var: TOLD[0],
+                rmw: Rmw::Swap,
+                operand: Val::Const(0),
+                to: 2,
+            },
+        });
+    }
+}
+
+/// The random program of this seed.
+fn program(seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    let store = |flag: usize, value| Ins::Store {
+        var: Val::Const(TOLD[flag] as i64),
+        value: Val::Const(value),
+    };
+    let (mut told, mut tells, mut other) = (Vec::new(), Vec::new(), Vec::new());
+    accesses(&mut rng, &mut told, 1);
+    let again = match rng.below(3) {
+        0 => vec![],
+        1 => vec![store(0, 2)],
+        _ => vec![store(0, 2), store(0, 2)],
+    };
+    wait(&mut told, &again, TOLD[1], 1);
+    accesses(&mut rng, &mut told, 1);
+    accesses(&mut rng, &mut tells, 2);
+    // It may look at what nobody else uses, too, and has written there.
+    let looks_at_own = rng.one_in(3);
+    let (own, one) = (Val::Const(OWN as i64), Val::Const(1));
+    let look = [Ins::Load { var: own, to: 3 }];
+    if looks_at_own && rng.one_in(2) {
+        tells.push(Ins::Store {
+            var: own,
+            value: one,
+        });
+    }
+    let first = if looks_at_own { &look[..] } else { &[] };
+    wait(&mut tells, first, TOLD[0], [0, 2, 2][rng.below(3) as usize]);
+    tells.push(store(1, 1));
+    accesses(&mut rng, &mut other, 2);
+    let mut program = Program::of(vec![told, tells, other]);
+    program.spin_bound = rng.below(2) as u32;
+    program
+}
+
+#[test]
+fn each_trace_of_loops_that_are_let_go_together_is_explored_once() {
+    agree(120, 20_000, 3, program);
+}
+
+/// The random program of this seed, whose loops may write something, and take it back or not, in each round before they look.
+fn tiring(seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    let thread = |rng: &mut Rng| {
+        let mut code = Vec::new();
+        for _ in 0..1 + rng.below(2) {
+            accesses(rng, &mut code, 1);
+            let (flag, other) = (rng.below(3) as u32, rng.below(3) as u32);
+            let add = |n| Ins::Rmw {
+                var: other,
+                rmw: Rmw::Add,
+                operand: Val::Const(n),
+                to: 5,
+            };
+            let first = match rng.below(6) {
+                0 | 1 => vec![add(1), add(-1)],
+                2 => vec![add(1)],
+                3 => vec![Ins::Store {
+                    var: Val::Const(other as i64),
+                    value: Val::Const(rng.below(3) as i64),
+                }],
+                _ => vec![],
+            };
+            if !rng.one_in(4) {
+                wait(&mut code, &first, flag, rng.below(3) as i64);
+            }
+        }
+        accesses(rng, &mut code, 1);
+        code
+    };
+    let threads = 2 + rng.below(2);
+    let mut program = Program::of((0..threads).map(|_| thread(&mut rng)).collect());
+    program.spin_bound = rng.below(2) as u32;
+    program
+}
+
+/// So many executions of each program are looked at.
+const LOOKED_AT: usize = 300;
+
+/// Explores `program` where executions end after so many events. Gives how many of them did so.
+fn explore_tired(program: &Program, algorithm: &str, free: Free, events_max: usize) -> usize {
+    let mut driver = driver_up_to(program, explorer(algorithm, free), events_max);
+    let (mut hashes, mut seen) = (Hashes::default(), BTreeSet::new());
+    let mut too_long = 0;
+    for _ in 0..LOOKED_AT {
+        let Some(end) = run(program, &mut driver) else {
+            break;
+        };
+        too_long += usize::from(matches!(end, End::TooManyEvents { .. }));
+        assert!(!matches!(end, End::NotDeterministic(_)), "{end:?}");
+        if !["optimal"]
+            .into_iter()
+            .chain(ORDERS)
+            .any(|it| it == algorithm)
+        {
+            continue;
+        }
+        assert_eq!(driver.stats.asleep, 0, "pruned");
+        driver.measure();
+        let key = key_of(&mut hashes, &driver.trace, &driver.clocks, &driver.machine);
+        assert!(seen.insert(key), "a trace more than once");
+    }
+    too_long
+}
+
+/// When there are too many events, one wait that was let go may have happened and another one not.
+#[test]
+fn what_is_planned_of_executions_that_are_too_long_comes_out_so() {
+    let programs = number("DPOR_FUZZ", 60);
+    let start = number("DPOR_FUZZ_SEED", 1);
+    let mut too_long = 0;
+    for seed in start..start + programs {
+        let program = tiring(seed);
+        let order = ORDERS[seed as usize % ORDERS.len()];
+        for events_max in [12, 20, 30] {
+            for algorithm in ["optimal", "source", order] {
+                for free in [Free::Last, Free::Random(seed | 1)] {
+                    let found = std::panic::catch_unwind(|| {
+                        explore_tired(&program, algorithm, free, events_max)
+                    });
+                    too_long += found.unwrap_or_else(|_| {
+                        let listing = program.listing();
+                        panic!(
+                            "{algorithm}, {free:?}, {events_max} events, seed {seed}:\n{listing}"
+                        )
+                    });
+                }
+            }
+        }
+    }
+    println!("{too_long} executions were too long");
+    assert!(too_long as u64 > programs * 100, "only {too_long}");
+}

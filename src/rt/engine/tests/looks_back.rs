@@ -1,0 +1,120 @@
+//! How many events are looked at to find out what has shut the operations of a long execution out?
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::rt::engine::blocking_pairs::{Far, shut_out};
+use crate::rt::engine::driver::Plan;
+use crate::rt::engine::testing::*;
+use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+use crate::rt::event::operation::{ObjectKind, OpKind};
+
+/// How often each of the two threads does what it does.
+const TIMES: usize = 500;
+
+/// Runs one execution, and asks of each operation that may have waited what has shut it out.
+struct Asks {
+    has_begun: bool,
+    /// Of how many operations was asked, and how many events were looked at.
+    counted: Rc<Cell<(usize, usize)>>,
+}
+
+impl Explorer for Asks {
+    fn begin(&mut self, _plan: &mut Plan) -> bool {
+        !std::mem::replace(&mut self.has_begun, true)
+    }
+
+    fn choose(&mut self, at: &Point<'_>) -> Choice {
+        Free::Last.choose(at)
+    }
+
+    fn finish(&mut self, run: &Finished<'_>) {
+        let mut far = Far::default();
+        for &position in run.trace.notable() {
+            let event = run.trace.at(position);
+            let (mut operations, mut looks) = self.counted.get();
+            operations += 1;
+            let waiting = (event.thread, event.operation);
+            let before = run.trace.predecessor(position);
+            shut_out(run, waiting, position, &mut far, |first| {
+                looks += 1;
+                before.is_some_and(|before| run.clocks.before(first, before))
+            });
+            self.counted.set((operations, looks));
+        }
+    }
+}
+
+/// Of how many operations was asked, and how many events were looked at.
+fn looks(program: &Program) -> (usize, usize) {
+    let counted = Rc::new(Cell::new((0, 0)));
+    let asks = Asks {
+        has_begun: false,
+        counted: counted.clone(),
+    };
+    explore_with(program, Box::new(asks), false, 1).expect("one execution");
+    counted.get()
+}
+
+fn op(var: u32, kind: OpKind) -> Ins {
+    Ins::Op { var, kind, to: 7 }
+}
+
+/// Looks at a channel until there is a message.
+fn poll(channel: u32) -> [Ins; 5] {
+    [
+        op(channel, OpKind::TryRecv),
+        Ins::Unless {
+            reg: 7,
+            value: Val::Const(0),
+            by: 2,
+        },
+        Ins::Hint,
+        Ins::Jump(-3),
+        Ins::Set {
+            to: 7,
+            value: Val::Const(0),
+        },
+    ]
+}
+
+/// Nothing that is done to a channel is ordered with all that is done to it.
+#[test]
+fn threads_that_poll_channels_in_turns_do_not_look_back_to_the_first_message() {
+    let send = |var| Ins::Send { var, to: 0 };
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    for _ in 0..TIMES {
+        one.push(send(0));
+        one.extend(poll(1));
+        other.extend(poll(0));
+        other.push(send(1));
+    }
+    let program = Program::of(vec![one, other]);
+    let program = program.with(0, ObjectKind::Channel, 0);
+    let program = program.with(1, ObjectKind::Channel, 0);
+    let (operations, looks) = looks(&program);
+    assert!(operations >= 2 * TIMES, "{operations}");
+    assert!(looks <= 3 * operations, "{looks} for {operations}");
+}
+
+/// Those who only read are not ordered with each other.
+#[test]
+fn who_tries_to_write_again_and_again_does_not_look_back_to_the_first_reader() {
+    let read = [op(0, OpKind::ReadLock), op(0, OpKind::UnlockRead)];
+    // The last one stays inside.
+    let reader = [
+        &read.repeat(TIMES)[..],
+        &read[..1],
+        &[crate::rt::engine::tests::store(1, 1)],
+    ]
+    .concat();
+    let writer = [
+        &[crate::rt::engine::tests::load(1, 0)][..],
+        &[op(0, OpKind::TryWrite); TIMES],
+    ]
+    .concat();
+    let program = Program::of(vec![reader, writer]).with(0, ObjectKind::RwLock, 0);
+    let (operations, looks) = looks(&program);
+    assert!(operations >= 2 * TIMES, "{operations}");
+    assert!(looks <= 3 * operations, "{looks} for {operations}");
+}

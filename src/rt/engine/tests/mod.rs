@@ -1,0 +1,22 @@
+//! Do the algorithms find every trace, and each how often?
+//!
+//! Random programs against brute force ([`random`]; those of [`counts`], [`dense`] and [`let_go`] do much of one thing), and the
+//! figures that papers give for theirs ([`figures`]); the bounded search against every interleaving ([`bounds`]).
+
+mod blocking;
+mod bounds;
+mod checkpoints;
+mod counts;
+mod dense;
+mod ends;
+mod estimates;
+mod figures;
+mod let_go;
+mod linearisations;
+mod looks_back;
+mod orders;
+mod random;
+mod room;
+mod samples;
+
+use crate::rt::engine::testing::programs::{load, lost_update, store, var};

@@ -1,0 +1,45 @@
+//! Is an exploration the same whatever was explored before on its OS thread?
+
+use std::fmt::Write;
+use std::thread;
+
+use crate::rt::engine::Free;
+use crate::rt::engine::testing::*;
+use crate::rt::engine::tests::random::program;
+
+/// What the first executions of the program are, and what is known behind them.
+fn told(seed: u64) -> String {
+    let program = program(seed);
+    let mut driver = driver(&program, explorer("optimal", Free::Last));
+    let mut told = String::new();
+    for _ in 0..20 {
+        let Some(end) = run(&program, &mut driver) else {
+            break;
+        };
+        let (trace, races) = (&driver.trace, driver.clocks.races());
+        let contended = |object| driver.clocks.is_contended(object);
+        let objects = driver.machine.objects();
+        let contended: Vec<bool> = objects.iter().copied().map(contended).collect();
+        let names: Vec<_> = objects
+            .iter()
+            .map(|&object| driver.machine.names.place(object))
+            .collect();
+        let known = (trace.events(), trace.threads(), races, contended, names);
+        writeln!(told, "{end:?} {known:?} {:?}", driver.estimate()).expect("it is a string");
+    }
+    let most: Vec<_> = driver.hotspots.most::<10>().collect();
+    let machine = &driver.machine;
+    let waits = (machine.hintless(), machine.rounds_left_out());
+    write!(told, "{:?} {most:?} {waits:?}", driver.stats).expect("it is a string");
+    told
+}
+
+#[test]
+fn an_exploration_leaves_nothing_but_room_to_the_next_one() {
+    for seed in 0..200 {
+        let alone = thread::spawn(move || told(seed));
+        let alone = alone.join().expect("it explores");
+        // On this OS thread all the others were explored before.
+        assert_eq!(told(seed), alone, "seed {seed}");
+    }
+}

@@ -1,0 +1,543 @@
+//! How does a thing keep its name when the order of independent events changes?
+//!
+//! Executions are compared with each other all the time: a sleeping label, a branch of a wakeup
+//! tree and a recorded schedule all speak of threads and objects of *another* execution. So a name
+//! must be a function of what happened before the thing came to be, never of what merely happened
+//! earlier: a thread is "the n-th child of its creator", an object is a [`Place`]. A global counter
+//! would swap the names of two threads that spawn in either order; Nidhugg's repository has a
+//! program that shows the resulting false "non-determinism".
+//!
+//! Names are interned for the length of one exploration, so everything below the shims handles
+//! 32-bit indices. An index says nothing by itself: which index a name gets depends on when it was
+//! first met, and no decision may depend on it except to keep an order that is already fixed.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::iter::successors;
+
+use rustc_hash::FxHashMap;
+
+use crate::rt::event::mix::STEP;
+use crate::rt::event::verdict::Block;
+use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
+
+/// Most tests have no more threads, and not many more objects. A list of either gets so much room at once: what grows from
+/// nothing is moved several times, which is a good part of a short exploration.
+pub(crate) const FEW: usize = 16;
+
+/// To how many blocks pointers have names of their own. That is what a reader can tell from each other, and more.
+const BLOCKS_MAX: usize = 64;
+
+/// What a list that goes by the indices of names has at this one; the list is longer then if it is too short.
+#[inline]
+pub(crate) fn entry<T>(list: &mut Vec<Option<T>>, index: usize) -> &mut Option<T> {
+    // In two branches, so that each has one comparison.
+    if index < list.len() {
+        return &mut list[index];
+    }
+    lengthen(list, index + 1, || None);
+    &mut list[index]
+}
+
+/// Makes a list that goes by the indices of names so long.
+#[cold]
+#[inline(never)]
+pub(crate) fn lengthen<T>(list: &mut Vec<T>, len: usize, mut new: impl FnMut() -> T) {
+    if list.capacity() == 0 {
+        list.reserve(len.max(FEW));
+    }
+    // Mostly it is one item more.
+    while list.len() < len {
+        list.put(new());
+    }
+}
+
+/// A thread of the explored program, as an index into [`Names`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ThreadId(pub(crate) u32);
+
+impl ThreadId {
+    /// The thread that runs the closure itself.
+    pub(crate) const MAIN: ThreadId = ThreadId(0);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.0)
+    }
+}
+
+/// A shared object, as an index into [`Names`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ObjectId(pub(crate) u32);
+
+impl ObjectId {
+    /// Stands in the label of an event that touches no object.
+    pub(crate) const NONE: ObjectId = ObjectId(u32::MAX);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == ObjectId::NONE {
+            f.write_str("o-")
+        } else {
+            write!(f, "o{}", self.0)
+        }
+    }
+}
+
+/// Where an object lives, in words that are the same in every execution with the same history.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Place {
+    pub(crate) region: Region,
+    /// How often the object at this place was replaced by another one without an event (a new
+    /// value written through `&mut`, a new variable in the same stack slot).
+    pub(crate) generation: u32,
+}
+
+/// The part of memory, or of the runtime, that holds an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Region {
+    /// On a thread's stack, at a distance in bytes from its top.
+    Stack { thread: ThreadId, depth: usize },
+    /// In a heap block allocated inside the model: the n-th block of this layout that the thread
+    /// allocated since its `events`-th event, and a distance in bytes from the block's start.
+    Heap {
+        thread: ThreadId,
+        events: u32,
+        size: usize,
+        align: usize,
+        nth: u32,
+        offset: usize,
+    },
+    /// A static, or memory that is older than the model: its address.
+    Elsewhere { address: usize },
+    /// Whether a thread has finished.
+    Thread(ThreadId),
+    /// A thread's park token.
+    Token(ThreadId),
+    /// A variable of an abstract program.
+    #[cfg(any(test, feature = "bench"))]
+    Abstract(u32),
+}
+
+impl Region {
+    /// How many bytes behind this one the other place is, if both are in the same stack, block or static.
+    pub(crate) fn distance(self, other: Region) -> Option<usize> {
+        match (self, other) {
+            (
+                Region::Stack { thread, depth },
+                Region::Stack {
+                    thread: theirs,
+                    depth: less,
+                },
+            ) if thread == theirs => depth.checked_sub(less),
+            (Region::Heap { offset, .. }, Region::Heap { offset: behind, .. })
+                if self.at(0) == other.at(0) =>
+            {
+                behind.checked_sub(offset)
+            }
+            (Region::Elsewhere { address }, Region::Elsewhere { address: behind }) => {
+                behind.checked_sub(address)
+            }
+            _ => None,
+        }
+    }
+
+    /// The place at this offset in the same block; other places stay what they are.
+    fn at(mut self, at: usize) -> Region {
+        if let Region::Heap { offset, .. } = &mut self {
+            *offset = at;
+        }
+        self
+    }
+}
+
+/// Where a block is in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    pub(crate) start: usize,
+    pub(crate) block: Block,
+}
+
+/// The names of one exploration.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct Names {
+    threads: Vec<ThreadName>,
+    /// The child that was asked for last.
+    latest: usize,
+    places: Vec<Place>,
+    /// But for those that stand for something of a thread.
+    objects: FxHashMap<Place, ObjectId>,
+    /// The names that the program gave to places, of so many bytes.
+    labels: Vec<(Region, usize, String)>,
+    /// Blocks that pointers lead to.
+    blocks: Vec<Extent>,
+    /// How often [`Names::by_birth`] was asked.
+    #[cfg(test)]
+    pub(crate) compared: std::cell::Cell<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ThreadName {
+    /// `None` for the main thread.
+    creator: Option<(ThreadId, u32)>,
+    /// The child that was named last, and the child of the creator that was named before this one.
+    youngest: Option<ThreadId>,
+    older: Option<ThreadId>,
+    /// The object that stands for its end and the one for its park token, or [`ObjectId::NONE`] if they have not been
+    /// named.
+    objects: [ObjectId; 2],
+}
+
+impl ThreadName {
+    fn new(creator: Option<(ThreadId, u32)>, older: Option<ThreadId>) -> ThreadName {
+        ThreadName {
+            creator,
+            youngest: None,
+            older,
+            objects: [ObjectId::NONE; 2],
+        }
+    }
+}
+
+impl Empty for Names {
+    /// Only the main thread has one.
+    fn empty(&mut self) {
+        let Names {
+            threads,
+            latest,
+            places,
+            objects,
+            labels,
+            blocks,
+            #[cfg(test)]
+            compared,
+        } = self;
+        #[cfg(test)]
+        compared.set(0);
+        threads.empty();
+        threads.push(ThreadName::new(None, None));
+        *latest = 0;
+        places.empty();
+        objects.empty();
+        labels.empty();
+        blocks.empty();
+    }
+}
+
+impl Names {
+    /// Names with only the main thread in them.
+    pub(crate) fn new() -> Names {
+        let mut names = Names::default();
+        names.threads.reserve(FEW);
+        names.places.reserve(FEW);
+        names.threads.push(ThreadName::new(None, None));
+        names
+    }
+
+    /// The program calls what begins at `region` and has `size` bytes by this name.
+    pub(crate) fn label(&mut self, region: Region, size: usize, name: &str) {
+        let known = |it: &&mut (Region, usize, String)| (it.0, it.1) == (region, size);
+        match self.labels.iter_mut().find(known) {
+            Some(label) if label.2 == name => {}
+            Some(label) => label.2 = name.to_owned(),
+            None => self.labels.push((region, size, name.to_owned())),
+        }
+    }
+
+    /// The name that the program gave to the smallest thing that this place is in.
+    pub(crate) fn label_of(&self, place: Region) -> Option<&str> {
+        let inside = self.labels.iter().filter(|(start, size, _)| {
+            let distance = start.distance(place);
+            distance.is_some_and(|at| at < (*size).max(1))
+        });
+        let smallest = inside.min_by_key(|(_, size, _)| *size);
+        smallest.map(|(_, _, name)| name.as_str())
+    }
+
+    /// There is this block, to which a pointer leads.
+    pub(crate) fn note_block(&mut self, new: Extent) {
+        if self.blocks.contains(&new) {
+            return;
+        }
+        // The memory of one that was freed may be this one's now.
+        let ends_before = |one: &Extent, other: &Extent| one.start + one.block.size <= other.start;
+        (self.blocks).retain(|known| ends_before(known, &new) || ends_before(&new, known));
+        if self.blocks.len() < BLOCKS_MAX {
+            self.blocks.push(new);
+        }
+    }
+
+    /// Where this block begins, as far as blocks are known.
+    pub(crate) fn start_of(&self, block: Block) -> Option<usize> {
+        let known = self.blocks.iter().find(|known| known.block == block);
+        known.map(|known| known.start)
+    }
+
+    /// The block that this address leads into, as far as blocks are known.
+    pub(crate) fn block_around(&self, address: usize) -> Option<Extent> {
+        let leads_into = |known: &&Extent| address.wrapping_sub(known.start) < known.block.size;
+        self.blocks.iter().find(leads_into).copied()
+    }
+
+    /// Another execution begins, in which the first thread is spawned first.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.latest = ThreadId::MAIN.index();
+        self.blocks.clear();
+    }
+
+    /// The thread that `creator` spawned as its `nth` child, counted from 1.
+    #[inline]
+    pub(crate) fn child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
+        // Brothers are mostly spawned one after the other, in each execution.
+        let younger = self.latest + 1;
+        if let Some(name) = self.threads.get(younger)
+            && name.creator == Some((creator, nth))
+        {
+            self.latest = younger;
+            return ThreadId(younger as u32);
+        }
+        self.look_up_child(creator, nth)
+    }
+
+    #[inline(never)]
+    fn look_up_child(&mut self, creator: ThreadId, nth: u32) -> ThreadId {
+        let child = match self.known_child(creator, nth) {
+            Some(child) => child,
+            None => {
+                let child = ThreadId(self.threads.len() as u32);
+                let older = self.threads[creator.index()].youngest.replace(child);
+                let name = ThreadName::new(Some((creator, nth)), older);
+                self.threads.push(name);
+                child
+            }
+        };
+        self.latest = child.index();
+        child
+    }
+
+    /// The child if it has a name.
+    fn known_child(&self, creator: ThreadId, nth: u32) -> Option<ThreadId> {
+        let mut child = self.threads[creator.index()].youngest;
+        while let Some(thread) = child {
+            let name = &self.threads[thread.index()];
+            // Children are named in the order of their births.
+            match name.creator {
+                Some((_, born)) if born > nth => child = name.older,
+                Some((_, born)) if born == nth => return child,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The object at `place`.
+    pub(crate) fn object(&mut self, place: Place) -> ObjectId {
+        match place.region {
+            Region::Thread(thread) => return self.thread_object(thread),
+            Region::Token(thread) => return self.token_object(thread),
+            _ => {}
+        }
+        let next = ObjectId(self.places.len() as u32);
+        *self.objects.entry(place).or_insert_with(|| {
+            self.places.put(place);
+            next
+        })
+    }
+
+    /// The object that stands for the end of `thread`.
+    #[inline]
+    pub(crate) fn thread_object(&mut self, thread: ThreadId) -> ObjectId {
+        self.of_thread(thread, 0, Region::Thread)
+    }
+
+    /// The object that stands for the park token of `thread`.
+    #[inline]
+    pub(crate) fn token_object(&mut self, thread: ThreadId) -> ObjectId {
+        self.of_thread(thread, 1, Region::Token)
+    }
+
+    /// [`Names::token_object`] if it has a name.
+    #[inline]
+    pub(crate) fn known_token(&self, thread: ThreadId) -> Option<ObjectId> {
+        let [_, token] = self.threads.get(thread.index())?.objects;
+        (token != ObjectId::NONE).then_some(token)
+    }
+
+    #[inline]
+    fn of_thread(
+        &mut self,
+        thread: ThreadId,
+        which: usize,
+        region: fn(ThreadId) -> Region,
+    ) -> ObjectId {
+        match self.threads[thread.index()].objects[which] {
+            ObjectId::NONE => self.name_of_thread(thread, which, region(thread)),
+            object => object,
+        }
+    }
+
+    #[cold]
+    fn name_of_thread(&mut self, thread: ThreadId, which: usize, region: Region) -> ObjectId {
+        let object = ObjectId(self.places.len() as u32);
+        self.places.push(Place {
+            region,
+            generation: 0,
+        });
+        self.threads[thread.index()].objects[which] = object;
+        object
+    }
+
+    /// The place that `object` names.
+    pub(crate) fn place(&self, object: ObjectId) -> Place {
+        self.places[object.index()]
+    }
+
+    /// How many objects have been named so far.
+    pub(crate) fn object_count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// How many threads have been named so far.
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The creator of `thread` and which child of it `thread` is, counted from 1.
+    pub(crate) fn creator(&self, thread: ThreadId) -> Option<(ThreadId, u32)> {
+        self.threads[thread.index()].creator
+    }
+
+    /// A number that `thread` has in every process, whatever was spawned first: a mixture of its
+    /// path of births.
+    pub(crate) fn order(&self, thread: ThreadId) -> u64 {
+        let (creator, nth) = match self.creator(thread) {
+            None => return 0,
+            Some((creator, nth)) => (self.order(creator), nth as u64),
+        };
+        // Brothers come in the order of their births; the step spreads the families.
+        creator.wrapping_mul(STEP).wrapping_add(nth)
+    }
+
+    /// Which of two threads comes first in the order of [`Names::births`].
+    pub(crate) fn by_birth(&self, one: ThreadId, other: ThreadId) -> Ordering {
+        #[cfg(test)]
+        self.compared.set(self.compared.get() + 1);
+        match (self.creator(one), self.creator(other)) {
+            // Mostly they are brothers.
+            (Some((mother, nth)), Some((theirs, other))) if mother == theirs => nth.cmp(&other),
+            _ => self.births(one).cmp(&self.births(other)),
+        }
+    }
+
+    /// Moves threads to a list that is in the reverse order of [`Names::births`], where there is room for them.
+    pub(crate) fn add_by_birth(&self, list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) {
+        // Mostly they are brothers, which come in the order of their births.
+        new.sort_unstable_by(|&one, &other| self.by_birth(other, one));
+        if list.is_empty() {
+            std::mem::swap(list, new);
+            return;
+        }
+        for thread in new.drain(..) {
+            let is_behind = |&other: &ThreadId| self.by_birth(other, thread).is_gt();
+            let at = match list.last() {
+                // It is a child of the one that was taken last.
+                Some(last) if is_behind(last) => list.len(),
+                _ => list.partition_point(is_behind),
+            };
+            list.insert(at, thread);
+        }
+    }
+
+    /// [`Names::path`] as numbers. In their order each thread comes before its children, and these in the order of their
+    /// births.
+    pub(crate) fn births(&self, thread: ThreadId) -> Vec<u32> {
+        let line = successors(self.creator(thread), |&(creator, _)| self.creator(creator));
+        let mut births: Vec<u32> = line.map(|(_, nth)| nth).collect();
+        births.reverse();
+        births
+    }
+
+    /// The thread's path of births: `main`, `main.1`, `main.1.2`.
+    pub(crate) fn path(&self, thread: ThreadId) -> String {
+        match self.creator(thread) {
+            None => "main".to_owned(),
+            Some((creator, nth)) => format!("{}.{nth}", self.path(creator)),
+        }
+    }
+
+    /// The thread with this path of births, if it has been named.
+    pub(crate) fn find(&self, path: &str) -> Option<ThreadId> {
+        let mut parts = path.split('.');
+        if parts.next() != Some("main") {
+            return None;
+        }
+        let mut thread = ThreadId::MAIN;
+        for part in parts {
+            thread = self.known_child(thread, part.parse().ok()?)?;
+        }
+        Some(thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_its_name_whoever_spawns_first() {
+        let mut one = Names::new();
+        let a = one.child(ThreadId::MAIN, 1);
+        let b = one.child(ThreadId::MAIN, 2);
+        let under_a = one.child(a, 1);
+        let under_b = one.child(b, 1);
+        assert_eq!(one.path(under_a), "main.1.1");
+        assert_eq!(one.path(under_b), "main.2.1");
+        assert_eq!(one.child(b, 1), under_b);
+        assert_eq!(one.find("main.2.1"), Some(under_b));
+        assert_eq!(one.find("main.3"), None);
+        assert_eq!(one.find("main.1.2"), None);
+        assert_eq!(one.find("rain.1"), None);
+    }
+
+    #[test]
+    fn a_thread_comes_before_its_children_whoever_spawned_first() {
+        let mut names = Names::new();
+        let a = names.child(ThreadId::MAIN, 1);
+        let b = names.child(ThreadId::MAIN, 2);
+        let under_b = names.child(b, 1);
+        let c = names.child(ThreadId::MAIN, 3);
+        let [under_a, second] = [1, 2].map(|nth| names.child(a, nth));
+        let mut all = [c, under_b, second, under_a, b, a, ThreadId::MAIN];
+        all.sort_by(|&one, &other| names.by_birth(one, other));
+        assert_eq!(all, [ThreadId::MAIN, a, under_a, second, b, under_b, c]);
+    }
+
+    /// Those of a scope are put into their order before one is joined, and so are those that it has spawned meanwhile.
+    #[test]
+    fn threads_that_are_added_come_in_the_reverse_order_of_births() {
+        let mut names = Names::new();
+        let [a, b, c, d] = [1, 2, 3, 4].map(|nth| names.child(ThreadId::MAIN, nth));
+        let under_c = names.child(c, 1);
+        let [under_a, second] = [1, 2].map(|nth| names.child(a, nth));
+        let (mut list, mut new) = (Vec::new(), vec![c, a, under_c, b]);
+        names.add_by_birth(&mut list, &mut new);
+        assert_eq!((&list[..], &new[..]), (&[under_c, c, b, a][..], &[][..]));
+        assert_eq!(list.pop(), Some(a));
+        new.extend([d, second, under_a]);
+        names.add_by_birth(&mut list, &mut new);
+        assert_eq!(list, [d, under_c, c, b, second, under_a]);
+        assert_eq!(new, []);
+    }
+}

@@ -1,0 +1,431 @@
+//! What is a trace?
+//!
+//! A [`Trace`] holds the events of one execution in the order in which they happened. Two
+//! executions are the *same* Mazurkiewicz trace if they have the same events and the same
+//! happens-before between them ([`happens_before`], [`key`]); what order independent events came in
+//! does not matter.
+//!
+//! The trace outlives its execution: the next one keeps the prefix up to the point where it
+//! branches off, with clocks and all, and replaces the rest.
+
+pub(crate) mod id;
+pub(crate) mod mix;
+pub(crate) mod operation;
+pub(crate) mod rounds;
+pub(crate) mod said;
+pub(crate) mod schedule;
+mod site;
+mod turns;
+pub(crate) mod verdict;
+
+use crate::rt::event::id::{FEW, ThreadId, lengthen};
+use crate::rt::event::operation::{Operation, Outcome, Step};
+pub(crate) use crate::rt::event::site::{Site, foreign, is_of_std};
+use crate::rt::event::turns::Turns;
+use crate::rt::pooled::{Empty, empty_rows};
+use crate::rt::rare::Roomy;
+use crate::rt::relation::independence::Label;
+use crate::rt::relation::prefetch::ask_ahead;
+
+/// Stands where a position is absent.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// An operation that has happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    pub(crate) thread: ThreadId,
+    /// Which event of its thread this is, counted from 0.
+    pub(crate) index: u32,
+    pub(crate) operation: Operation,
+    pub(crate) outcome: Outcome,
+    pub(crate) label: Label,
+    /// How many outcomes the operation could have had.
+    pub(crate) alternatives: u32,
+    /// Which of them it had.
+    pub(crate) alternative: u32,
+    /// The object's state before, if it fits ([`crate::rt::object::State::pack`]).
+    pub(crate) before: Option<u64>,
+    pub(crate) site: Site,
+}
+
+impl Event {
+    /// The choice that made this event happen.
+    pub(crate) fn step(&self) -> Step {
+        Step {
+            thread: self.thread,
+            alternative: self.alternative,
+        }
+    }
+
+    /// Replaces what a replay may see differently without being another event: the operands and
+    /// values, which can be addresses.
+    #[inline]
+    pub(crate) fn refresh(&mut self, operation: &Operation, outcome: Outcome, before: Option<u64>) {
+        self.operation = *operation;
+        self.outcome = outcome;
+        self.before = before;
+    }
+}
+
+/// The events of one execution, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    events: Vec<Event>,
+    /// Whose they are.
+    turns: Turns,
+    /// For each thread the positions of its events, as far as they have places. There are more if a trace before had more
+    /// threads.
+    positions: Vec<Vec<u32>>,
+    /// How many events have their places.
+    placed: usize,
+    /// The positions of the events that have something to be reversed besides their races.
+    notable: Vec<u32>,
+    /// For each thread the position of the event that spawned it, or [`NOWHERE`].
+    spawned: Vec<u32>,
+    /// The threads in the order in which their code began, and before which event that was.
+    begun: Vec<(u32, ThreadId)>,
+}
+
+/// For how many events there is room at first, in all and of each thread: most executions of a test are as short,
+/// and what grows from nothing is moved several times.
+const ROOM: (usize, usize) = (64, 16);
+
+/// An execution of so many events is a long one.
+const SOME: usize = 256;
+
+/// A long execution gets room for so many.
+const MANY: usize = 65_536;
+
+impl Empty for Trace {
+    fn empty(&mut self) {
+        let Trace {
+            events,
+            turns,
+            positions,
+            placed,
+            notable,
+            spawned,
+            begun,
+        } = self;
+        events.empty();
+        turns.empty();
+        empty_rows(positions);
+        *placed = 0;
+        notable.empty();
+        spawned.empty();
+        begun.empty();
+    }
+}
+
+impl Trace {
+    /// An empty trace.
+    pub(crate) fn new() -> Trace {
+        Trace {
+            events: Vec::with_capacity(ROOM.0),
+            turns: Turns::new(),
+            positions: Vec::new(),
+            placed: 0,
+            notable: Vec::new(),
+            spawned: Vec::new(),
+            begun: Vec::with_capacity(FEW),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub(crate) fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// How many threads there are names for.
+    pub(crate) fn threads(&self) -> usize {
+        self.spawned.len()
+    }
+
+    /// The positions of the events that had several outcomes, or may have had to wait for others.
+    pub(crate) fn notable(&self) -> &[u32] {
+        &self.notable
+    }
+
+    /// The event at `position`.
+    #[inline]
+    pub(crate) fn at(&self, position: u32) -> &Event {
+        &self.events[position as usize]
+    }
+
+    /// The positions of the thread's events, in order. All must have their places ([`Trace::place`]).
+    #[inline]
+    pub(crate) fn positions_of(&self, thread: ThreadId) -> &[u32] {
+        debug_assert_eq!(self.placed, self.events.len());
+        // This takes one comparison, and `get` with a default three.
+        match thread.index() < self.positions.len() {
+            true => &self.positions[thread.index()],
+            false => &[],
+        }
+    }
+
+    /// The position of the thread's last event.
+    #[inline]
+    pub(crate) fn last_of(&self, thread: ThreadId) -> Option<u32> {
+        self.positions_of(thread).last().copied()
+    }
+
+    /// The position of the thread's event with this index.
+    #[inline]
+    pub(crate) fn nth_of(&self, thread: ThreadId, index: u32) -> Option<u32> {
+        self.positions_of(thread).get(index as usize).copied()
+    }
+
+    /// The position of the thread's first event behind `position`.
+    #[inline]
+    pub(crate) fn next_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
+        let positions = self.positions_of(thread);
+        let at = positions.partition_point(|&p| p <= position);
+        positions.get(at).copied()
+    }
+
+    /// The position of the thread's last event before `position`.
+    pub(crate) fn previous_of(&self, thread: ThreadId, position: u32) -> Option<u32> {
+        let positions = self.positions_of(thread);
+        let end = positions.partition_point(|&p| p < position);
+        positions[..end].last().copied()
+    }
+
+    /// The position of the event that comes directly before the thread's next one: its own last
+    /// one, or the spawn. `None` for the first event of the main thread.
+    pub(crate) fn predecessor_of_next(&self, thread: ThreadId) -> Option<u32> {
+        self.last_of(thread).or_else(|| self.spawn_of(thread))
+    }
+
+    /// The position of the event that comes directly before the one at `position` in its thread, or
+    /// of the spawn for a thread's first event.
+    #[inline]
+    pub(crate) fn predecessor(&self, position: u32) -> Option<u32> {
+        self.predecessor_of(self.at(position))
+    }
+
+    /// [`Trace::predecessor`] of this event.
+    #[inline]
+    pub(crate) fn predecessor_of(&self, event: &Event) -> Option<u32> {
+        let Event { thread, index, .. } = *event;
+        match index.checked_sub(1) {
+            Some(before) => self.nth_of(thread, before),
+            None => self.spawn_of(thread),
+        }
+    }
+
+    /// The position of the event that spawned the thread.
+    #[inline]
+    pub(crate) fn spawn_of(&self, thread: ThreadId) -> Option<u32> {
+        let position = *self.spawned.get(thread.index())?;
+        (position != NOWHERE).then_some(position)
+    }
+
+    /// Appends an event to those that all have their places, and gives it its own. Its `index` is filled in, too.
+    pub(crate) fn push(&mut self, event: Event) {
+        debug_assert_eq!(self.placed, self.events.len());
+        let thread = event.thread.index();
+        if self.spawned.len() <= thread {
+            make_room(&mut self.positions, &mut self.spawned, thread);
+        }
+        let positions = &mut self.positions[thread];
+        let index = positions.len() as u32;
+        positions.push(self.events.len() as u32);
+        self.append(Event { index, ..event });
+        self.placed += 1;
+    }
+
+    /// Appends an event, which gets its place later ([`Trace::place`]).
+    #[inline(always)]
+    pub(crate) fn append(&mut self, event: Event) {
+        let position = self.events.len() as u32;
+        if let operation::OpKind::Spawn { child } = event.operation.kind {
+            if self.spawned.len() <= child.index() {
+                make_room(&mut self.positions, &mut self.spawned, child.index());
+            }
+            self.spawned[child.index()] = position;
+        }
+        if is_notable(&event) {
+            self.notable.put(position);
+        }
+        if !has_room(&self.events) {
+            self.grow();
+        }
+        self.turns.note(event.thread, position);
+        self.events.put(event);
+    }
+
+    /// [`Trace::append`] for an event that is no spawn, and of the thread whose turn it is, if no memory has to be asked
+    /// for. Otherwise, and if the event had several outcomes, nothing was done, and this is false.
+    #[inline(always)]
+    pub(crate) fn append_in_place(&mut self, event: Event) -> bool {
+        let is_notable = is_notable(&event);
+        if event.alternatives > 1
+            || is_notable && !has_room(&self.notable)
+            || !self.turns.goes_on(event.thread)
+            || !has_room(&self.events)
+        {
+            return false;
+        }
+        if is_notable {
+            self.notable.push(self.events.len() as u32);
+        }
+        ask_ahead(self.events.as_ptr_range().end);
+        self.events.push(event);
+        true
+    }
+
+    /// Gives each event its place among those of its thread. While an execution runs nobody asks for that.
+    #[inline]
+    pub(crate) fn place(&mut self) {
+        if self.placed < self.events.len() {
+            self.place_new();
+        }
+    }
+
+    #[inline(never)]
+    fn place_new(&mut self) {
+        let (placed, length) = (self.placed, self.events.len());
+        for (thread, turn) in self.turns.behind(placed as u32, length as u32) {
+            if self.spawned.len() <= thread.index() {
+                make_room(&mut self.positions, &mut self.spawned, thread.index());
+            }
+            self.positions[thread.index()].extend(turn);
+        }
+        self.placed = length;
+    }
+
+    /// The thread's code begins, before the next event.
+    #[inline]
+    pub(crate) fn note_begin(&mut self, position: usize, thread: ThreadId) {
+        self.begun.put((position as u32, thread));
+        // Mostly the next step is its own.
+        debug_assert_eq!(position, self.events.len());
+        self.turns.note(thread, position as u32);
+    }
+
+    /// The n-th thread whose code has begun, and before which event that was.
+    #[inline]
+    pub(crate) fn begun(&self, n: usize) -> Option<(usize, ThreadId)> {
+        let &(position, thread) = self.begun.get(n)?;
+        Some((position as usize, thread))
+    }
+
+    /// The threads whose code has begun before their first steps came, and before which events.
+    pub(crate) fn begun_early(&self) -> impl Iterator<Item = (usize, ThreadId)> {
+        let behind = self.begun.iter().skip(1).map(|&(position, _)| position);
+        let behind = behind.chain([NOWHERE]);
+        // Who begins last there and makes the next step begins with it.
+        let early = self
+            .begun
+            .iter()
+            .zip(behind)
+            .filter(|&(&(at, thread), behind)| {
+                let next = self.events.get(at as usize);
+                next.is_some_and(|next| at == behind || next.thread != thread)
+            });
+        early.map(|(&(at, thread), _)| (at as usize, thread))
+    }
+
+    /// The threads whose code has begun behind the first `length` events, and before another one.
+    pub(crate) fn begun_behind(&self, length: usize) -> impl Iterator<Item = ThreadId> {
+        let there = self.begun.iter();
+        let there = there.filter(move |&&(at, _)| at as usize == length);
+        there.map(|&(_, thread)| thread)
+    }
+
+    /// Whether the thread's code has begun.
+    pub(crate) fn has_begun(&self, thread: ThreadId) -> bool {
+        self.begun.iter().any(|&(_, begun)| begun == thread)
+    }
+
+    /// For how many events there is room, those that there are included.
+    pub(crate) fn room(&self) -> usize {
+        self.events.capacity()
+    }
+
+    /// Makes room for more events, for a long execution at once for all that it is likely to have: to move them takes
+    /// longer than all else that is done with some of them, and memory that nobody has touched costs nothing.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let length = self.events.len();
+        let more = match length {
+            ..SOME => 3 * length.max(ROOM.0),
+            SOME..MANY => MANY - length,
+            _ => length,
+        };
+        self.events.reserve_exact(more);
+    }
+
+    /// The event at `position`, which happens again.
+    #[inline]
+    pub(crate) fn again(&mut self, position: usize) -> &mut Event {
+        &mut self.events[position]
+    }
+
+    /// Drops every event from `length` on, and what began behind the others.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        while (self
+            .begun
+            .pop_if(|(position, _)| *position as usize >= length))
+        .is_some()
+        {}
+        self.drop_events(length);
+    }
+
+    /// Drops every event from `length` on, and all threads but the first `begun` that have begun.
+    pub(crate) fn cut(&mut self, length: usize, begun: usize) {
+        self.begun.truncate(begun);
+        while (self
+            .begun
+            .pop_if(|(position, _)| *position as usize > length))
+        .is_some()
+        {}
+        self.drop_events(length);
+    }
+
+    fn drop_events(&mut self, length: usize) {
+        self.place();
+        let (kept, before) = (length as u32, self.events.len() as u32);
+        self.turns.cut(kept, before, |thread, count| {
+            let positions: &mut Vec<u32> = &mut self.positions[thread.index()];
+            positions.truncate(positions.len() - count);
+        });
+        // One by one: there are few threads, and a loop over all is made into one for many.
+        let mut spawned = self.spawned.iter_mut();
+        while let Some(gone) = spawned.find(|position| **position >= kept) {
+            *gone = NOWHERE;
+        }
+        self.events.truncate(length);
+        self.placed = self.events.len();
+        let kept = (self.notable).partition_point(|&position| (position as usize) < length);
+        self.notable.truncate(kept);
+    }
+}
+
+/// Makes room for the events of this thread.
+#[cold]
+#[inline(never)]
+fn make_room(positions: &mut Vec<Vec<u32>>, spawned: &mut Vec<u32>, thread: usize) {
+    let room = || Vec::with_capacity(ROOM.1);
+    lengthen(positions, thread + 1, room);
+    lengthen(spawned, thread + 1, || NOWHERE);
+}
+
+/// Whether the event has something to be reversed besides its races.
+#[inline(always)]
+fn is_notable(event: &Event) -> bool {
+    event.alternatives > 1 || event.operation.kind.may_have_waited()
+}
+
+/// Whether another item can be appended without asking for memory.
+#[inline(always)]
+fn has_room<T>(items: &Vec<T>) -> bool {
+    items.len() < items.capacity()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! How are most operations performed?
+//!
+//! On a short way: an atomic, a reference count, a mutex or a park token that was met before, in this execution or an earlier
+//! one, and a thread that goes on anyhow. Each frequent kind of operation has a function of its own, in which little is left
+//! of what there is to ask. It is handed what it has to know in registers, and calls nothing until the step is made, so that
+//! all it works with stays in registers, too. In particular it asks for no memory; so the recording of allocations, which are
+//! the program's, stays on. Where the way is too short, nothing was done, and [`announce::perform`](crate::rt::exec::announce::perform)
+//! comes next.
+//!
+//! Who calls finds the runtime ([`context::with_any`](crate::rt::exec::context::with_any)), because to the compiler of a library a
+//! thread-local is a call, around which a function keeps all that it was handed.
+
+use std::sync::atomic::Ordering;
+
+use crate::rt::Target;
+use crate::rt::engine::driver::Short;
+use crate::rt::event::Site;
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
+use crate::rt::object::machine::{AtHint, Noted};
+use crate::rt::rare::{cold_path, rarely};
+
+use crate::rt::coroutine::Stretch;
+use crate::rt::exec::context::{Inner, Runtime};
+use crate::rt::exec::memory::published;
+
+/// Why the short way is too short.
+enum TooShort {
+    /// The object is not at hand: mostly this execution has not met it.
+    Unmet,
+    /// There is more to ask.
+    Asks,
+}
+
+impl Runtime {
+    /// Performs a load of an atomic that holds `memory`. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn load(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        order: Ordering,
+        site: Site,
+    ) -> bool {
+        let target = Target::atomic(address, ty, memory);
+        let kind = OpKind::Load { order };
+        match self.shortly(target, &kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                self.once_met(address, found, move || {
+                    self.load(address, ty, memory, order, site)
+                })
+            }
+            made => made.is_ok(),
+        }
+    }
+
+    /// Performs a store to an atomic that holds `memory`. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn store(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        order: Ordering,
+        value: u64,
+        site: Site,
+    ) -> bool {
+        let target = Target::atomic(address, ty, memory);
+        let kind = OpKind::Store { order, value };
+        match self.shortly(target, &kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                let again = move || self.store(address, ty, memory, order, value, site);
+                self.once_met(address, found, again)
+            }
+            made => made.is_ok(),
+        }
+    }
+
+    /// Performs a read-modify-write on an atomic that holds `memory`. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn modify(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        order: Ordering,
+        (rmw, operand): (Rmw, u64),
+        site: Site,
+    ) -> bool {
+        let kind = OpKind::Rmw {
+            order,
+            rmw,
+            operand,
+        };
+        let target = Target::atomic(address, ty, memory);
+        match self.shortly(target, &kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                let again = move || self.modify(address, ty, memory, order, (rmw, operand), site);
+                self.once_met(address, found, again)
+            }
+            made => made.is_ok(),
+        }
+    }
+
+    /// Performs a compare-exchange, which `kind` is, on an atomic that holds `memory`. `None` if nothing was done.
+    #[inline(never)]
+    pub(crate) fn compare(
+        &self,
+        address: usize,
+        ty: AtomicType,
+        memory: u64,
+        kind: &OpKind,
+        site: Site,
+    ) -> Option<Outcome> {
+        // With the kind in sight, little is left of the others.
+        let OpKind::CompareExchange { .. } = *kind else {
+            return None;
+        };
+        let target = Target::atomic(address, ty, memory);
+        match self.shortly(target, kind, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Atomic(ty), memory);
+                self.once_met(address, found, move || {
+                    self.compare(address, ty, memory, kind, site)
+                })
+            }
+            made => made.ok(),
+        }
+    }
+
+    /// Adds a reference to those that `memory` counts. `None` if nothing was done.
+    #[inline(never)]
+    pub(crate) fn retain(
+        &self,
+        address: usize,
+        observed: bool,
+        memory: u64,
+        site: Site,
+    ) -> Option<Outcome> {
+        let target = Target::count(address, observed, memory);
+        match self.shortly(target, &OpKind::Retain, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Count { observed }, memory);
+                self.once_met(address, found, move || {
+                    self.retain(address, observed, memory, site)
+                })
+            }
+            made => made.ok(),
+        }
+    }
+
+    /// Gives one of the references up that `memory` counts. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn release(&self, address: usize, observed: bool, memory: u64, site: Site) -> bool {
+        let target = Target::count(address, observed, memory);
+        let kind = OpKind::Release { told: false };
+        self.shortly(target, &kind, site).is_ok()
+    }
+
+    /// Locks a mutex, whose memory says whether it is held. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn lock(&self, address: usize, held: bool, site: Site) -> bool {
+        let target = Target::mutex(address, held);
+        match self.shortly(target, &OpKind::Lock, site) {
+            Err(TooShort::Unmet) => {
+                let found = (ObjectKind::Mutex, held as u64);
+                self.once_met(address, found, move || self.lock(address, held, site))
+            }
+            made => made.is_ok(),
+        }
+    }
+
+    /// Unlocks a mutex, whose memory says whether it is held. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn unlock(&self, address: usize, held: bool, changed: bool, site: Site) -> bool {
+        let target = Target::mutex(address, held);
+        let kind = OpKind::Unlock { changed };
+        self.shortly(target, &kind, site).is_ok()
+    }
+
+    /// Makes the token of `thread` available. False if nothing was done.
+    #[inline(never)]
+    pub(crate) fn unpark(&self, thread: ThreadId, site: Site) -> bool {
+        let token = |inner: &Inner| inner.driver.machine.known_token(thread);
+        let done = self.shortly_on(token, Target::token(), &OpKind::Unpark, site);
+        done.is_ok()
+    }
+
+    /// Comes to a spin hint. What the thread does there; `None` if nothing was done, not even that.
+    #[inline(never)]
+    pub(crate) fn hint(&self, site: Site) -> Option<AtHint> {
+        if self.heap.has_news() || !self.roomy.get().is_here() {
+            return None;
+        }
+        let machine = &mut self.inner.borrow_mut().driver.machine;
+        // Whether it has looked in vain there is seen on the long way.
+        if !machine.limits.learnt.awaits.is_empty() {
+            return None;
+        }
+        self.heap.record(false);
+        let at = machine.come_to_hint(self.current.get(), site);
+        self.heap.record(true);
+        Some(at)
+    }
+
+    /// Opens the short way to the thread that runs where there is so much [`ROOM`](crate::rt::exec::context::ROOM), unless each of
+    /// its steps is to ask what else is going on: who calls it, whether the execution is over, or who unwinds.
+    #[inline]
+    pub(super) fn open_short_way(&self, roomy: Stretch) {
+        let asks = self.callers.are_asked_for() || self.stopping.get() || !self.unwinding.is_calm();
+        self.roomy.set(match rarely!(asks) {
+            true => Stretch::default(),
+            false => roomy,
+        });
+    }
+
+    /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
+    /// memory to be asked for. Otherwise nothing was done.
+    #[inline(always)]
+    fn shortly(&self, target: Target, kind: &OpKind, site: Site) -> Result<Outcome, TooShort> {
+        let at_hand = |inner: &Inner| inner.table.at_hand(target.address);
+        self.shortly_on(at_hand, target, kind, site)
+    }
+
+    /// [`Runtime::shortly`] for the object that is `found`.
+    #[inline(always)]
+    fn shortly_on(
+        &self,
+        found: impl FnOnce(&Inner) -> Option<ObjectId>,
+        target: Target,
+        kind: &OpKind,
+        site: Site,
+    ) -> Result<Outcome, TooShort> {
+        if rarely!(self.heap.has_news()) || rarely!(!self.roomy.get().is_here()) {
+            return Err(TooShort::Asks);
+        }
+        debug_assert!(!self.stopping.get() && self.unwinding.is_calm());
+        let mut inner = self.inner.borrow_mut();
+        let Some(object) = found(&inner) else {
+            cold_path();
+            return Err(TooShort::Unmet);
+        };
+        let me = self.current.get();
+        let known = (target.kind, target.memory);
+        let Short {
+            outcome,
+            events,
+            noted,
+        } = match inner.driver.shortly(me, (object, kind, site), known) {
+            Some(made) => made,
+            None => {
+                cold_path();
+                return Err(TooShort::Asks);
+            }
+        };
+        let is_watched = inner.races.is_active();
+        drop(inner);
+        self.heap.set_events(me.0, events);
+        self.pulse.beat(site);
+        let published = published(&target, kind).unwrap_or(0);
+        // What there is to call is called last of all, so that nothing has to be kept meanwhile.
+        let Noted { all, found, left } = noted;
+        let is_over = !is_watched & all & (published == 0);
+        if rarely!(!is_over) && !self.follow_up(object, all, (found, left), published, site) {
+            return Err(TooShort::Asks);
+        }
+        Ok(outcome)
+    }
+
+    /// Takes the short way once more where the thread goes on, to an object that is not at hand, but is the model's own. What
+    /// another one holds may not be what the shim has found, so it is met on the long way only ([`Runtime::meet_own`]). It
+    /// is told in pieces which object that is, because what a function hands over in memory it writes there before it does
+    /// anything else.
+    #[cold]
+    #[inline(never)]
+    fn once_met<T: Default>(
+        &self,
+        address: usize,
+        (kind, memory): (ObjectKind, u64),
+        again: impl FnOnce() -> T,
+    ) -> T {
+        match self.meets(address, kind, memory) {
+            true => again(),
+            false => T::default(),
+        }
+    }
+
+    /// Meets such an object where the thread goes on. False if nothing was done.
+    #[inline(never)]
+    fn meets(&self, address: usize, kind: ObjectKind, memory: u64) -> bool {
+        let mut inner = self.inner.borrow_mut();
+        if !inner.driver.goes_on(self.current.get()) {
+            return false;
+        }
+        let target = Target {
+            address,
+            kind,
+            memory,
+        };
+        self.heap.record(false);
+        let known = self.meet_again(&mut inner, &target);
+        let met = known.or_else(|| self.meet_own(&mut inner, &target));
+        self.heap.record(true);
+        met.is_some()
+    }
+
+    /// What follows a step on the short way in few cases: that it has `published` a pointer that is not null, that not
+    /// `all` of it is noted, or that plain memory is watched. False if the execution ends with it.
+    #[cold]
+    #[inline(never)]
+    fn follow_up(
+        &self,
+        object: ObjectId,
+        all: bool,
+        (found, left): (u64, u64),
+        published: u64,
+        site: Site,
+    ) -> bool {
+        self.heap.record(false);
+        let mut inner = self.inner.borrow_mut();
+        let noted = Noted { all, found, left };
+        (inner.driver.machine).note_more(self.current.get(), object, noted);
+        if !inner.watched() {
+            drop(inner);
+            return self.wait_for_turn(site).is_some();
+        }
+        if published != 0 {
+            self.note_published(&mut inner, published);
+        }
+        drop(inner);
+        self.heap.record(true);
+        true
+    }
+}

@@ -1,0 +1,279 @@
+//! What does a runtime leave to that of the next exploration?
+//!
+//! All of its memory, and nothing else. It has some 6 KB in itself, which would be copied in and out if each exploration made
+//! its own. So a driver sits in its runtime from the beginning, before anything runs, and still when all has been explored.
+
+use std::cell::{Cell, RefCell};
+use std::io::Write;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::rt::engine::Explorer;
+use crate::rt::engine::driver::{Bounds, Driver};
+use crate::rt::event::id::ThreadId;
+use crate::rt::object::machine::Limits;
+use crate::rt::pooled::{Empty, Pooled, empty_rows, pooled};
+use crate::rt::race::Detector;
+use crate::rt::rare::rarely;
+
+use crate::rt::exec::callers::Callers;
+use crate::rt::exec::context::{Inner, Runtime};
+use crate::rt::exec::delay;
+use crate::rt::exec::objects::Table;
+use crate::rt::exec::run::Settings;
+use crate::rt::exec::suppressed_races::InOrder;
+use crate::rt::exec::unwinding::Unwinding;
+use crate::rt::heap::Heap;
+use crate::rt::process::watchdog::Watchdog;
+
+/// A driver, in the runtime in which it explores a program.
+#[derive(Default)]
+pub(crate) struct Seated(Pooled<Box<Runtime>>);
+
+pooled!(Box<Runtime>);
+
+impl Seated {
+    /// A driver for this explorer.
+    pub(crate) fn new(explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) -> Seated {
+        let mut seated = Seated::default();
+        seated.prepare(explorer, limits, bounds);
+        seated
+    }
+
+    /// The runtime of an exploration that begins, which has nothing of an earlier one but the driver.
+    pub(super) fn begin(&mut self, settings: &Settings) -> &Runtime {
+        let runtime = &mut **self.0;
+        let inner = runtime.inner.get_mut();
+        runtime.explores = true;
+        runtime.catches_panics = inner.driver.machine.limits.catches_panics;
+        runtime.within_panic = std::thread::panicking();
+        runtime.pulse.begin(settings.site);
+        runtime.callers.ask(settings.callers);
+        runtime.replay = settings.replay;
+        runtime.report = settings.report;
+        inner.in_order = settings.in_order.clone();
+        let learnt = &inner.driver.machine.limits.learnt;
+        if rarely!(learnt.held.is_some()) {
+            delay::note();
+        }
+        if let Some(which) = learnt.guarded {
+            runtime.heap.guard(which);
+        }
+        if let Some(block) = settings.watch {
+            runtime.heap.watch(block);
+        }
+        runtime.be_watched(settings.patience);
+        runtime
+    }
+
+    /// The runtime of an exploration that has ended, with all that it knows.
+    pub(super) fn runtime(&mut self) -> &mut Runtime {
+        &mut self.0
+    }
+
+    /// The exploration has ended, and the driver is left.
+    pub(super) fn end(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Deref for Seated {
+    type Target = Driver;
+
+    #[inline]
+    fn deref(&self) -> &Driver {
+        let inner = self.0.inner.as_ptr();
+        // SAFETY: whoever could change what is in the cell has the runtime from `begin`, which borrows this exclusively.
+        unsafe { &(*inner).driver }
+    }
+}
+
+impl DerefMut for Seated {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Driver {
+        &mut self.0.inner.get_mut().driver
+    }
+}
+
+impl Default for Runtime {
+    /// A runtime that runs nothing.
+    fn default() -> Runtime {
+        Runtime {
+            locals: RefCell::default(),
+            tracked: RefCell::default(),
+            panics: RefCell::default(),
+            failed: Cell::new(None),
+            earlier: RefCell::default(),
+            outcome: Cell::new(None),
+            roomy: Cell::default(),
+            faulted: Cell::new(None),
+            inner: RefCell::new(Inner {
+                driver: Driver::default(),
+                table: Table::default(),
+                races: Detector::default(),
+                in_order: InOrder::All,
+                stacks: Vec::new(),
+                ended: Vec::new(),
+                resting: Vec::new(),
+                next: None,
+                end: None,
+                bodies: Vec::new(),
+                asked: Vec::new(),
+                names: Vec::new(),
+                inside: Vec::new(),
+            }),
+            heap: Heap::new(),
+            unwinding: Unwinding::default(),
+            next_tracked: Cell::new(0),
+            callers: Callers::default(),
+            raised: Cell::new(None),
+            failing: Cell::new(None),
+            second: Cell::new(None),
+            pulse: Arc::default(),
+            replay: |_, _| String::new(),
+            current: Cell::new(ThreadId::MAIN),
+            running: Cell::new(false),
+            stopping: Cell::new(false),
+            unexplored: Cell::new(false),
+            has_raw_references: Cell::new(false),
+            aside: Cell::new(false),
+            catches_panics: false,
+            within_panic: false,
+            // Neither this nor what has it goes to another one.
+            os_thread: std::thread::current(),
+            failed_at: RefCell::default(),
+            explores: false,
+            watchdog: None,
+            at_end: RefCell::default(),
+            report: |_| String::new(),
+            at_last_hint: RefCell::default(),
+            came_to: Cell::default(),
+        }
+    }
+}
+
+impl Runtime {
+    /// Says on standard error if a step does not come back within this time.
+    #[inline]
+    fn be_watched(&mut self, patience: Option<Duration>) {
+        // Mostly the one before was to be watched like this.
+        match (&self.watchdog, patience) {
+            (None, None) => {}
+            (Some(watchdog), Some(patience)) if watchdog.waits_for(patience) => {}
+            _ => self.watchdog = patience.map(|patience| self.watch(patience)),
+        }
+    }
+
+    #[cold]
+    fn watch(&self, patience: Duration) -> Watchdog {
+        // Not `eprintln`: what a test prints like that is kept until the test has ended, and this one may not.
+        let say = |text: String| {
+            let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+        };
+        Watchdog::watch(self.pulse.clone(), patience, say)
+    }
+
+    /// Forgets all of the exploration but the driver. The functions here list all that a runtime has, so that nothing is
+    /// forgotten to be forgotten.
+    fn leave(&mut self) {
+        let Runtime {
+            locals,
+            tracked,
+            panics,
+            failed,
+            earlier,
+            outcome,
+            roomy,
+            faulted,
+            inner,
+            heap,
+            unwinding,
+            next_tracked,
+            callers,
+            raised,
+            failing,
+            second,
+            pulse,
+            replay: _,
+            current,
+            running,
+            stopping,
+            unexplored,
+            has_raw_references,
+            aside,
+            catches_panics: _,
+            within_panic: _,
+            os_thread: _,
+            failed_at,
+            explores,
+            watchdog: _,
+            at_end,
+            report: _,
+            at_last_hint,
+            came_to,
+        } = self;
+        let Inner {
+            driver: _,
+            table,
+            races,
+            in_order,
+            stacks,
+            ended,
+            resting,
+            next,
+            end,
+            bodies,
+            asked,
+            names,
+            inside,
+        } = inner.get_mut();
+        locals.get_mut().reset();
+        tracked.get_mut().empty();
+        panics.get_mut().empty();
+        earlier.get_mut().empty();
+        failed_at.get_mut().empty();
+        at_end.get_mut().empty();
+        at_last_hint.get_mut().empty();
+        (*failed, *outcome, *failing) = Default::default();
+        (*roomy, *next_tracked) = Default::default();
+        faulted.get_mut().empty();
+        raised.get_mut().empty();
+        second.take();
+        came_to.take();
+        table.empty();
+        races.empty();
+        *in_order = InOrder::All;
+        empty_rows(stacks);
+        ended.empty();
+        resting.empty();
+        (*next, *end) = (None, None);
+        empty_rows(bodies);
+        asked.empty();
+        names.empty();
+        inside.empty();
+        heap.empty();
+        unwinding.reset();
+        callers.forget();
+        pulse.end();
+        *current = Cell::new(ThreadId::MAIN);
+        (*running, *stopping, *unexplored, *aside) = Default::default();
+        has_raw_references.set(false);
+        *explores = false;
+    }
+}
+
+impl Empty for Runtime {
+    fn empty(&mut self) {
+        self.inner.get_mut().driver.empty();
+    }
+
+    /// What a panic has left in the middle of an exploration is of no use to another one.
+    #[inline]
+    fn has_room(&self) -> bool {
+        !self.explores
+    }
+}
+
+#[cfg(test)]
+mod tests;

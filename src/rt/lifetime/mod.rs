@@ -1,0 +1,4 @@
+//! Lifetime of blocks: owners, frees, and uses that a free overtakes.
+
+pub(crate) mod delayed_use;
+pub(crate) mod owners;

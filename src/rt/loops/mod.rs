@@ -1,0 +1,3 @@
+//! When does a loop wait?
+
+pub(crate) mod spin;

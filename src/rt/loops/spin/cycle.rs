@@ -1,0 +1,196 @@
+//! Does a loop with several hints repeat itself?
+//!
+//! One that tries a few times before it yields has a hint inside and another one outside, and one that looks into several
+//! queues in turns may have one hint for all of them. None of its rounds is like the one before, but the rounds come
+//! in a cycle. So the last rounds in which nothing was changed are kept, each with its hint and what it has read.
+
+use crate::rt::event::Site;
+use crate::rt::event::id::ObjectId;
+
+/// The most rounds that are taken for a cycle.
+pub(super) const LONGEST: usize = 16;
+
+/// The rounds of one thread since it has changed something last, the latest of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cycle {
+    rounds: Vec<Past>,
+    /// What they have read, one after the other; what a round has read like the one before it is there once.
+    reads: Vec<(ObjectId, u64)>,
+    /// What the rounds of a cycle have read, without duplicates.
+    all: Vec<(ObjectId, u64)>,
+    /// The first of their hints, as they stand in the program.
+    first: Option<Site>,
+    /// How many rounds are still to come before there may be another wait: who was let go looks at everything.
+    spare: usize,
+}
+
+/// A round that is over.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    hint: Site,
+    /// What it has read: where that begins and ends.
+    reads: (usize, usize),
+}
+
+impl Cycle {
+    /// Something was changed, so it is another loop from here on.
+    #[inline]
+    pub(super) fn reset(&mut self) {
+        self.rounds.clear();
+        self.reads.clear();
+        self.spare = 0;
+    }
+
+    /// A round has come to its hint.
+    #[inline]
+    pub(super) fn end_round(&mut self) {
+        self.spare = self.spare.saturating_sub(1);
+    }
+
+    /// Whether there is not to be a wait yet, whatever the rounds are.
+    #[inline]
+    pub(super) fn rests(&self) -> bool {
+        self.spare > 0
+    }
+
+    /// So many `rounds` that have changed nothing have come to this hint, and have all read the same.
+    pub(super) fn push(
+        &mut self,
+        hint: Site,
+        reads: &[(ObjectId, u64)],
+        rounds: usize,
+        times: usize,
+    ) {
+        // No more are looked at.
+        let most = LONGEST * times;
+        if self.rounds.len() > 2 * most {
+            self.drop_half();
+        }
+        let start = self.reads.len();
+        self.reads.extend_from_slice(reads);
+        let past = Past {
+            hint,
+            reads: (start, self.reads.len()),
+        };
+        let rounds = rounds.min(most);
+        self.rounds.extend(std::iter::repeat_n(past, rounds));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_half(&mut self) {
+        let half = self.rounds.len() / 2;
+        self.rounds.drain(..half);
+        // The first one that is left may have read what stands with one that is gone.
+        let (gone, _) = self.rounds[0].reads;
+        self.reads.drain(..gone);
+        for round in &mut self.rounds {
+            round.reads = (round.reads.0 - gone, round.reads.1 - gone);
+        }
+    }
+
+    /// Whether [`Cycle::repeats`] may say so of these and so many more rounds.
+    #[inline(always)]
+    pub(super) fn may_repeat(&self, more: usize, times: usize) -> bool {
+        self.rounds.len() + more >= 2 * times && self.spare == 0
+    }
+
+    /// Whether the last rounds were the same cycle of at least two so many `times` in a row, if so many rounds are the last ones
+    /// that have read the same, and the thread has not waited since the last but one of these cycles. Then [`Cycle::read`] gives
+    /// what they have read.
+    pub(super) fn repeats(
+        &mut self,
+        hint: Site,
+        reads: &[(ObjectId, u64)],
+        rounds: usize,
+        times: usize,
+    ) -> bool {
+        self.push(hint, reads, rounds, times);
+        let found = self.find_repeated(times);
+        // They may not be all.
+        let before = self.rounds.len() - rounds.min(LONGEST * times);
+        let (start, _) = self.rounds[before].reads;
+        self.rounds.truncate(before);
+        self.reads.truncate(start);
+        found
+    }
+
+    fn find_repeated(&mut self, times: usize) -> bool {
+        let longest = LONGEST.min(self.rounds.len() / times);
+        let Some(length) = (2..=longest).find(|&length| self.is_cycle(length, times)) else {
+            return false;
+        };
+        self.spare = length;
+        self.all.clear();
+        let cycle = &self.rounds[self.rounds.len() - length..];
+        // Mostly they stand in one file.
+        let place = |site: &Site| (site.line(), site.column(), site.file());
+        self.first = cycle.iter().map(|round| round.hint).min_by_key(place);
+        for &(object, value) in &self.reads[cycle[0].reads.0..] {
+            match self.all.iter_mut().find(|(known, _)| *known == object) {
+                Some(known) => known.1 = value,
+                None => self.all.push((object, value)),
+            }
+        }
+        true
+    }
+
+    /// What the rounds of the last cycle have read that was found, each location with the value that was seen last.
+    pub(super) fn read(&self) -> &[(ObjectId, u64)] {
+        &self.all
+    }
+
+    /// The first of the hints of the last cycle that was found, as they stand in the program.
+    pub(super) fn first_hint(&self) -> Option<Site> {
+        self.first
+    }
+
+    /// Whether the last rounds were a cycle of this length so many times.
+    fn is_cycle(&self, length: usize, times: usize) -> bool {
+        let count = self.rounds.len();
+        let mut firsts = (count - length * times..count - length).rev();
+        firsts.all(|at| self.are_alike(at, at + length))
+    }
+
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.rounds[one], &self.rounds[other]);
+        std::ptr::eq(one.hint, other.hint) && self.read_in(one) == self.read_in(other)
+    }
+
+    fn read_in(&self, round: &Past) -> &[(ObjectId, u64)] {
+        let (start, end) = round.reads;
+        &self.reads[start..end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::rt::event::mix::mix;
+
+    #[test]
+    fn each_round_that_is_kept_has_what_it_has_read() {
+        const TIMES: usize = 3;
+        let hint = Location::caller();
+        let mut cycle = Cycle::default();
+        let mut all: Vec<Vec<(ObjectId, u64)>> = Vec::new();
+        let mut again = 0;
+        for step in 0..1000 {
+            let drawn = mix(step);
+            let reads = vec![(ObjectId(0), drawn & 1), (ObjectId(1), drawn >> 1 & 1)];
+            let rounds = 1 + (drawn >> 2) as usize % 3;
+            again += rounds - 1;
+            cycle.repeats(hint, &reads, rounds, TIMES);
+            cycle.push(hint, &reads, rounds, TIMES);
+            all.extend(std::iter::repeat_n(reads, rounds));
+            let kept = &all[all.len() - cycle.rounds.len()..];
+            for (round, reads) in cycle.rounds.iter().zip(kept) {
+                assert_eq!(cycle.read_in(round), reads);
+            }
+        }
+        assert!(again > 200 && cycle.rounds.len() <= 2 * LONGEST * TIMES + 3);
+        assert!(cycle.reads.len() < 2 * cycle.rounds.len());
+    }
+}

@@ -1,0 +1,262 @@
+//! What will come of a step that is about to be made?
+//!
+//! Of the frequent operations that is known before anything is done, so that whoever asks can still do it
+//! another way. It comes to the same as what [`execute`](crate::rt::object::machine::execute) does.
+
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Step};
+use crate::rt::event::{Event, Site};
+use crate::rt::loops::spin::{Meaning, meaning};
+use crate::rt::object::mutex::{self, Mutex};
+use crate::rt::object::thread::token_apply;
+use crate::rt::object::{State, count};
+use crate::rt::rare::cold_path;
+use crate::rt::relation::independence::{Label, Nature, classify};
+
+use crate::rt::object::machine::execute::{Executed, Noted, fails_for_no_reason, on_atomic};
+use crate::rt::object::machine::waits::looks;
+use crate::rt::object::machine::{Machine, Object, Thread};
+
+/// A step that has not been made, and of which it is known what comes of it.
+pub(crate) struct Foreseen<'a> {
+    pub(crate) executed: Executed,
+    thread: &'a mut Thread,
+    change: Change<'a>,
+}
+
+/// What it does to its object.
+enum Change<'a> {
+    /// That holds a word, or is one.
+    Word {
+        value: &'a mut u64,
+        before: u64,
+        after: u64,
+        bound: u32,
+    },
+    Mutex {
+        mutex: &'a mut Mutex,
+        after: Mutex,
+        meaning: Meaning,
+    },
+    /// That is a token, which becomes available.
+    Unpark { available: &'a mut bool },
+}
+
+impl Foreseen<'_> {
+    /// The event that the step will be.
+    #[inline(always)]
+    pub(crate) fn event(&self, step: Step, operation: &Operation, site: Site) -> Event {
+        let index = self.thread.events;
+        self.executed.event(step, index, operation, site)
+    }
+
+    /// Makes the step. What is left to be noted of it takes a call, around which whatever is still needed would have to be kept,
+    /// so it is left to the caller.
+    #[inline(always)]
+    pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) -> Noted {
+        let Foreseen {
+            thread,
+            change,
+            executed,
+        } = self;
+        thread.events += 1;
+        match change {
+            Change::Word {
+                value,
+                before,
+                after,
+                bound,
+            } => {
+                // A load leaves what it has found.
+                if !matches!(kind, OpKind::Load { .. }) {
+                    *value = after;
+                }
+                if !kind.is_atomic() {
+                    return Noted::NOTHING;
+                }
+                let is_kept = looks(kind) && thread.spin.come_back(site, object, before, bound);
+                // What fails for no reason is not foreseen.
+                if let OpKind::CompareExchange { .. } = kind {
+                    thread.note_success(object, executed.outcome);
+                }
+                thread.saw(object, (before, after), executed.outcome, is_kept)
+            }
+            Change::Mutex {
+                mutex,
+                after,
+                meaning,
+            } => {
+                *mutex = after;
+                thread.understand(object, meaning)
+            }
+            Change::Unpark { available } => {
+                *available = true;
+                thread.note_unpark(object)
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// What comes of an operation that its thread has not announced before on an atomic, a reference count or a mutex,
+    /// which is of this kind and holds `memory`, or of an unpark. `None` if that is not known on this short way:
+    /// because the object is another one, because the thread has to wait for it, or for a change before, or because
+    /// the operation is not one of the frequent ones.
+    #[inline(always)]
+    pub(crate) fn foresee(
+        &mut self,
+        step: Step,
+        (object, kind): (ObjectId, &OpKind),
+        (of, memory): (ObjectKind, u64),
+    ) -> Option<Foreseen<'_>> {
+        let (Some(met), Some(thread)) = (
+            self.objects.get_mut(object.index()),
+            self.threads.get_mut(step.thread.index()),
+        ) else {
+            return too_short();
+        };
+        match of {
+            ObjectKind::Atomic(of) => {
+                let Some(Object {
+                    state: State::Atomic { ty, value },
+                    ..
+                }) = met
+                else {
+                    return too_short();
+                };
+                let before = *value;
+                if *ty != of || before != memory {
+                    return too_short();
+                }
+                let (after, executed) = on_atomic(of, before, step, (object, kind));
+                let bound = self.limits.unhinted_spin_bound;
+                if looks(kind) && thread.spin.may_wait(bound)
+                    || fails_for_no_reason(kind, executed.outcome)
+                {
+                    return too_short();
+                }
+                Some(Foreseen {
+                    executed,
+                    thread,
+                    change: Change::Word {
+                        value,
+                        before,
+                        after,
+                        bound,
+                    },
+                })
+            }
+            ObjectKind::Count { observed: of } => {
+                let Some(Object {
+                    state: State::Count { observed, count },
+                    ..
+                }) = met
+                else {
+                    return too_short();
+                };
+                let before = *count;
+                if *observed != of || before != memory {
+                    return too_short();
+                }
+                let (after, executed) = match *kind {
+                    OpKind::Retain => on_count(of, before, (object, &OpKind::Retain)),
+                    OpKind::Release { told } => {
+                        on_count(of, before, (object, &OpKind::Release { told }))
+                    }
+                    _ => return too_short(),
+                };
+                Some(Foreseen {
+                    executed,
+                    thread,
+                    change: Change::Word {
+                        value: count,
+                        before,
+                        after,
+                        bound: 0,
+                    },
+                })
+            }
+            ObjectKind::Mutex => {
+                let Some(Object {
+                    state: State::Mutex(mutex),
+                    ..
+                }) = met
+                else {
+                    return too_short();
+                };
+                if mutex.holder.is_some() as u64 != memory {
+                    return too_short();
+                }
+                let (after, executed, meaning) = match *kind {
+                    OpKind::Lock if mutex.holder.is_none() => {
+                        on_mutex(*mutex, step.thread, (object, &OpKind::Lock))
+                    }
+                    OpKind::Unlock { changed } => {
+                        let kind = OpKind::Unlock { changed };
+                        on_mutex(*mutex, step.thread, (object, &kind))
+                    }
+                    _ => return too_short(),
+                };
+                Some(Foreseen {
+                    executed,
+                    thread,
+                    change: Change::Mutex {
+                        mutex,
+                        after,
+                        meaning,
+                    },
+                })
+            }
+            ObjectKind::Token => {
+                let (State::Token { available }, OpKind::Unpark) = (&mut met.as_mut()?.state, kind)
+                else {
+                    return too_short();
+                };
+                let before = *available;
+                let (_, outcome) = token_apply(before, &OpKind::Unpark);
+                let label = Label::of(object, classify(&OpKind::Unpark, outcome, Nature::Plain));
+                Some(Foreseen {
+                    executed: Executed::plainly(outcome, label, Some(before as u64)),
+                    thread,
+                    change: Change::Unpark { available },
+                })
+            }
+            _ => too_short(),
+        }
+    }
+}
+
+/// Nothing was done. That is rare, so what gives it is not in the way.
+#[inline(always)]
+fn too_short<T>() -> Option<T> {
+    cold_path();
+    None
+}
+
+/// What comes of an operation on a count that holds `before`, and what it holds then. With the kind in sight,
+/// little of it is left.
+#[inline(always)]
+pub(super) fn on_count(
+    observed: bool,
+    before: u64,
+    (object, kind): (ObjectId, &OpKind),
+) -> (u64, Executed) {
+    let (after, outcome) = count::apply(before, kind);
+    let label = Label::new(object, kind, outcome, count::nature(observed));
+    (after, Executed::plainly(outcome, label, Some(before)))
+}
+
+/// What comes of locking or unlocking a mutex in this state, what it means for a loop, and the state then. With the kind in
+/// sight, little of it is left.
+#[inline(always)]
+pub(super) fn on_mutex(
+    mutex: Mutex,
+    thread: ThreadId,
+    (object, kind): (ObjectId, &OpKind),
+) -> (Mutex, Executed, Meaning) {
+    let (after, outcome) = mutex::apply(mutex, thread, kind);
+    let label = Label::of(object, classify(kind, outcome, Nature::Plain));
+    let executed = Executed::plainly(outcome, label, Some(mutex.pack()));
+    let meaning = meaning(kind, outcome, (mutex.polled(), after.polled()));
+    (after, executed, meaning)
+}

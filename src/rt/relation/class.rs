@@ -1,0 +1,353 @@
+//! In which ways can an event touch an object, and which of them do not commute?
+//!
+//! Each way is a [`Class`]; [`Class::conflicts`] is the table that `docs/DEPENDENCY.md` prints.
+
+/// How an event touches its object, as far as order matters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Class {
+    // Atomics.
+    Read,
+    Write,
+    // Mutexes.
+    Acquire,
+    Release,
+    AcquireFailed,
+    // Reference counts.
+    Retain,
+    /// A weak reference was made or dropped.
+    WeakRetain,
+    /// A release that the program can observe if it is the last one.
+    Drop,
+    /// A release of a payload without drop glue: nobody sees which one is the last.
+    DropQuiet,
+    CountRead,
+    CountTake,
+    /// A successful `Weak::upgrade` or `Arc::increment_strong_count`.
+    Upgrade,
+    /// One that found nothing left.
+    TooLate,
+    // Threads.
+    Spawn,
+    Exit,
+    Join,
+    Poll,
+    // Park tokens.
+    Park,
+    /// A timed wait for the token that ended without it.
+    ParkFailed,
+    Unpark,
+    // Reader-writer locks, besides `Acquire`, `Release` and `AcquireFailed`.
+    ReadAcquire,
+    ReadRelease,
+    /// A `try_write` that failed, maybe because of readers.
+    WriteFailed,
+    // Condition variables.
+    Enqueue,
+    /// Wakes the thread whose number is in the label, or several.
+    Notify,
+    /// A notification that nobody waited for.
+    NotifyNone,
+    /// A notified thread goes on; its number is in the label.
+    Awake,
+    /// A waiting thread goes on without having been notified.
+    TimedOut,
+    // Barriers.
+    /// An arrival; the label has the number of those that were missing before.
+    Arrive,
+    Leave,
+    // One-time initialisations.
+    OnceBegin,
+    OnceEnd,
+    /// Found it done, or looked whether it is.
+    Peek,
+    /// Found it poisoned.
+    OnceFailed,
+    // Channels.
+    /// A message was put into the queue; its number is in the label.
+    Sent,
+    /// A message was put into the hands of a receiver that waits.
+    HandOver,
+    SendFailed,
+    /// A message was taken; its number is in the label.
+    Received,
+    RecvFailed,
+    RecvWait,
+    /// A sender knows that its message was taken.
+    Taken,
+    AddSender,
+    DropSender,
+    DropReceiver,
+    // Nothing shared.
+    Local,
+    /// A wait for a change: reads every location of its set.
+    Wait,
+    /// A wait that was let go because nothing else could run. It comes after everything that
+    /// happened before that moment; `happens_before.rs` sees to it.
+    LetGo,
+}
+
+/// Every class, in the order of the table in `docs/DEPENDENCY.md`.
+pub(crate) const ALL: [Class; 47] = [
+    Class::Read,
+    Class::Write,
+    Class::Acquire,
+    Class::Release,
+    Class::AcquireFailed,
+    Class::Retain,
+    Class::WeakRetain,
+    Class::Drop,
+    Class::DropQuiet,
+    Class::CountRead,
+    Class::CountTake,
+    Class::Upgrade,
+    Class::TooLate,
+    Class::Spawn,
+    Class::Exit,
+    Class::Join,
+    Class::Poll,
+    Class::Park,
+    Class::ParkFailed,
+    Class::Unpark,
+    Class::ReadAcquire,
+    Class::ReadRelease,
+    Class::WriteFailed,
+    Class::Enqueue,
+    Class::Notify,
+    Class::NotifyNone,
+    Class::Awake,
+    Class::TimedOut,
+    Class::Arrive,
+    Class::Leave,
+    Class::OnceBegin,
+    Class::OnceEnd,
+    Class::Peek,
+    Class::OnceFailed,
+    Class::Sent,
+    Class::HandOver,
+    Class::SendFailed,
+    Class::Received,
+    Class::RecvFailed,
+    Class::RecvWait,
+    Class::Taken,
+    Class::AddSender,
+    Class::DropSender,
+    Class::DropReceiver,
+    Class::Local,
+    Class::Wait,
+    Class::LetGo,
+];
+
+const _: () = {
+    // A class is found by its number.
+    let mut i = 0;
+    while i < ALL.len() {
+        assert!(ALL[i] as usize == i);
+        i += 1;
+    }
+};
+
+/// A set of classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Classes(u64);
+
+impl Classes {
+    pub(crate) const NONE: Classes = Classes(0);
+
+    #[inline]
+    pub(crate) const fn add(&mut self, class: Class) {
+        self.0 |= 1 << class as u32;
+    }
+
+    pub(crate) const fn of(classes: &[Class]) -> Classes {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < classes.len() {
+            bits |= 1 << classes[i] as u32;
+            i += 1;
+        }
+        Classes(bits)
+    }
+
+    #[inline]
+    pub(crate) const fn contains(self, class: Class) -> bool {
+        self.has(class as u32)
+    }
+
+    /// Whether some class is in both.
+    #[inline]
+    pub(crate) const fn intersects(self, other: Classes) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The set of the class with this number.
+    #[inline]
+    pub(crate) const fn numbered(number: u32) -> Classes {
+        Classes(1 << number)
+    }
+
+    /// [`Classes::contains`] for the class with this number.
+    #[inline]
+    pub(crate) const fn has(self, number: u32) -> bool {
+        self.0 >> number & 1 == 1
+    }
+}
+
+impl Class {
+    /// The classes that may not be swapped with this one on the same object.
+    pub(crate) const fn conflicts(self) -> Classes {
+        use Class::*;
+        match self {
+            Read => Classes::of(&[Write]),
+            Write => Classes::of(&[Read, Write]),
+            Acquire | Release => Classes::of(&[
+                Acquire,
+                Release,
+                AcquireFailed,
+                ReadAcquire,
+                ReadRelease,
+                WriteFailed,
+            ]),
+            AcquireFailed => Classes::of(&[Acquire, Release]),
+            Retain | WeakRetain => Classes::of(&[CountRead, CountTake]),
+            Drop => Classes::of(&[Drop, DropQuiet, CountRead, CountTake, Upgrade, TooLate]),
+            DropQuiet => Classes::of(&[Drop, CountRead, CountTake, Upgrade, TooLate]),
+            CountRead => Classes::of(&[Retain, WeakRetain, Drop, DropQuiet, CountTake, Upgrade]),
+            CountTake => Classes::of(&[
+                Retain, WeakRetain, Drop, DropQuiet, CountRead, CountTake, Upgrade, TooLate,
+            ]),
+            Upgrade => Classes::of(&[Drop, DropQuiet, CountRead, CountTake]),
+            // Once there is nothing left there never is again.
+            TooLate => Classes::of(&[Drop, DropQuiet, CountTake]),
+            Exit => Classes::of(&[Exit, Join, Poll]),
+            Join => Classes::of(&[Exit]),
+            Poll => Classes::of(&[Exit]),
+            Park => Classes::of(&[Park, ParkFailed, Unpark]),
+            ParkFailed => Classes::of(&[Park, Unpark]),
+            Unpark => Classes::of(&[Park, ParkFailed]),
+            ReadAcquire | ReadRelease => Classes::of(&[Acquire, Release, WriteFailed]),
+            WriteFailed => Classes::of(&[Acquire, Release, ReadAcquire, ReadRelease]),
+            Enqueue => Classes::of(&[Notify, NotifyNone]),
+            Notify => Classes::of(&[Enqueue, Notify, NotifyNone, Awake, TimedOut]),
+            NotifyNone => Classes::of(&[Enqueue, Notify, TimedOut]),
+            Awake => Classes::of(&[Notify]),
+            TimedOut => Classes::of(&[Notify, NotifyNone]),
+            Arrive => Classes::of(&[Arrive, Leave]),
+            Leave => Classes::of(&[Arrive]),
+            OnceBegin => Classes::of(&[OnceBegin, OnceEnd, OnceFailed]),
+            OnceEnd => Classes::of(&[OnceBegin, OnceEnd, Peek, OnceFailed]),
+            OnceFailed => Classes::of(&[OnceBegin, OnceEnd]),
+            Peek => Classes::of(&[OnceEnd]),
+            Sent => Classes::of(&[
+                Sent,
+                HandOver,
+                SendFailed,
+                Received,
+                RecvFailed,
+                DropReceiver,
+            ]),
+            HandOver => Classes::of(&[
+                Sent,
+                HandOver,
+                SendFailed,
+                Received,
+                RecvFailed,
+                RecvWait,
+                DropReceiver,
+            ]),
+            SendFailed => {
+                Classes::of(&[Sent, HandOver, Received, RecvFailed, RecvWait, DropReceiver])
+            }
+            Received => Classes::of(&[Received, Sent, HandOver, SendFailed, Taken, DropReceiver]),
+            RecvFailed => Classes::of(&[Sent, HandOver, SendFailed, DropSender]),
+            RecvWait => Classes::of(&[HandOver, SendFailed]),
+            Taken => Classes::of(&[Received]),
+            DropSender => Classes::of(&[RecvFailed]),
+            DropReceiver => Classes::of(&[Sent, HandOver, SendFailed, Received]),
+            // A sender is only added by one that is there, so nobody can see the difference.
+            AddSender => Classes::NONE,
+            // A spawn comes before the child's first event; that edge belongs to happens-before
+            // itself and not to an object, as does the one from a thread's last event to a join.
+            Spawn | Local | Wait | LetGo => Classes::NONE,
+        }
+    }
+
+    /// The classes that are kept apart in an object's access record (`happens_before.rs`): 0 for
+    /// the total ones, and a number of its own for each of the others that one object can meet. A
+    /// class is total if it conflicts with every class its object can meet, itself included, so that
+    /// an event of it cuts the object's history in two.
+    pub(crate) const fn slot(self) -> usize {
+        match self {
+            Class::Write
+            | Class::Acquire
+            | Class::Release
+            | Class::CountTake
+            | Class::Exit
+            | Class::Park
+            | Class::OnceEnd => 0,
+            Class::Read
+            | Class::AcquireFailed
+            | Class::Retain
+            | Class::Spawn
+            | Class::Unpark
+            | Class::Enqueue
+            | Class::Arrive
+            | Class::OnceBegin
+            | Class::Sent
+            | Class::Local
+            | Class::LetGo => 1,
+            Class::Drop
+            | Class::Join
+            | Class::ParkFailed
+            | Class::ReadAcquire
+            | Class::Notify
+            | Class::Leave
+            | Class::Peek
+            | Class::HandOver => 2,
+            Class::DropQuiet
+            | Class::Poll
+            | Class::ReadRelease
+            | Class::NotifyNone
+            | Class::OnceFailed
+            | Class::SendFailed => 3,
+            Class::CountRead | Class::WriteFailed | Class::Awake | Class::Received => 4,
+            Class::Upgrade | Class::TimedOut | Class::RecvFailed => 5,
+            Class::RecvWait | Class::TooLate => 6,
+            Class::Taken | Class::WeakRetain => 7,
+            Class::DropSender => 8,
+            Class::DropReceiver => 9,
+            Class::AddSender => 10,
+            Class::Wait => WAIT_SLOT,
+        }
+    }
+
+    /// All slots in which events of this class can be: those that count have one more, [`LAST_SLOT`].
+    pub(crate) const fn slots(self) -> u32 {
+        let last = match self {
+            Class::Drop | Class::Arrive => 1 << LAST_SLOT,
+            _ => 0,
+        };
+        1 << self.slot() | last
+    }
+
+    /// Whether an event of this class takes something that others may then have to wait for.
+    pub(crate) const fn acquires(self) -> bool {
+        matches!(
+            self,
+            Class::Acquire | Class::ReadAcquire | Class::OnceBegin | Class::Sent | Class::Park
+        )
+    }
+}
+
+/// The slot of the total ones.
+pub(crate) const TOTAL_SLOT: usize = 0;
+
+/// The slot of a release or an arrival that is the last. The others are apart from it because of those there
+/// are as many as threads, and they are not behind each other. No such object has a class with this slot.
+pub(crate) const LAST_SLOT: usize = 8;
+
+/// The slot of [`Class::Wait`].
+pub(crate) const WAIT_SLOT: usize = 11;
+
+/// How many [`Class::slot`]s there are.
+pub(crate) const SLOTS: usize = 12;

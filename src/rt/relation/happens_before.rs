@@ -1,0 +1,445 @@
+//! Which events are ordered, and which of them race?
+//!
+//! Each event has a vector clock: for each thread, how many of its events happen before this one
+//! (or are it). `e -> f` is then one comparison. Clocks are computed in one pass after an execution, or in several while a
+//! long one goes on, for the part that is new; the prefix keeps its own (\[SS\] section 3 for the relation, and the
+//! advice of a mature engine for the order of the steps: judge a race first, join its clock after). How they grow is told
+//! in [`past`].
+//!
+//! A *race* is a pair of ordered events of different threads with nothing between them. Candidates
+//! come from the object's access record, not from all pairs: for each slot of classes
+//! ([`Class::slot`]) the latest accesses since the last total one, as far as the event before does not know
+//! them. The candidates are looked at from the latest to the earliest, so that one which happens before another
+//! is seen to be covered.
+//!
+//! An event on an atomic that nobody contends for ([`contention`]) is not even noted on it, and of a long stretch of events
+//! that are ordered with nothing one row is kept ([`rows`]).
+
+mod candidates;
+mod clock;
+mod contention;
+mod look;
+mod messages;
+mod past;
+mod record;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod way;
+
+use crate::rt::event::id::{ObjectId, ThreadId, lengthen};
+use crate::rt::event::operation::{OpKind, Outcome};
+use crate::rt::event::{Event, NOWHERE, Trace};
+use crate::rt::pooled::{Empty, empty_rows};
+use crate::rt::rare::{cold_path, rarely};
+pub(crate) use crate::rt::relation::happens_before::candidates::Next;
+use crate::rt::relation::happens_before::candidates::Seeker;
+use crate::rt::relation::happens_before::contention::{Contention, Order};
+pub(crate) use crate::rt::relation::happens_before::look::Look;
+pub(crate) use crate::rt::relation::happens_before::past::Race;
+use crate::rt::relation::happens_before::past::{Clock, Past, Read};
+use crate::rt::relation::happens_before::record::Record;
+use crate::rt::relation::happens_before::rows::{Row, Whose};
+use crate::rt::relation::independence::{COUNTED, Class, Classes, ReadSets, WAIT_SLOT};
+
+/// The clocks, access records and races of a trace.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct HappensBefore {
+    past: Past,
+    /// What has been done to each object. Of those that no two threads contend for nothing is noted.
+    objects: Vec<Record>,
+    contention: Contention,
+}
+
+impl Empty for HappensBefore {
+    fn empty(&mut self) {
+        let HappensBefore {
+            past,
+            objects,
+            contention,
+        } = self;
+        past.empty();
+        empty_rows(objects);
+        contention.empty();
+    }
+}
+
+impl HappensBefore {
+    /// How many events of `thread` happen before the event at `position` or are it.
+    #[inline]
+    pub(crate) fn clock(&self, position: u32, thread: ThreadId) -> u32 {
+        let row = self.past.rows.whose(position);
+        if row.thread == thread {
+            row.index + 1
+        } else {
+            self.past.clocks.get(row.clock, thread)
+        }
+    }
+
+    /// Whether the event at `first` happens before the one at `second`, or is it.
+    #[inline]
+    pub(crate) fn before(&self, first: u32, second: u32) -> bool {
+        let Whose { thread, index, .. } = self.past.rows.whose(first);
+        self.knows(second, thread, index)
+    }
+
+    /// Whether the event of `thread` with this index happens before the one at `position`, or is it.
+    #[inline]
+    pub(crate) fn knows(&self, position: u32, thread: ThreadId, index: u32) -> bool {
+        self.look_at(position).knows(thread, index)
+    }
+
+    /// Looks up the event at `position`, of which several things are asked.
+    #[inline]
+    pub(crate) fn look_at(&self, position: u32) -> Look<'_> {
+        self.past.look_at(position)
+    }
+
+    /// The races, in the order of their second events.
+    pub(crate) fn races(&self) -> &[Race] {
+        &self.past.races
+    }
+
+    /// Whether the race with this number is that of its second event whose first one is the latest.
+    #[inline]
+    pub(crate) fn is_latest_of_its_event(&self, race: usize) -> bool {
+        let races = &self.past.races[..=race];
+        // The candidates are looked at from the latest to the earliest.
+        let before = race.checked_sub(1).map(|before| races[before].second);
+        before != Some(races[race].second)
+    }
+
+    /// How many races have a second event before `position`.
+    pub(crate) fn races_before(&self, position: usize) -> usize {
+        let row = self.past.rows.get(position);
+        row.map_or(self.past.races.len(), |row| row.races as usize)
+    }
+
+    /// The races whose second event is the one at `position`.
+    #[inline]
+    pub(crate) fn races_of(&self, position: u32) -> impl Iterator<Item = &Race> {
+        self.look_at(position).races()
+    }
+
+    /// The positions of the events on `object`, in order. Of an atomic that no two threads contend for there are none: nobody
+    /// asks for those that are ordered with nothing.
+    pub(crate) fn events_on(&self, object: ObjectId) -> &[u32] {
+        self.objects
+            .get(object.index())
+            .map_or(&[], |record| &record.events)
+    }
+
+    /// Whether nothing was done before the event at `position` to the one object that it touches. Of an event that
+    /// touches several this is not said.
+    #[inline]
+    pub(crate) fn is_first_on_its_object(&self, position: u32) -> bool {
+        let row = self.past.rows.row(position);
+        row.object != ObjectId::NONE && row.rank == 0
+    }
+
+    /// Whether the event before the one at `position` in its slot on its object is its thread's.
+    #[inline(never)]
+    pub(crate) fn comes_back(&self, position: u32) -> bool {
+        let row = self.past.rows.row(position);
+        let before = self.past.rows.get(row.previous as usize);
+        before.is_some_and(|before| before.whose.thread == row.whose.thread)
+    }
+
+    /// Whether both events touch one object, the same, and nothing was done to it between them.
+    #[inline]
+    pub(crate) fn is_next_on_its_object(&self, first: u32, second: u32) -> bool {
+        let (first, second) = (self.past.rows.row(first), self.past.rows.row(second));
+        first.object == second.object
+            && first.object != ObjectId::NONE
+            && first.rank + 1 == second.rank
+    }
+
+    /// Whether another thread may do something to this object that events on it are ordered with, as far as is known.
+    #[inline]
+    pub(crate) fn is_contended(&self, object: ObjectId) -> bool {
+        self.contention.is_on(object)
+    }
+
+    /// What is known of who contends for which atomic ([`contention`] says why a checkpoint needs it).
+    pub(crate) fn save_contention(&self) -> Vec<u64> {
+        self.contention.save()
+    }
+
+    /// Takes up what [`HappensBefore::save_contention`] has given; false if these are no such numbers.
+    pub(crate) fn restore_contention(&mut self, numbers: &[u64]) -> bool {
+        self.contention.restore(numbers)
+    }
+
+    /// [`HappensBefore::events_on`] in two: those before `position`, and from there on.
+    #[inline]
+    pub(crate) fn split_on(&self, object: ObjectId, position: u32) -> (&[u32], &[u32]) {
+        let events = self.events_on(object);
+        // The event there knows, if it is one of them.
+        let row = self.past.rows.get(position as usize);
+        let rank = row.map(|row| row.rank as usize);
+        let known = rank.filter(|&rank| events.get(rank) == Some(&position));
+        let at = known.unwrap_or_else(|| events.partition_point(|&p| p < position));
+        events.split_at(at)
+    }
+
+    /// The classes of which events have touched `object` in this execution or in an earlier one.
+    #[inline]
+    pub(crate) fn classes_on(&self, object: ObjectId) -> Classes {
+        let record = self.objects.get(object.index());
+        record.map_or(Classes::NONE, |record| record.classes)
+    }
+
+    /// Whether `found` holds of an event on `object` in one of these slots that is at `from` or behind it, and of its slot;
+    /// asked of the latest first.
+    #[inline]
+    pub(crate) fn any_access(
+        &self,
+        object: ObjectId,
+        slots: u32,
+        from: u32,
+        found: impl FnMut(u32, usize) -> bool,
+    ) -> bool {
+        let Some(record) = self.objects.get(object.index()) else {
+            return false;
+        };
+        self.past.any_access(record, slots, from, found)
+    }
+
+    /// The latest event on `object` in this slot, or [`NOWHERE`].
+    #[inline]
+    pub(crate) fn latest_in(&self, object: ObjectId, slot: usize) -> u32 {
+        let record = self.objects.get(object.index());
+        record.map_or(NOWHERE, |record| record.heads[slot])
+    }
+
+    /// The latest event in the slot of the one at `position`, on its object, that is not known to come before it, or
+    /// [`NOWHERE`]: those in between do.
+    #[inline]
+    pub(crate) fn apart(&self, position: u32) -> u32 {
+        self.past.rows.row(position).apart
+    }
+
+    /// Goes back from `latest` through the events of its slot on its object, as far as they are at `from` or behind it.
+    /// `found` says of each which one is next.
+    #[inline]
+    pub(crate) fn go_back(&self, latest: u32, from: u32, found: impl FnMut(u32) -> Next) {
+        self.past.go_back(latest, from, found);
+    }
+
+    /// The slots of the events on `object` that may change what a wait looks at. Classes that no object has
+    /// together share slots, so this is less than the slots of all such classes.
+    #[inline]
+    pub(crate) fn changing_slots(&self, object: ObjectId) -> u32 {
+        let record = self.objects.get(object.index());
+        record.map_or(0, |record| record.changing)
+    }
+
+    /// Forgets the events from `length` on.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        let Past {
+            rows,
+            clocks,
+            reads,
+            races,
+            ..
+        } = &mut self.past;
+        let Some(first) = rows.get(length) else {
+            return;
+        };
+        races.truncate(first.races as usize);
+        rows.truncate(length, |row| {
+            if row.is_own {
+                clocks.truncate(row.whose.clock);
+            }
+            if row.object != ObjectId::NONE {
+                self.objects[row.object.index()].forget(row.slot, row.previous);
+            }
+        });
+        while let Some(read) = reads.pop_if(|read| read.wait as usize >= length) {
+            self.objects[read.object.index()].forget(WAIT_SLOT as u8, read.previous);
+        }
+    }
+
+    /// Gives a clock to every event of `trace` that has none yet, and finds its races.
+    #[inline]
+    pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {
+        self.extend_if_known(trace, sets, false);
+    }
+
+    /// [`HappensBefore::extend`], which is no use `early` in an execution any more once this is false: what has not come to
+    /// its end is not known well enough.
+    #[inline(never)]
+    pub(crate) fn extend_if_known(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> bool {
+        while let Err(position) = self.add_all(trace, sets, early) {
+            if !early {
+                // The rest is looked through before all begins anew: a first execution may have many such events.
+                for event in &trace.events()[position..] {
+                    self.contention.note(event.thread, event.label);
+                }
+            }
+            self.begin_anew();
+            if early {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What an event has done to an object may be ordered with what was done to it before, of which nothing was noted. That
+    /// happens once for each object.
+    #[cold]
+    fn begin_anew(&mut self) {
+        self.contention.be_surprised();
+        self.truncate(0);
+    }
+
+    /// Gives a clock to every event that has none yet, up to the first one that may be ordered with others which no order
+    /// was possible with before.
+    #[inline(always)]
+    fn add_all(&mut self, trace: &Trace, sets: &ReadSets, early: bool) -> Result<(), usize> {
+        if self.past.clocks.width() < trace.threads() {
+            self.past.widen(trace.threads());
+        }
+        // Where many events have rows of their own those that are to come will have them, too.
+        let more = rarely!(early) && self.past.rows.are_many();
+        let events = if more { trace.room() } else { trace.len() };
+        self.past.rows.reserve(events - self.past.rows.len());
+        while let Some(event) = trace.events().get(self.past.rows.len()) {
+            let position = self.past.rows.len();
+            match self.contention.note(event.thread, event.label) {
+                Order::Possible => self.add(trace, sets, event, position as u32),
+                Order::Impossible => self.past.add_unordered(trace, &self.contention),
+                Order::PossibleFromNow => {
+                    cold_path();
+                    return Err(position);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a clock to this event, which is the next, and finds its races.
+    #[inline]
+    fn add(&mut self, trace: &Trace, sets: &ReadSets, event: &Event, position: u32) {
+        let label = event.label;
+        let races = self.past.races.len() as u32;
+        let mut clock = self.past.clock_before(trace, event);
+        let (mut object, mut slot, mut rank) = (ObjectId::NONE, 0, 0);
+        let (mut previous, mut apart) = (NOWHERE, NOWHERE);
+        if label.touches_one() {
+            object = label.object();
+            if rarely!(self.objects.len() <= object.index()) {
+                lengthen(&mut self.objects, object.index() + 1, Record::new);
+            }
+            let record = &mut self.objects[object.index()];
+            let place = label.place();
+            if !record.is_left_to(event.thread) {
+                let slots = place.behind & record.used & !1;
+                if slots != 0 {
+                    let seeker = Seeker {
+                        thread: event.thread,
+                        label,
+                        position,
+                    };
+                    clock = (self.past).race_in(trace, sets, record, slots, seeker, clock);
+                }
+                let total = record.heads[0];
+                // The latest total one is before the others, and ordered with whatever happens on its object.
+                if total != NOWHERE && self.past.is_new(event.thread, clock.start, total) {
+                    clock = self.past.race(clock, total, position);
+                }
+            }
+            slot = place.slot;
+            (rank, previous) = record.note(label, slot, position);
+            // All that one thread has done comes before what it does. Slot 0 is never gone through.
+            if slot != 0 && previous != NOWHERE && record.is_shared() {
+                apart = self.past.apart(event.thread, clock, previous);
+            }
+        } else if label.class() == Class::Wait {
+            slot = WAIT_SLOT as u8;
+            previous = self.past.reads.last().map_or(NOWHERE, |read| read.wait);
+            (rank, clock) = self.add_wait(trace, sets, event, clock, position);
+            if previous != NOWHERE {
+                apart = self.past.apart(event.thread, clock, previous);
+            }
+        } else if let OpKind::Join { .. } = event.operation.kind {
+            return self.past.add_joins(trace, clock);
+        } else if let Outcome::LetGo { quiet_at } = event.outcome {
+            clock = (self.past).follow_all(trace, event.thread, quiet_at as u32, clock);
+        }
+        self.past.rows.push(Row {
+            whose: Whose {
+                thread: event.thread,
+                index: event.index,
+                clock: clock.start,
+            },
+            is_own: clock.is_own,
+            slot,
+            object,
+            rank,
+            previous,
+            apart,
+            races,
+        });
+    }
+
+    /// Notes what a wait, which is the last event, has read, and gives its clock after what it has to be behind,
+    /// and how many events there were before it on the last object.
+    #[inline(never)]
+    fn add_wait(
+        &mut self,
+        trace: &Trace,
+        sets: &ReadSets,
+        event: &Event,
+        clock: Clock,
+        wait: u32,
+    ) -> (u32, Clock) {
+        let Event { label, thread, .. } = *event;
+        let seeker = Seeker {
+            thread,
+            label,
+            position: wait,
+        };
+        let mut rank = 0;
+        let objects = sets.get(label.object().0).iter();
+        for &object in objects.filter(|&&object| self.contention.is_on(object)) {
+            if self.objects.len() <= object.index() {
+                lengthen(&mut self.objects, object.index() + 1, Record::new);
+            }
+            let record = &mut self.objects[object.index()];
+            if !record.is_left_to(thread) {
+                let slots = record.changing & record.used;
+                (self.past).set_out(trace, record, slots, seeker, clock);
+            }
+            let previous;
+            (rank, previous) = record.note(label, WAIT_SLOT as u8, wait);
+            self.past.reads.push(Read {
+                wait,
+                object,
+                previous,
+            });
+        }
+        (rank, self.past.race_along(trace, sets, seeker, clock))
+    }
+
+    /// Whether labels on `object` have counts, which depend on what happened to it before.
+    #[inline]
+    pub(crate) fn is_counted(&self, object: ObjectId) -> bool {
+        self.classes_on(object).intersects(COUNTED)
+    }
+
+    /// Joins the clock of the event at `position` into `clock`, which has room for all threads.
+    #[inline]
+    pub(crate) fn join_into(&self, position: u32, clock: &mut [u32]) {
+        let row = self.past.rows.whose(position);
+        let own = &mut clock[row.thread.index()];
+        if *own > row.index {
+            // It has been joined with the clock of this event, or of a later one of its thread.
+            return;
+        }
+        *own = row.index + 1;
+        for (mine, &word) in clock.iter_mut().zip(self.past.clocks.words(row.clock)) {
+            *mine = (*mine).max(word as u32);
+        }
+    }
+}

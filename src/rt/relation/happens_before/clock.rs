@@ -1,0 +1,270 @@
+//! Where are clocks kept, and how do two become one?
+//!
+//! Each clock has a word for every thread, and one stands behind the other, so that a clock is told by where its
+//! words begin. It leaves out the component of its event's own thread: the word that is there is an
+//! earlier event's, and whoever learns of the event puts the right one there.
+
+use crate::rt::pooled::Empty;
+use crate::rt::relation::happens_before::ThreadId;
+
+/// So many words are compared at once. They are signed, because of unsigned words not every processor can tell
+/// which is greater.
+const LANE: usize = 4;
+
+/// For how many clocks room is made at once.
+const CHUNK: usize = 32;
+
+/// The clock of what knows of no other thread.
+pub(super) const NOTHING: u32 = 0;
+
+/// The words of many clocks.
+#[derive(Default, Clone, Debug)]
+pub(super) struct Clocks {
+    words: Vec<i32>,
+    /// How many words a clock has, which is a multiple of [`LANE`].
+    width: usize,
+    /// Where the next clock begins, for which there is room. The words from here on are left over from clocks that are gone.
+    end: usize,
+}
+
+impl Empty for Clocks {
+    fn empty(&mut self) {
+        let Clocks { words, width, end } = self;
+        words.empty();
+        (*width, *end) = (0, 0);
+    }
+}
+
+impl Clocks {
+    /// How many events of `thread` are in this clock of another thread.
+    #[inline]
+    pub(super) fn get(&self, clock: u32, thread: ThreadId) -> u32 {
+        if thread.index() < self.width {
+            self.word(clock, thread)
+        } else {
+            0
+        }
+    }
+
+    /// [`Clocks::get`] for a thread that has an event with a clock.
+    #[inline]
+    pub(super) fn word(&self, clock: u32, thread: ThreadId) -> u32 {
+        self.words[clock as usize + thread.index()] as u32
+    }
+
+    /// All words of this clock.
+    #[inline]
+    pub(super) fn words(&self, clock: u32) -> &[i32] {
+        &self.words[clock as usize..][..self.width]
+    }
+
+    /// How many threads a clock can know.
+    #[inline]
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Makes every clock wide enough for so many threads. The n-th clock stays the n-th.
+    ///
+    /// All are moved, so that a long execution which goes on spawning threads gets room for some more.
+    #[cold]
+    pub(super) fn widen(&mut self, threads: usize) {
+        let before = self.width;
+        let width = threads.max(before + before / 4).next_multiple_of(LANE);
+        // At first there is only the clock of nothing.
+        let clocks = self.end.checked_div(before).unwrap_or(1);
+        // There may be room that was left. Other memory would have to be got from the system, which takes longer than the move.
+        self.words.resize((clocks + CHUNK) * width, 0);
+        for clock in (0..clocks).rev() {
+            let (from, to) = (clock * before, clock * width);
+            self.words.copy_within(from..from + before, to);
+            self.words[to + before..to + width].fill(0);
+        }
+        (self.width, self.end) = (width, clocks * width);
+    }
+
+    /// Forgets the clock that begins here, and all that were made after it.
+    #[inline]
+    pub(super) fn truncate(&mut self, clock: u32) {
+        self.end = clock as usize;
+    }
+
+    /// Makes a clock of this one and of an event: `theirs` and `count` are its clock and how many events of its
+    /// thread there are with it.
+    ///
+    /// It is inlined where many clocks are made, one behind the other. Mostly there are few threads.
+    #[inline(always)]
+    pub(super) fn join(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
+        match self.width {
+            4 => self.join_words(4, mine, theirs, thread, count),
+            8 => self.join_words(8, mine, theirs, thread, count),
+            12 => self.join_words(12, mine, theirs, thread, count),
+            _ => self.join_many(mine, theirs, thread, count),
+        }
+    }
+
+    /// [`Clocks::join`] where clocks have any number of words.
+    #[inline(never)]
+    fn join_many(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) -> u32 {
+        self.join_words(self.width, mine, theirs, thread, count)
+    }
+
+    /// [`Clocks::join`] where clocks have `width` words. Where that is a constant there is no loop.
+    #[inline(always)]
+    fn join_words(
+        &mut self,
+        width: usize,
+        mine: u32,
+        theirs: u32,
+        thread: ThreadId,
+        count: u32,
+    ) -> u32 {
+        let start = self.end;
+        let (earlier, words) = self.words.split_at_mut(start);
+        let words = &mut words[..width];
+        let of = |clock: u32| earlier[clock as usize..][..width].as_chunks::<LANE>().0;
+        let parts = of(mine).iter().zip(of(theirs));
+        for (word, (&my, &their)) in words.as_chunks_mut().0.iter_mut().zip(parts) {
+            *word = latest(my, their);
+        }
+        words[thread.index()] = count as i32;
+        self.end = start + width;
+        self.with_room_behind(start)
+    }
+
+    /// The clock at `start`, which is the last one, once there is room for another one.
+    #[inline(always)]
+    fn with_room_behind(&mut self, start: usize) -> u32 {
+        match self.words.len() < self.end + self.width {
+            true => self.make_room(start),
+            false => start as u32,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, start: usize) -> u32 {
+        self.words.resize(self.end + CHUNK * self.width, 0);
+        start as u32
+    }
+
+    /// [`Clocks::join`] for one clock now and then.
+    #[inline(never)]
+    pub(super) fn join_apart(
+        &mut self,
+        mine: u32,
+        theirs: u32,
+        thread: ThreadId,
+        count: u32,
+    ) -> u32 {
+        self.join(mine, theirs, thread, count)
+    }
+
+    /// Joins an event into the clock that was made last.
+    #[inline(never)]
+    pub(super) fn join_into(&mut self, mine: u32, theirs: u32, thread: ThreadId, count: u32) {
+        let (earlier, words) = self.words.split_at_mut(mine as usize);
+        match self.width {
+            4 => join_words_into(4, words, earlier, theirs),
+            8 => join_words_into(8, words, earlier, theirs),
+            12 => join_words_into(12, words, earlier, theirs),
+            width => join_words_into(width, words, earlier, theirs),
+        }
+        words[thread.index()] = count as i32;
+    }
+}
+
+/// Joins the clock `theirs`, which is among the `earlier` ones, into the first one of `words`, where clocks have `width` words.
+/// Where that is a constant there is no loop.
+#[inline(always)]
+fn join_words_into(width: usize, words: &mut [i32], earlier: &[i32], theirs: u32) {
+    let theirs = &earlier[theirs as usize..][..width];
+    let words = words[..width].as_chunks_mut().0.iter_mut();
+    for (word, &their) in words.zip(theirs.as_chunks().0) {
+        *word = latest(*word, their);
+    }
+}
+
+/// The greater one of each two components.
+#[inline]
+fn latest(a: [i32; LANE], b: [i32; LANE]) -> [i32; LANE] {
+    std::array::from_fn(|i| a[i].max(b[i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the width, which decides how clocks are joined.
+    #[test]
+    fn a_clock_of_two_knows_the_later_of_each_thread_however_many_there_are() {
+        for threads in 1..=20 {
+            let mut clocks = Clocks::default();
+            clocks.widen(threads);
+            let width = clocks.width();
+            let mut expected = vec![vec![0; width]];
+            // More than there is room for at first.
+            for made in 1..=3 * CHUNK {
+                let (mine, theirs) = (made / 2, made * 2 / 3);
+                let (thread, count) = (made * 11 % threads, 1000 - made);
+                let at = |clock: usize| (clock * width) as u32;
+                let id = ThreadId(thread as u32);
+                let both = expected[mine].iter().zip(&expected[theirs]);
+                let mut both: Vec<i32> = both.map(|(&my, &their)| my.max(their)).collect();
+                both[thread] = count as i32;
+                let clock = clocks.join(at(mine), at(theirs), id, count as u32);
+                assert_eq!((clock, clocks.words(clock)), (at(made), &both[..]));
+                // What is joined into the last one is in it, too.
+                let late = made * 3 / 4;
+                let joined = both.iter().zip(&expected[late]);
+                let mut both: Vec<i32> = joined.map(|(&my, &their)| my.max(their)).collect();
+                both[thread] = count as i32 + 1;
+                clocks.join_into(clock, at(late), id, count as u32 + 1);
+                assert_eq!(clocks.words(clock), both, "{threads} threads");
+                expected.push(both);
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_stays_what_it_is_where_it_gets_room_for_more_threads() {
+        let mut clocks = Clocks::default();
+        let mut expected = vec![];
+        for threads in 1..=40 {
+            if clocks.width() < threads {
+                clocks.widen(threads);
+            }
+            // What is left over from it is not what another thread has.
+            let gone = clocks.join(NOTHING, NOTHING, ThreadId(0), 9);
+            clocks.truncate(gone);
+            let thread = threads - 1;
+            clocks.join(NOTHING, NOTHING, ThreadId(thread as u32), threads as u32);
+            expected.push((thread, threads as i32));
+            let width = clocks.width();
+            assert!(clocks.words(NOTHING).iter().all(|&word| word == 0));
+            for (n, &(thread, count)) in expected.iter().enumerate() {
+                let mut words = vec![0; width];
+                words[thread] = count;
+                assert_eq!(clocks.words(((n + 1) * width) as u32), words);
+            }
+        }
+    }
+
+    #[test]
+    fn clocks_are_not_moved_for_each_few_threads_more() {
+        let mut clocks = Clocks::default();
+        let mut moved = 0;
+        for threads in 1..=10_000 {
+            if clocks.width() < threads {
+                clocks.widen(threads);
+                moved += 1;
+            }
+            let room = clocks.width();
+            assert!(
+                (threads..=threads + threads / 4 + LANE).contains(&room),
+                "{room}"
+            );
+        }
+        assert!(moved < 50, "{moved}");
+    }
+}

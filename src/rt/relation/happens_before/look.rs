@@ -1,0 +1,65 @@
+//! What is known of one event, looked up once?
+//!
+//! Whoever asks several things of an event in a row finds its row once, and not for each question.
+
+use crate::rt::event::id::ThreadId;
+use crate::rt::relation::happens_before::past::{Past, Race};
+use crate::rt::relation::happens_before::rows::{Row, Whose};
+
+/// An event that was looked up.
+#[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug))]
+pub(crate) struct Look<'a> {
+    pub(crate) position: u32,
+    past: &'a Past,
+    /// The row that stands for it, and how far behind the first event with this row it is.
+    row: &'a Row,
+    further: usize,
+}
+
+impl Past {
+    /// Looks up the event at `position`.
+    #[inline]
+    pub(super) fn look_at(&self, position: u32) -> Look<'_> {
+        let (row, further) = self.rows.find(position);
+        Look {
+            position,
+            past: self,
+            row,
+            further,
+        }
+    }
+}
+
+impl<'a> Look<'a> {
+    /// Whether the event of `thread` with this index happens before this one, or is it.
+    #[inline]
+    pub(crate) fn knows(&self, thread: ThreadId, index: u32) -> bool {
+        let Whose {
+            thread: own,
+            index: last,
+            clock,
+        } = self.row.whose.behind(self.further);
+        match own == thread {
+            true => last >= index,
+            false => self.past.clocks.word(clock, thread) > index,
+        }
+    }
+
+    /// The races whose second event it is.
+    #[inline]
+    pub(crate) fn races(&self) -> impl Iterator<Item = &'a Race> + use<'a> {
+        let (from, position) = (self.row.races as usize, self.position);
+        // Most events have none.
+        let races = self.past.races.get(from..).unwrap_or_default().iter();
+        races.take_while(move |race| race.second == position)
+    }
+}
+
+/// All else follows from where it is.
+#[cfg(test)]
+impl PartialEq for Look<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.position == other.position
+    }
+}

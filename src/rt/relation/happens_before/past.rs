@@ -1,0 +1,246 @@
+//! How does the clock of an event grow?
+//!
+//! From that of the event directly before it, by those of the events that it comes after. Most events join nothing new, for
+//! instance every access to an object that only one thread touches. Such an event shares the clock of the event before it,
+//! which it can because a clock leaves out the component of the event's own thread, which is its index.
+
+use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::{Event, Trace};
+use crate::rt::pooled::Empty;
+use crate::rt::rare::Roomy;
+use crate::rt::relation::happens_before::clock::{Clocks, NOTHING};
+use crate::rt::relation::happens_before::contention::Contention;
+use crate::rt::relation::happens_before::rows::{Row, Rows, Whose};
+use crate::rt::relation::happens_before::way::Way;
+
+/// Two events of different threads, ordered, with nothing between them in happens-before. Both are
+/// positions in the trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Race {
+    pub(crate) first: u32,
+    pub(crate) second: u32,
+}
+
+/// What is known of the events that have a clock.
+#[derive(Default, Clone, Debug)]
+pub(super) struct Past {
+    pub(super) rows: Rows,
+    pub(super) clocks: Clocks,
+    /// What waits have read, in order.
+    pub(super) reads: Vec<Read>,
+    pub(super) races: Vec<Race>,
+    pub(super) ways: Vec<Way>,
+    /// The candidates as they would be if none was left out.
+    #[cfg(test)]
+    pub(super) all: Vec<u32>,
+}
+
+impl Empty for Past {
+    fn empty(&mut self) {
+        let Past {
+            rows,
+            clocks,
+            reads,
+            races,
+            ways,
+            #[cfg(test)]
+            all,
+        } = self;
+        rows.empty();
+        clocks.empty();
+        reads.empty();
+        races.empty();
+        ways.empty();
+        #[cfg(test)]
+        all.empty();
+    }
+}
+
+/// Where the clock of the last event is, and whether it is not the one of the event before.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) start: u32,
+    pub(super) is_own: bool,
+}
+
+/// One object that a wait has read, and the latest wait before it that has read it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Read {
+    pub(super) wait: u32,
+    pub(super) object: ObjectId,
+    pub(super) previous: u32,
+}
+
+impl Past {
+    /// Gives a clock to the next event, which is ordered with nothing but what its thread has done, and to those of its thread
+    /// behind it that are so, too. Where there is one there are mostly many.
+    #[inline(never)]
+    pub(super) fn add_unordered(&mut self, trace: &Trace, contention: &Contention) {
+        let position = self.rows.len();
+        let [first, behind @ ..] = &trace.events()[position..] else {
+            return;
+        };
+        let (thread, races) = (first.thread, self.races.len() as u32);
+        // What stands for the last event stands for this one, too, if that is not ordered with others, either.
+        let goes_on = self.rows.last().is_some_and(|(last, _)| {
+            last.whose.thread == thread && last.object == ObjectId::NONE && last.races == races
+        });
+        if !goes_on {
+            let Clock { start, is_own } = self.clock_before(trace, first);
+            let whose = Whose {
+                thread,
+                index: first.index,
+                clock: start,
+            };
+            self.rows.push(Row::of_none(whose, is_own, races));
+        }
+        // What is known of the last labels need not be asked again. In a loop there are mostly two.
+        let mut known = [first.label; 2];
+        let is_unordered = |event: &&Event| {
+            event.thread == thread
+                && (known.contains(&event.label)
+                    || contention.rules_out(thread, event.label) && {
+                        known = [event.label, known[0]];
+                        true
+                    })
+        };
+        let length = behind.iter().take_while(is_unordered).count();
+        self.rows.go_on(length + usize::from(goes_on));
+    }
+
+    /// Gives a clock to the next event, which is a join and has this clock before it, and to the joins of its thread that come
+    /// directly behind it. Mostly a thread joins all its children one after the other.
+    #[inline(never)]
+    pub(super) fn add_joins(&mut self, trace: &Trace, mut clock: Clock) {
+        let position = self.rows.len();
+        let races = self.races.len() as u32;
+        let events = &trace.events()[position..];
+        let Some(&Event { thread, .. }) = events.first() else {
+            return;
+        };
+        for event in events {
+            let OpKind::Join { child } = event.operation.kind else {
+                return;
+            };
+            if event.thread != thread {
+                return;
+            }
+            // Whatever the child has done comes before. Its last event is its end, or the one before if that is none.
+            if let Some(last) = trace.predecessor_of_next(child) {
+                let last = self.rows.whose(last);
+                if self.is_new_with(thread, clock.start, last) {
+                    let Whose {
+                        thread: child,
+                        index,
+                        clock: theirs,
+                    } = last;
+                    clock.start = self.clocks.join(clock.start, theirs, child, index + 1);
+                    clock.is_own = true;
+                }
+            }
+            let whose = Whose {
+                thread,
+                index: event.index,
+                clock: clock.start,
+            };
+            self.rows.push(Row::of_none(whose, clock.is_own, races));
+            clock.is_own = false;
+        }
+    }
+
+    /// Makes clocks wide enough for so many threads.
+    #[cold]
+    pub(super) fn widen(&mut self, threads: usize) {
+        let before = self.clocks.width() as u32;
+        self.clocks.widen(threads);
+        let width = self.clocks.width() as u32;
+        self.rows.move_clocks(|clock| clock / before * width);
+    }
+
+    /// The clock of the last event before it has touched anything: that of the event directly before it.
+    #[inline(always)]
+    pub(super) fn clock_before(&mut self, trace: &Trace, event: &Event) -> Clock {
+        let clock = |start| Clock {
+            start,
+            is_own: false,
+        };
+        if let Some((last, _)) = self.rows.last()
+            && last.whose.thread == event.thread
+        {
+            return clock(last.whose.clock);
+        }
+        match trace.predecessor_of(event) {
+            Some(before) if event.index != 0 => clock(self.rows.row(before).whose.clock),
+            // A first event comes after its spawn, which is another thread's event.
+            Some(spawn) => self.join(clock(NOTHING), spawn),
+            None => clock(NOTHING),
+        }
+    }
+
+    /// Whether the event at `position`, which is of another thread, is in this clock.
+    #[inline]
+    fn knows(&self, clock: u32, position: u32) -> bool {
+        let Whose { thread, index, .. } = self.rows.whose(position);
+        self.clocks.word(clock, thread) > index
+    }
+
+    /// Whether the event at `position` is one that an event of `thread` with this clock does not come after.
+    #[inline]
+    pub(super) fn is_new(&self, thread: ThreadId, clock: u32, position: u32) -> bool {
+        self.is_new_with(thread, clock, self.rows.whose(position))
+    }
+
+    /// [`Past::is_new`] for an event of which this is known.
+    #[inline]
+    pub(super) fn is_new_with(&self, thread: ThreadId, clock: u32, whose: Whose) -> bool {
+        whose.thread != thread && self.clocks.word(clock, whose.thread) <= whose.index
+    }
+
+    /// The clock of the last event after it has learnt of the one at `position`.
+    #[inline]
+    pub(super) fn join(&mut self, clock: Clock, position: u32) -> Clock {
+        let row = self.rows.whose(position);
+        let (thread, count) = (row.thread, row.index + 1);
+        let start = if clock.is_own {
+            self.clocks.join_into(clock.start, row.clock, thread, count);
+            clock.start
+        } else {
+            self.clocks
+                .join_apart(clock.start, row.clock, thread, count)
+        };
+        Clock {
+            start,
+            is_own: true,
+        }
+    }
+
+    /// The clock of a wait of `me` that was let go. It is behind everything that had happened when nothing else could
+    /// run. The latest event of each thread before that moment carries the thread's earlier ones.
+    #[inline(never)]
+    pub(super) fn follow_all(
+        &mut self,
+        trace: &Trace,
+        me: ThreadId,
+        quiet_at: u32,
+        mut clock: Clock,
+    ) -> Clock {
+        for thread in (0..trace.threads() as u32).map(ThreadId) {
+            if thread != me
+                && let Some(earlier) = trace.previous_of(thread, quiet_at)
+                && !self.knows(clock.start, earlier)
+            {
+                clock = self.join(clock, earlier);
+            }
+        }
+        clock
+    }
+
+    /// Notes that the last event, which has this clock, races with the one at `first`. Gives its clock
+    /// with that.
+    #[inline(always)]
+    pub(super) fn race(&mut self, clock: Clock, first: u32, second: u32) -> Clock {
+        self.races.put(Race { first, second });
+        self.join(clock, first)
+    }
+}

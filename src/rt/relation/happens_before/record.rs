@@ -1,0 +1,124 @@
+//! What has been done to an object?
+
+use crate::rt::event::NOWHERE;
+use crate::rt::pooled::Empty;
+use crate::rt::rare::{Roomy, rarely};
+use crate::rt::relation::happens_before::ThreadId;
+use crate::rt::relation::happens_before::messages::Messages;
+use crate::rt::relation::independence::{Class, Classes, Label, SLOTS, TOTAL_SLOT, changes_value};
+
+/// What has been done to one object.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    /// For each slot the latest event.
+    pub(super) heads: [u32; SLOTS],
+    /// The slots that have one.
+    pub(super) used: u32,
+    /// The classes of which there has ever been one.
+    pub(super) classes: Classes,
+    /// The slots of those that may change what a wait looks at.
+    pub(super) changing: u32,
+    /// The thread that has made all accesses, or [`NOBODY`].
+    owner: ThreadId,
+    /// The positions of all events on the object.
+    pub(super) events: Vec<u32>,
+    pub(super) messages: Messages,
+}
+
+/// Stands where no thread is the only one.
+const NOBODY: ThreadId = ThreadId(u32::MAX);
+
+impl Empty for Record {
+    fn empty(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        events.empty();
+        *self = Record {
+            events,
+            ..Record::new()
+        };
+    }
+}
+
+impl Record {
+    /// The record of an object that nothing has been done to.
+    pub(super) fn new() -> Record {
+        Record {
+            heads: [NOWHERE; SLOTS],
+            used: 0,
+            classes: Classes::NONE,
+            changing: 0,
+            owner: NOBODY,
+            events: Vec::new(),
+            messages: Messages::default(),
+        }
+    }
+
+    /// Whether an event of `thread`, which is the next on the object, comes behind nothing but the thread's event
+    /// before, because no other thread has touched it.
+    #[inline]
+    pub(super) fn is_left_to(&mut self, thread: ThreadId) -> bool {
+        if self.owner == thread {
+            return true;
+        }
+        if self.events.is_empty() {
+            self.owner = thread;
+            return true;
+        }
+        self.owner = NOBODY;
+        false
+    }
+
+    /// Whether several threads have touched it.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.owner == NOBODY
+    }
+
+    /// The position of the latest total event, or of the first event of all if there is none.
+    #[inline]
+    pub(super) fn since_total(&self) -> u32 {
+        match self.heads[TOTAL_SLOT] {
+            NOWHERE => 0,
+            total => total,
+        }
+    }
+
+    /// Notes an access by the event. Gives how many there were before it, and the one before it in its slot.
+    #[inline(always)]
+    pub(super) fn note(&mut self, label: Label, slot: u8, event: u32) -> (u32, u32) {
+        if rarely!(!self.classes.intersects(label.classes())) {
+            self.meet(label.class());
+        }
+        self.used |= 1 << slot;
+        let rank = self.events.len() as u32;
+        self.events.put(event);
+        self.messages.note(label, event);
+        let previous = std::mem::replace(&mut self.heads[usize::from(slot)], event);
+        (rank, previous)
+    }
+
+    /// Notes that there is an access of this class.
+    #[cold]
+    #[inline(never)]
+    fn meet(&mut self, class: Class) {
+        self.classes.add(class);
+        if changes_value(class) {
+            self.changing |= class.slots();
+        }
+    }
+
+    /// Forgets the last access, before which `previous` was the last in its slot.
+    #[inline]
+    pub(super) fn forget(&mut self, slot: u8, previous: u32) {
+        self.heads[usize::from(slot)] = previous;
+        if previous == NOWHERE {
+            self.used &= !(1 << slot);
+        }
+        if let Some(event) = self.events.pop() {
+            self.messages.forget(event);
+        }
+        if self.events.is_empty() {
+            self.owner = NOBODY;
+        }
+    }
+}

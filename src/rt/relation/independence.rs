@@ -1,0 +1,374 @@
+//! Which operations do not commute? The only place that knows.
+//!
+//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to [`label`]; its [`Class`] is a part of it.
+//! [`Class::conflicts`] then says which classes may not be swapped on one object. Both are exhaustive, without a
+//! catch-all arm.
+//!
+//! Two questions are asked of the relation, and for most kinds of objects they are the same:
+//! [`ordered`], of two events that have both happened (this makes happens-before), and
+//! [`commutes`], of an operation that another thread has pending and an event that happened without
+//! it (this decides sleep sets and insertion). They differ for counting objects: two releases of a
+//! reference count commute until one of them is the last, and which one is the last depends on the
+//! order. So a release carries the count it found.
+//!
+//! The relation between classes is symmetric; a test asks for it, and prints it as
+//! `docs/DEPENDENCY.md`.
+
+use rustc_hash::FxHashMap;
+
+use crate::rt::event::id::ObjectId;
+use crate::rt::rare::rarely;
+pub(crate) use crate::rt::relation::class::{
+    ALL, Class, Classes, LAST_SLOT, SLOTS, TOTAL_SLOT, WAIT_SLOT,
+};
+use crate::rt::relation::label::MANY;
+pub(crate) use crate::rt::relation::label::{COUNTED, Label, Nature, classify};
+
+/// Where an access stands among those to the same object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The slots of those that it may be ordered behind.
+    pub(crate) behind: u32,
+    /// See [`Class::slot`].
+    pub(crate) slot: u8,
+}
+
+impl Label {
+    /// Where an access with this label stands among those to the same object.
+    #[inline]
+    pub(crate) fn place(self) -> Place {
+        if rarely!(self.count() == 1) {
+            return self.place_if_last();
+        }
+        PLACES[self.number() as usize]
+    }
+
+    /// The slots in which there may be accesses that an access with this label is related with by class, but not by
+    /// its number or its set.
+    #[inline]
+    pub(crate) fn uncertain_slots(self) -> u32 {
+        UNCERTAIN[self.number() as usize]
+    }
+
+    /// [`Label::place`] for a label with the count 1, so that a release or an arrival is the last.
+    #[inline(never)]
+    fn place_if_last(self) -> Place {
+        let place = PLACES[self.number() as usize];
+        if !self.has_count() {
+            return place;
+        }
+        Place {
+            slot: LAST_SLOT as u8,
+            behind: place.behind | 1 << place.slot,
+        }
+    }
+
+    /// Whether every later event on `object` happens after this one.
+    #[inline]
+    pub(crate) fn is_total_on(&self, object: ObjectId) -> bool {
+        self.object() == object && TOTAL.has(self.number())
+    }
+
+    /// Whether the event is an acquisition that an operation of class `wanted` may have to wait for.
+    pub(crate) fn shuts_out(self, wanted: Class) -> bool {
+        self.class().acquires()
+            && self.class().conflicts().contains(wanted)
+            // Where there is always room, a send waits for nobody.
+            && (self.class() != Class::Sent || self.room() > 0)
+    }
+}
+
+/// The sets of locations that waits have read; interned, because the labels of waits are kept in
+/// trees across executions. The values that were read are not part of a set: pointers differ from
+/// one execution to the next.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct ReadSets {
+    sets: Vec<Box<[ObjectId]>>,
+    index: FxHashMap<Box<[ObjectId]>, u32>,
+}
+
+/// So many sets are gone through rather than looked up.
+const FEW: usize = 4;
+
+impl ReadSets {
+    /// The number of this set. `locations` must be free of duplicates; their order counts.
+    pub(crate) fn intern(&mut self, locations: &[ObjectId]) -> u32 {
+        // Most programs have few.
+        let mut few = self.sets.iter().take(FEW);
+        match few.position(|known| **known == *locations) {
+            Some(set) => set as u32,
+            None => self.intern_another(locations),
+        }
+    }
+
+    /// [`ReadSets::intern`] for a set that is none of the first ones.
+    #[inline(never)]
+    fn intern_another(&mut self, locations: &[ObjectId]) -> u32 {
+        if let Some(&set) = self.index.get(locations) {
+            return set;
+        }
+        let set = self.sets.len() as u32;
+        self.sets.push(locations.into());
+        self.index.insert(locations.into(), set);
+        set
+    }
+
+    /// How many sets there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// The locations of a set.
+    pub(crate) fn get(&self, set: u32) -> &[ObjectId] {
+        &self.sets[set as usize]
+    }
+
+    fn has(&self, set: ObjectId, object: ObjectId) -> bool {
+        self.get(set.0).contains(&object)
+    }
+}
+
+/// Whether a wait depends on an event of this class on one of its locations: whatever can change
+/// the value it compares.
+pub(crate) const fn changes_value(class: Class) -> bool {
+    match class {
+        Class::Write
+        | Class::Acquire
+        | Class::Release
+        | Class::Retain
+        | Class::WeakRetain
+        | Class::Drop
+        | Class::DropQuiet
+        | Class::CountTake
+        | Class::Upgrade
+        | Class::Exit
+        | Class::Park
+        | Class::Unpark
+        | Class::ReadAcquire
+        | Class::ReadRelease
+        | Class::Notify
+        | Class::Awake
+        | Class::Arrive
+        | Class::OnceEnd
+        | Class::Sent
+        | Class::HandOver
+        | Class::Received
+        | Class::RecvWait
+        | Class::DropSender
+        | Class::DropReceiver => true,
+        Class::Read
+        | Class::OnceBegin
+        | Class::AcquireFailed
+        | Class::CountRead
+        | Class::TooLate
+        | Class::Spawn
+        | Class::Join
+        | Class::Poll
+        | Class::WriteFailed
+        | Class::Enqueue
+        | Class::NotifyNone
+        | Class::TimedOut
+        | Class::Leave
+        | Class::Peek
+        | Class::OnceFailed
+        | Class::ParkFailed
+        | Class::SendFailed
+        | Class::RecvFailed
+        | Class::Taken
+        | Class::AddSender
+        | Class::Local
+        | Class::Wait
+        | Class::LetGo => false,
+    }
+}
+
+/// The slots of the events that an event of this class may be ordered behind.
+pub(crate) const fn conflicting_slots(class: Class) -> u32 {
+    let mut slots = 0;
+    let mut i = 0;
+    while i < ALL.len() {
+        if class.conflicts().contains(ALL[i]) {
+            slots |= ALL[i].slots();
+        }
+        i += 1;
+    }
+    if changes_value(class) {
+        slots |= 1 << WAIT_SLOT;
+    }
+    slots
+}
+
+/// [`conflicting_slots`] as a table, because every event asks.
+pub(crate) static CONFLICTING_SLOTS: [u32; ALL.len()] = {
+    let mut table = [0; ALL.len()];
+    let mut i = 0;
+    while i < ALL.len() {
+        table[ALL[i] as usize] = conflicting_slots(ALL[i]);
+        i += 1;
+    }
+    table
+};
+
+/// The classes whose events cut an object's history in two.
+const TOTAL: Classes = {
+    let mut total = Classes::NONE;
+    let mut i = 0;
+    while i < ALL.len() {
+        if ALL[i].slot() == TOTAL_SLOT {
+            total.add(ALL[i]);
+        }
+        i += 1;
+    }
+    total
+};
+
+/// For each class by number those that it may be related with: those that it conflicts with, and for waits those
+/// that change a value.
+static RELATED: [Classes; 64] = {
+    let mut table = [Classes::NONE; 64];
+    let mut i = 0;
+    while i < ALL.len() {
+        table[i] = ALL[i].conflicts();
+        i += 1;
+    }
+    let mut i = 0;
+    while i < ALL.len() {
+        if changes_value(ALL[i]) {
+            table[i].add(Class::Wait);
+            table[Class::Wait as usize].add(ALL[i]);
+        }
+        i += 1;
+    }
+    table
+};
+
+/// [`Label::place`] by number. A release or an arrival is taken for one that is not the last. Two of those are
+/// not ordered ([`ordered`]), however many there are.
+static PLACES: [Place; 64] = {
+    let mut table = [Place { behind: 0, slot: 0 }; 64];
+    let mut i = 0;
+    while i < ALL.len() {
+        let slot = ALL[i].slot();
+        let like_it = if COUNTED.contains(ALL[i]) {
+            1 << slot
+        } else {
+            0
+        };
+        table[i] = Place {
+            behind: conflicting_slots(ALL[i]) & !like_it,
+            slot: slot as u8,
+        };
+        i += 1;
+    }
+    table
+};
+
+/// [`Label::uncertain_slots`] by number: those of the classes that [`meet`] tells apart by their numbers. The slot of
+/// waits leads from one wait to the one before, whatever that has read.
+static UNCERTAIN: [u32; 64] = {
+    let mut table = [1 << WAIT_SLOT; 64];
+    let mut i = 0;
+    while i < NUMBERED.len() {
+        let (a, b) = NUMBERED[i];
+        table[a as usize] |= b.slots();
+        table[b as usize] |= a.slots();
+        i += 1;
+    }
+    table
+};
+
+/// The pairs of classes that are related only if their numbers say so.
+const NUMBERED: [(Class, Class); 7] = [
+    (Class::Drop, Class::Drop),
+    (Class::Arrive, Class::Arrive),
+    (Class::Arrive, Class::Leave),
+    (Class::Notify, Class::Awake),
+    (Class::Sent, Class::Received),
+    (Class::HandOver, Class::Received),
+    (Class::Received, Class::Taken),
+];
+
+/// Those that are related with some classes only if their numbers say so, and waits, which have no object.
+const SPECIAL: Classes = Classes::of(&[
+    Class::Drop,
+    Class::Arrive,
+    Class::Leave,
+    Class::Notify,
+    Class::Awake,
+    Class::Sent,
+    Class::HandOver,
+    Class::Received,
+    Class::Taken,
+    Class::Wait,
+]);
+
+/// Whether two events of different threads, which happened in this order, are ordered by what they
+/// do to objects.
+#[inline]
+pub(crate) fn ordered(sets: &ReadSets, earlier: Label, later: Label) -> bool {
+    related(sets, earlier, later, || {
+        later.count() == 1 || earlier.count() == 1
+    })
+}
+
+/// Whether an operation that was `pending` when the event happened could have been executed before
+/// it without being ordered with it: `p` diamond `e` of the papers.
+#[inline]
+pub(crate) fn commutes(sets: &ReadSets, pending: Label, event: Label) -> bool {
+    !related(sets, pending, event, || event.count() < 3)
+}
+
+/// `last` says whether one of two releases or arrivals is the last in one of their orders.
+#[inline(always)]
+fn related(sets: &ReadSets, a: Label, b: Label, last: impl FnOnce() -> bool) -> bool {
+    // Most pairs are told by their classes alone.
+    if !RELATED[a.number() as usize].has(b.number()) {
+        return false;
+    }
+    if SPECIAL.has(a.number()) || b.is_wait() {
+        return meet(sets, a, b, last());
+    }
+    a.object() == b.object()
+}
+
+/// Whether two labels of which the classes are related are so with their objects and numbers.
+#[inline(never)]
+fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
+    if a.is_wait() {
+        return sets.has(a.object(), b.object());
+    }
+    if b.is_wait() {
+        return sets.has(b.object(), a.object());
+    }
+    if a.object() != b.object() {
+        return false;
+    }
+    match (a.class(), b.class()) {
+        (Class::Drop, Class::Drop) | (Class::Arrive, Class::Arrive) => last,
+        // Only the last arrival lets the others of its group go.
+        (Class::Arrive, Class::Leave) => a.count() == 1 && a.room() == b.room(),
+        (Class::Leave, Class::Arrive) => b.count() == 1 && a.room() == b.room(),
+        (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => {
+            a.count() == b.count() || a.count() == MANY || b.count() == MANY
+        }
+        (Class::Sent | Class::HandOver, Class::Received) => suits(a, b),
+        (Class::Received, Class::Sent | Class::HandOver) => suits(b, a),
+        (Class::Received, Class::Taken) | (Class::Taken, Class::Received) => a.count() == b.count(),
+        _ => true,
+    }
+}
+
+/// Whether a receive takes this message, or makes room for it.
+fn suits(sent: Label, received: Label) -> bool {
+    match sent.room() {
+        0 => sent.count() == received.count(),
+        u8::MAX => true,
+        room => {
+            let ahead = sent.count().wrapping_sub(received.count());
+            ahead == 0 || ahead == room as u16
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

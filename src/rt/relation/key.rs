@@ -1,0 +1,134 @@
+//! Are two executions the same trace?
+//!
+//! They are if they have the same events with the same labels and the same happens-before. An
+//! event's vector clock says which events happen before it, so the set of (event, label, clock) is
+//! the trace; its hash, with the events summed up so that their order does not count, is the key. The two halves of a key
+//! have nothing in common but what they are made of.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::rt::event::Trace;
+use crate::rt::event::id::{Names, ObjectId, Region, ThreadId};
+use crate::rt::event::mix::{STEP, mix, mix_all};
+use crate::rt::relation::happens_before::HappensBefore;
+use crate::rt::relation::independence::{Class, ReadSets};
+
+/// The key of a trace, or of a prefix of one. 128 bits: millions of them are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct TraceKey(u64, u64);
+
+/// What stands for threads and objects in the keys of one exploration: hashes of their names and not
+/// indices, so that keys of different explorations can be compared. One for each half of a key.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Hashes {
+    threads: Vec<[u64; 2]>,
+    objects: Vec<[u64; 2]>,
+}
+
+impl Hashes {
+    /// Makes sure that all of these names are known. A name stands for the same as long as there are names.
+    fn learn(&mut self, names: &Names) {
+        for thread in (self.threads.len() as u32..names.thread_count() as u32).map(ThreadId) {
+            let creator = names.creator(thread);
+            let path = creator.map(|(creator, nth)| (self.threads[creator.index()], nth));
+            self.threads.push(hash(path));
+        }
+        for object in (self.objects.len() as u32..names.object_count() as u32).map(ObjectId) {
+            self.objects.push(match names.place(object).region {
+                Region::Thread(thread) => hash(("thread", self.threads[thread.index()])),
+                Region::Token(thread) => hash(("token", self.threads[thread.index()])),
+                other => hash(other),
+            });
+        }
+    }
+}
+
+impl TraceKey {
+    /// Adds the event at `position` to the key; it must have a clock.
+    pub(crate) fn add(
+        &mut self,
+        hashes: &mut Hashes,
+        trace: &Trace,
+        clocks: &HappensBefore,
+        (names, sets): (&Names, &ReadSets),
+        position: u32,
+    ) {
+        hashes.learn(names);
+        let event = trace.at(position);
+        let label = event.label.canonical();
+        let on = match label.class() {
+            Class::Wait | Class::LetGo => {
+                let locations = sets.get(label.object().0).iter();
+                // In whatever order they were read.
+                let places = locations.map(|&object| hashes.objects[object.index()]);
+                places.fold([0u64; 2], |[a, b], [c, d]| {
+                    [a.wrapping_add(mix(c)), b.wrapping_add(mix(d))]
+                })
+            }
+            _ if label.object() == ObjectId::NONE => [0; 2],
+            _ => hashes.objects[label.object().index()],
+        };
+        // A sum of products with numbers that are as good as random tells clocks apart as well as a hash
+        // of the whole.
+        let mut past = [0u64; 2];
+        for (thread, number) in hashes.threads.iter().zip(0..) {
+            let clock = u64::from(clocks.clock(position, ThreadId(number)));
+            for half in 0..2 {
+                let product = (thread[half] | 1).wrapping_mul(clock);
+                past[half] = past[half].wrapping_add(product);
+            }
+        }
+        let owner = hashes.threads[event.thread.index()];
+        let which = u64::from(event.index) << 32 | u64::from(event.alternative);
+        let what = u64::from(label.count()) << 8 | label.class() as u64;
+        let half = |half: usize| mix_all([owner[half] ^ which, on[half] ^ what, past[half]]);
+        *self = self.with(TraceKey(half(0), half(1)));
+    }
+}
+
+impl TraceKey {
+    /// Stands in a table where no key is.
+    pub(crate) const NONE: TraceKey = TraceKey(0, 0);
+
+    #[cfg(test)]
+    pub(crate) fn of_test(number: u64) -> TraceKey {
+        TraceKey(number, number)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_halves(one: u64, other: u64) -> TraceKey {
+        TraceKey(one, other)
+    }
+
+    /// The key as a table has it, which is never [`TraceKey::NONE`].
+    #[inline]
+    pub(crate) fn in_a_table(self) -> TraceKey {
+        TraceKey(self.0 | 1, self.1)
+    }
+
+    /// A place for it among those up to the `last` one, of which there are as many as a power of two: keys that are equal in
+    /// their first bits are next to each other.
+    #[inline]
+    pub(crate) fn spread(self, last: usize) -> usize {
+        let bits = (last as u64).leading_zeros();
+        self.0.checked_shr(bits).unwrap_or_default() as usize
+    }
+
+    /// With what an event adds to it.
+    pub(crate) fn with(self, added: TraceKey) -> TraceKey {
+        TraceKey(self.0.wrapping_add(added.0), self.1.wrapping_add(added.1))
+    }
+
+    /// What an event has added to the key before it.
+    pub(crate) fn without(self, before: TraceKey) -> TraceKey {
+        TraceKey(self.0.wrapping_sub(before.0), self.1.wrapping_sub(before.1))
+    }
+}
+
+fn hash(value: impl Hash) -> [u64; 2] {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    let one = hasher.finish();
+    hasher.write_u64(STEP);
+    [one, hasher.finish()]
+}

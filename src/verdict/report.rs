@@ -1,0 +1,564 @@
+//! What did an exploration do, and was that all?
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::diagnose::bounded_loop::GivesUp;
+use crate::rt::engine::Coverage;
+use crate::rt::engine::driver::Stats;
+use crate::rt::engine::price::Price;
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::schedule::{Hold, Schedule};
+use crate::rt::event::{Event, Site, foreign, verdict};
+use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::report::source::Sources;
+use crate::verdict::outcomes::Outcomes;
+use crate::verdict::plural::{counted, estimated};
+
+/// Result of an exploration that found no failure.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Number of executions that ran to their end; one per trace under
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal).
+    pub executions: u64,
+    /// Number of executions that were begun and given up, for whatever reason.
+    pub pruned: u64,
+    /// The same by reason.
+    pub pruned_by: Pruned,
+    /// Outcomes that the test has given to [`outcome`](crate::outcome), each with the number of executions that had it.
+    ///
+    /// Executions that were pruned do not count. All outcomes are here if the exploration is complete.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Number of events in all executions.
+    pub events: u64,
+    /// Number of events in the longest execution.
+    pub longest: usize,
+    /// Whether every trace was explored; the same as [`Verdict::Complete`].
+    pub complete: bool,
+    /// Which part of the traces was explored, and why not more.
+    pub verdict: Verdict,
+    /// Bound within which all traces were explored, whether or not it was asked for.
+    ///
+    /// [`Algorithm::Bounded`](crate::Algorithm::Bounded) has one, because it explores traces in the order of the
+    /// preemptions, context switches or delays that they need. `None` if not even all traces that need none were
+    /// explored, if no bound left anything out, if the test excluded something, and with any other algorithm.
+    pub within: Option<Bound>,
+    /// Value of [`Builder::max_rounds`](crate::Builder::max_rounds) if it left executions out, whatever else the
+    /// verdict says.
+    pub within_rounds: Option<usize>,
+    /// Whether the test excluded something from the exploration, as [`stop_exploring`](crate::stop_exploring) does,
+    /// whatever else the verdict says.
+    pub excludes: bool,
+    /// Estimated number of executions in all, where one can be given.
+    ///
+    /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not what they will
+    /// find. The estimate is often too low by a factor of two or three. It is at most 1e200. `None` if it would be
+    /// hardly more than what was executed although something is left.
+    pub estimate: Option<f64>,
+    /// Places that cost most executions: at most three, the worst first.
+    ///
+    /// An execution counts for the place where it begins to differ from the one before it.
+    pub hotspots: Vec<Hotspot>,
+    /// Duration of the exploration. Of one that was taken up from a checkpoint it is the time since then.
+    pub elapsed: Duration,
+    /// How many executions had been begun before it was taken up.
+    before: u64,
+    /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
+    rounds: Option<(Site, usize)>,
+    /// A loop that was taken to wait, and gives up by itself.
+    gives_up: Option<GivesUp>,
+    /// The hint of a loop that waits, and could be taken for one step.
+    could_await: Option<String>,
+}
+
+/// An exploration without a failure.
+pub(crate) struct Passed {
+    pub(crate) driver: Seated,
+    /// Which part of the traces was explored.
+    pub(crate) verdict: Verdict,
+    pub(crate) elapsed: Duration,
+    /// How many executions had been begun before it was taken up.
+    pub(crate) before: u64,
+    /// A loop that was taken to wait, and gives up by itself.
+    pub(crate) gives_up: Option<GivesUp>,
+    /// The hint of a loop that waits, and could be taken for one step.
+    pub(crate) could_await: Option<String>,
+    /// What executions have come to, if the test has said it.
+    pub(crate) outcomes: Option<Box<Outcomes>>,
+}
+
+impl Passed {
+    /// What came of following a schedule, as a line.
+    pub(crate) fn followed(&self, schedule: &Schedule, site: &dyn fmt::Display) -> String {
+        let stats = self.driver.stats;
+        let steps = schedule.length();
+        let mut text = format!(
+            "dpor: the model at {site} has followed the schedule to its end, {}",
+            counted(steps, "step")
+        );
+        // One that does not fit the program would have been a failure.
+        match stats.events.saturating_sub(steps) {
+            0 => {}
+            more => text.push_str(&format!(", and gone on for {more} more")),
+        }
+        text.push_str(&match stats.complete {
+            0 => format!("; it was given up {}\n", Pruned::of(&stats).why()),
+            _ => "; nothing failed\n".to_owned(),
+        });
+        let goes_on = |event: &Event| event.operation.kind == OpKind::GoOn;
+        if let Some(Hold { path, events }) = schedule.held()
+            && !self.driver.trace.events().iter().any(goes_on)
+        {
+            text.push_str(&format!(
+                "dpor: {path} was not held up behind its event {events}, which it has not made or behind which nobody is held up\n"
+            ));
+        }
+        text
+    }
+
+    /// All there is to tell about it.
+    pub(crate) fn report(&self) -> Report {
+        let Passed {
+            driver, elapsed, ..
+        } = self;
+        let stats = driver.stats;
+        let coverage = driver.coverage();
+        let within = match coverage {
+            Coverage::Within(price, within) if !driver.excludes() => {
+                within.map(|most| Bound::of(price, most))
+            }
+            _ => None,
+        };
+        let verdict = self.verdict;
+        let total = driver.hotspots.total();
+        let hotspot = |(site, executions): (Site, u64)| Hotspot {
+            executions,
+            percent: (100 * executions / total) as u32,
+            site,
+        };
+        Report {
+            executions: stats.complete,
+            pruned: stats.given_up(),
+            pruned_by: Pruned::of(&stats),
+            outcomes: (self.outcomes.as_ref()).map_or_else(BTreeMap::new, |all| all.said().clone()),
+            events: stats.events,
+            longest: stats.longest,
+            complete: verdict == Verdict::Complete,
+            verdict,
+            within,
+            within_rounds: driver.machine.rounds_left_out(),
+            excludes: driver.excludes(),
+            // Neither a sample nor one schedule is part of a plan.
+            estimate: match coverage {
+                Coverage::Sampled | Coverage::Replayed => None,
+                _ => driver.estimate(),
+            },
+            hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),
+            elapsed: *elapsed,
+            before: self.before,
+            rounds: driver.machine.many_rounds(),
+            gives_up: self.gives_up.clone(),
+            could_await: self.could_await.clone(),
+        }
+    }
+}
+
+impl Report {
+    /// What one must know about an exploration that was cut short, as one or two lines.
+    pub(crate) fn cut_short(&self, site: &dyn fmt::Display) -> String {
+        if self.executions + self.pruned == 0 {
+            return format!(
+                "dpor: no execution of the model at {site} was run: {}",
+                self.verdict
+            );
+        }
+        let mut text = format!("dpor: the model at {site} was not explored in full: {self}");
+        if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
+            let about = match estimate < 1.5 {
+                true => format!("about {}", counted(1, "execution")),
+                false => format!("{} executions", estimated(estimate)),
+            };
+            text.push_str(&format!("; {about} in all"));
+        }
+        if let (Verdict::Stopped(_), false) = (self.verdict, self.hotspots.is_empty()) {
+            let place = |hotspot: &Hotspot| {
+                let object = hotspot.object();
+                let on = object.map_or(String::new(), |object| format!("{object} at "));
+                format!("{on}{} ({} %)", hotspot.place(), hotspot.percent)
+            };
+            let places = self.hotspots.iter().map(place);
+            let places = places.collect::<Vec<_>>().join(", ");
+            text.push_str(&format!(
+                "\ndpor: most executions are due to races: {places}; fewer of them, or an \
+                 exploration without them (`dpor::stop_exploring`), would shrink the test"
+            ));
+        }
+        if let (Verdict::Stopped(_), Some(hint)) = (self.verdict, &self.could_await) {
+            text.push_str(&format!(
+                "\ndpor: threads wait at {hint}: with `Builder::await_loops` (DPOR_AWAIT_LOOPS=1) there are fewer \
+                 executions, if what they do after the loop does not depend on how often they have looked, nor on what they saw in vain"
+            ));
+        }
+        if let (Verdict::Stopped(_), Some((hint, times))) = (self.verdict, self.rounds) {
+            text.push_str(&format!(
+                "\ndpor: in one execution a thread came {times} times to the hint at {hint} with something changed, as in a \
+                 loop that puts back what it takes: where two threads do so there are executions without end, which \
+                 `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out, and so does a bound (DPOR_MAX_PREEMPTIONS=2)"
+            ));
+        }
+        if let Some(GivesUp {
+            site,
+            timed,
+            rounds,
+        }) = &self.gives_up
+        {
+            text.push_str(&match timed {
+                true => format!(
+                    "\ndpor: the timed wait at {site} is given up after it has timed out {rounds} times; it was taken to last until \
+                     something changes after fewer, so what is done then was explored only where nothing else could run: \
+                     `Builder::timeout_bound` = {rounds} (DPOR_TIMEOUT_BOUND={rounds}) explores it in full, with more executions for \
+                     each time"
+                ),
+                false => format!(
+                    "\ndpor: the loop with the hint at {site} gives up after {rounds} rounds in which nothing changes; it was taken \
+                     to wait after a few, so what it does then was explored only where nothing else could run: \
+                     `Builder::spin_bound` = {bound} (DPOR_SPIN_BOUND={bound}) explores it in full, with more executions for each \
+                     round, so let the loop of a test have two or three",
+                    bound = rounds - 1
+                ),
+            });
+        }
+        text
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let executions = counted(self.executions, "execution");
+        write!(f, "{}", self.verdict)?;
+        match (self.within_rounds, self.verdict) {
+            (None, _) | (_, Verdict::Rounds(_)) => {}
+            (Some(most), _) => write!(f, ", and by max_rounds = {most} (DPOR_MAX_ROUNDS)")?,
+        }
+        let limited = matches!(
+            self.verdict,
+            Verdict::Bounded(_) | Verdict::Stopped(_) | Verdict::Rounds(_)
+        );
+        if self.excludes && limited {
+            f.write_str(", and by what the test excluded (`stop_exploring`)")?;
+        }
+        write!(f, ": {executions}")?;
+        if self.pruned > 0 {
+            f.write_str(", ")?;
+            let is_bounded = matches!(self.verdict, Verdict::Bounded(_));
+            self.pruned_by.tell(f, is_bounded)?;
+        }
+        if let (Some(bound), Verdict::Stopped(_)) = (self.within, self.verdict) {
+            let (most, unit, _) = bound.parts();
+            let most = counted(most as u64, unit);
+            write!(f, ", everything within {most} explored")?;
+        }
+        write!(
+            f,
+            ", {}, the longest {}, in {:.3} s",
+            counted(self.events, "event"),
+            self.longest,
+            self.elapsed.as_secs_f64()
+        )?;
+        match self.before {
+            0 => Ok(()),
+            before => {
+                let before = counted(before, "execution");
+                write!(f, " since it was taken up behind {before}")
+            }
+        }
+    }
+}
+
+/// Why executions were begun and given up: how many for each reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// By the test, with [`assume`](crate::assume).
+    pub assumed: u64,
+    /// Because a thread had made as many rounds as [`Builder::max_rounds`](crate::Builder::max_rounds) allows.
+    pub rounds: u64,
+    /// Because a thread had looked in vain, with [`Builder::await_loops`](crate::Builder::await_loops).
+    pub in_vain: u64,
+    /// Because other executions cover the rest. Never under [`Algorithm::Optimal`](crate::Algorithm::Optimal).
+    pub covered: u64,
+}
+
+impl Pruned {
+    /// Those of an exploration that has come so far.
+    pub(crate) fn of(stats: &Stats) -> Pruned {
+        Pruned {
+            assumed: stats.assumed,
+            rounds: stats.rounds,
+            in_vain: stats.in_vain,
+            covered: stats.asleep,
+        }
+    }
+
+    /// The reasons that there were, with how many executions were given up for each.
+    fn reasons(&self) -> impl Iterator<Item = (u64, verdict::Pruned)> {
+        let reasons = [
+            (self.assumed, verdict::Pruned::Assumed),
+            (self.rounds, verdict::Pruned::Rounds),
+            (self.in_vain, verdict::Pruned::InVain),
+            (self.covered, verdict::Pruned::Asleep),
+        ];
+        reasons.into_iter().filter(|&(number, _)| number > 0)
+    }
+
+    /// The reasons without numbers, as `` by `assume(false)` and by `max_rounds` ``.
+    pub(crate) fn why(&self) -> String {
+        let reasons = self.reasons().map(|(_, why)| why.reason());
+        reasons.collect::<Vec<_>>().join(" and ")
+    }
+
+    /// The reasons that there were, with numbers. Where a bound was set those over it are not counted apart from those that others
+    /// cover.
+    fn tell(&self, out: &mut impl fmt::Write, is_bounded: bool) -> fmt::Result {
+        if self.reasons().next().is_none() {
+            return out.write_str("none given up");
+        }
+        for (nth, (number, why)) in self.reasons().enumerate() {
+            let (before, given_up) = if nth == 0 {
+                ("", "given up ")
+            } else {
+                (", ", "")
+            };
+            let over = match why {
+                verdict::Pruned::Asleep if is_bounded => "over the bound, or ",
+                _ => "",
+            };
+            write!(out, "{before}{number} {given_up}{over}{}", why.reason())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Pruned {
+    /// The reasons that there were, as ``2 given up by `assume(false)`, 1 by `max_rounds` ``.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tell(f, false)
+    }
+}
+
+/// A place in the test whose races cost executions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hotspot {
+    /// Number of executions that exist because the event at this place was to come later.
+    ///
+    /// Those of a checkpoint do not count.
+    pub executions: u64,
+    /// `executions` as a percentage of the executions of all places, rounded down.
+    pub percent: u32,
+    site: Site,
+}
+
+impl Hotspot {
+    /// Returns the place, as `file:line:column`, or `in a drop` or `in std` if it is not in the program's own source.
+    pub fn place(&self) -> String {
+        foreign(self.site.file()).map_or_else(|| self.site.to_string(), str::to_owned)
+    }
+
+    /// Returns what the program calls the object at this place, if the source is still where it was compiled.
+    pub fn object(&self) -> Option<String> {
+        named_at(self.site)
+    }
+}
+
+/// What the program calls the object of the operation at this place, if its source is where it was compiled.
+pub(crate) fn named_at(site: Site) -> Option<String> {
+    match foreign(site.file()) {
+        Some(_) => None,
+        None => Sources::default().receiver(site),
+    }
+}
+
+/// The operation at this place as the program writes it, with its object, as far as that is known.
+pub(crate) fn called_at(site: Site) -> Option<String> {
+    if foreign(site.file()).is_some() {
+        return None;
+    }
+    let mut sources = Sources::default();
+    match (sources.called(site), sources.receiver(site)) {
+        (Some(call), Some(object)) => Some(format!("`{call}` of {object}")),
+        (Some(call), None) => Some(format!("`{call}`")),
+        (None, object) => object,
+    }
+}
+
+/// Which part of a test's traces was explored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Every trace.
+    Complete,
+    /// Every trace that needs no more preemptions, context switches or delays than the bound. There are others.
+    Bounded(Bound),
+    /// Every trace in which no thread reaches one hint with something changed more often than this.
+    ///
+    /// Changed means by the thread, since its last hint ([`Builder::max_rounds`](crate::Builder::max_rounds)). There
+    /// are other traces.
+    Rounds(usize),
+    /// Every trace but those in which a loop with a hint gives up by itself while something else can run.
+    ///
+    /// The loop gives up after this many rounds, but was taken to wait for a change after fewer. A
+    /// [`Builder::spin_bound`](crate::Builder::spin_bound) of one less than this number explores it in full.
+    Waits(usize),
+    /// Every trace but those in which a wait that has timed out often enough is given up while something else can run.
+    ///
+    /// It is given up after this many timeouts, but was taken to last until something changes after fewer. A
+    /// [`Builder::timeout_bound`](crate::Builder::timeout_bound) of this number explores it in full.
+    TimesOut(usize),
+    /// Every trace, except where the test switched exploration off.
+    ///
+    /// That is by [`stop_exploring`](crate::stop_exploring), [`skip_branch`](crate::skip_branch) or
+    /// [`Builder::expect_explicit_explore`](crate::Builder::expect_explicit_explore).
+    Marked,
+    /// Executions drawn at random.
+    Sampled {
+        /// Seed that they were drawn from. As [`Builder::seed`](crate::Builder::seed), it draws the same executions
+        /// again.
+        seed: u64,
+    },
+    /// One schedule.
+    Replayed,
+    /// What was explored until a limit stopped the exploration.
+    Stopped(Limit),
+}
+
+impl Verdict {
+    /// That of an exploration without a failure, which has covered this or was ended by a limit, and in which a loop may give up.
+    pub(crate) fn of(
+        covered: Coverage,
+        stopped: Option<Limit>,
+        gives_up: &Option<GivesUp>,
+        seed: u64,
+    ) -> Verdict {
+        match (stopped, covered) {
+            (Some(limit), _) => Verdict::Stopped(limit),
+            (None, Coverage::All) => match gives_up {
+                Some(it) if it.timed => Verdict::TimesOut(it.rounds),
+                Some(it) => Verdict::Waits(it.rounds),
+                None => Verdict::Complete,
+            },
+            (None, Coverage::Within(price, within)) => {
+                Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
+            }
+            (None, Coverage::Rounds(most)) => Verdict::Rounds(most),
+            (None, Coverage::Regions) => Verdict::Marked,
+            (None, Coverage::Sampled) => Verdict::Sampled { seed },
+            (None, Coverage::Replayed) => Verdict::Replayed,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Complete => f.write_str("complete"),
+            Verdict::Bounded(bound) => write!(f, "bounded by {bound}"),
+            Verdict::Rounds(most) => write!(f, "bounded by max_rounds = {most} (DPOR_MAX_ROUNDS)"),
+            Verdict::Waits(rounds) => write!(
+                f,
+                "bounded by spin_bound (DPOR_SPIN_BOUND), below the {rounds} rounds after which a loop gives up"
+            ),
+            Verdict::TimesOut(times) => write!(
+                f,
+                "bounded by timeout_bound (DPOR_TIMEOUT_BOUND), below the {times} timeouts after which a wait is given up"
+            ),
+            Verdict::Marked => f.write_str("explored only where the test does not say otherwise"),
+            Verdict::Sampled { seed } => write!(f, "sampled with seed {seed} (DPOR_SEED)"),
+            Verdict::Replayed => f.write_str("replayed"),
+            Verdict::Stopped(limit) => write!(f, "stopped by {limit}"),
+        }
+    }
+}
+
+/// Bound on how often the scheduler may interfere, with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bound {
+    /// Value of [`Builder::preemption_bound`](crate::Builder::preemption_bound).
+    Preemptions(usize),
+    /// Value of [`Builder::switch_bound`](crate::Builder::switch_bound).
+    Switches(usize),
+    /// Value of [`Builder::delay_bound`](crate::Builder::delay_bound).
+    Delays(usize),
+}
+
+impl Bound {
+    fn of(price: Price, most: usize) -> Bound {
+        match price {
+            Price::Preemptions => Bound::Preemptions(most),
+            Price::Switches => Bound::Switches(most),
+            Price::Delays => Bound::Delays(most),
+        }
+    }
+
+    /// What is counted, up to which number.
+    pub(crate) fn price(self) -> (Price, usize) {
+        match self {
+            Bound::Preemptions(most) => (Price::Preemptions, most),
+            Bound::Switches(most) => (Price::Switches, most),
+            Bound::Delays(most) => (Price::Delays, most),
+        }
+    }
+
+    /// The number, the unit of one, and the setting with its variable.
+    fn parts(self) -> (usize, &'static str, [&'static str; 2]) {
+        match self {
+            Bound::Preemptions(most) => {
+                let setting = ["preemption_bound", "DPOR_MAX_PREEMPTIONS"];
+                (most, "preemption", setting)
+            }
+            Bound::Switches(most) => {
+                let setting = ["switch_bound", "DPOR_MAX_SWITCHES"];
+                (most, "context switch", setting)
+            }
+            Bound::Delays(most) => (most, "delay", ["delay_bound", "DPOR_MAX_DELAYS"]),
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (most, _, [setting, variable]) = self.parts();
+        write!(f, "{setting} = {most} ({variable})")
+    }
+}
+
+/// Limit that stopped an exploration before everything was explored, with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Value of [`Builder::max_permutations`](crate::Builder::max_permutations), in executions.
+    Permutations(usize),
+    /// Value of [`Builder::max_duration`](crate::Builder::max_duration).
+    Duration(Duration),
+    /// Value of [`Builder::max_memory`](crate::Builder::max_memory), in bytes.
+    Memory(usize),
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Permutations(most) => {
+                write!(f, "max_permutations = {most} (DPOR_MAX_PERMUTATIONS)")
+            }
+            Limit::Duration(most) => write!(
+                f,
+                "max_duration = {} s (DPOR_MAX_DURATION)",
+                most.as_secs_f64()
+            ),
+            Limit::Memory(most) => write!(f, "max_memory = {most} bytes (DPOR_MAX_MEMORY)"),
+        }
+    }
+}
