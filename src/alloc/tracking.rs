@@ -186,7 +186,7 @@ static GLOBAL: Tracking<System> = Tracking::new(System);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::Body;
+    use crate::rt::ThreadMain;
     use crate::rt::coroutine::{Pool, Resumed};
     use crate::rt::heap::Heap;
     use std::cell::RefCell;
@@ -373,7 +373,7 @@ mod tests {
         let mut pool = Pool::new(64 * 1024);
         heap.attach(|| {
             for call in calls {
-                let mut coroutine = pool.start(Body::of(move || {
+                let mut coroutine = pool.start(ThreadMain::of(move || {
                     recurse(call, 0);
                 }));
                 assert!(matches!(coroutine.resume(), Resumed::Overflowed));

@@ -8,7 +8,7 @@
 use std::mem::discriminant;
 use std::ptr;
 
-use crate::diagnose::minimize::Body;
+use crate::diagnose::minimize::Probe;
 use crate::exploration::first_waits::FirstWait;
 use crate::rt::engine::driver::Driver;
 use crate::rt::engine::solo_run::Further;
@@ -33,7 +33,7 @@ pub(crate) struct GivesUp {
     pub(crate) rounds: usize,
 }
 
-impl Body<'_> {
+impl Probe<'_> {
     /// Whether one of these loops that has no hint gives up by itself.
     pub(crate) fn any_gives_up(&mut self, waits: &[FirstWait]) -> bool {
         let mut looks = waits.iter().filter(|wait| wait.is_look());

@@ -4,7 +4,7 @@
 //! are locked then: if it uses this one in whatever way, there is a fault. Nothing is wrongly found. It is an execution as any
 //! other, in which a thread has been slow, and who only keeps the pointer, or compares it, does not use the block.
 
-use crate::diagnose::minimize::{Body, Looks, begin_with_spawns, schedule, without};
+use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, schedule, without};
 use crate::exploration::progress::above_captured;
 use crate::exploration::said_once;
 use crate::rt::engine::driver::Driver;
@@ -17,7 +17,7 @@ use crate::rt::heap;
 use crate::rt::lifetime::delayed_use::RawUse;
 use crate::rt::rare::rarely;
 
-impl Body<'_> {
+impl Probe<'_> {
     /// The execution in which the block is used after its free, if this thread does so once it goes on.
     pub(crate) fn uses_after_free(
         &mut self,

@@ -4,7 +4,7 @@
 //! That it is none shows if the free is tried before the use, or in who has made it. What hangs from a static that nobody
 //! hears of looks like a leak, and that it is none shows if the execution is made once more.
 
-use crate::diagnose::minimize::{Body, Looks, begin_with_spawns, leads_to, schedule, without};
+use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, leads_to, schedule, without};
 use crate::rt::engine::linearise::past;
 use crate::rt::engine::replay::Replay;
 use crate::rt::event::id::{ObjectId, Region};
@@ -30,7 +30,7 @@ fn are_counts_seen(found: &Found, block: &Block) -> bool {
     })
 }
 
-impl Body<'_> {
+impl Probe<'_> {
     /// Whether a static leads to the blocks that seem to be leaked also where the execution is made once more. If not, what
     /// looked like their addresses was left there by something else, and this is a leak that is not doubted any more.
     pub(crate) fn hangs_from_a_static(&mut self, found: &mut Found) -> bool {

@@ -3,7 +3,7 @@
 //! What the failure depends on alone, in the order with the fewest switches; the simplest of what a short search over executions
 //! with few preemptions finds; and whatever fails with two turns of a thread made one.
 
-use crate::diagnose::minimize::{Body, Looks, begin_with_spawns, leads_to, same, schedule};
+use crate::diagnose::minimize::{Looks, Probe, begin_with_spawns, leads_to, same, schedule};
 use crate::diagnose::reproduce::may_come_again;
 use crate::rt::engine::linearise::{fewest_switches, past};
 use crate::rt::engine::price::Price;
@@ -22,7 +22,7 @@ const PREEMPTIONS_MAX: usize = 2;
 /// The most executions with a failure of which the simplest is shown.
 const FAILURES_MAX: usize = 32;
 
-impl Body<'_> {
+impl Probe<'_> {
     /// The same failure by what it depends on only, in the order with the fewest switches.
     pub(crate) fn reordered(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let (_, schedule) = fewest(found)?;
@@ -69,7 +69,7 @@ impl Body<'_> {
         })
     }
 
-    /// [`Body::searched`] where loops without a hint wait after a few rounds, if one has waited here after a thousand, which
+    /// [`Probe::searched`] where loops without a hint wait after a few rounds, if one has waited here after a thousand, which
     /// nobody wants to read. What such a loop would do if it gave up by itself is not asked: what is found fails, whether it
     /// is all or not. From then on the closure is run in this way, because only so what was found comes again.
     pub(crate) fn sooner(&mut self, found: &mut Found) -> Option<Box<Found>> {

@@ -74,7 +74,7 @@ impl Looks {
 }
 
 /// A test's closure, to be run again.
-pub(crate) struct Body<'a> {
+pub(crate) struct Probe<'a> {
     pub(crate) settings: &'a Builder,
     pub(crate) main: &'a dyn Work,
     pub(crate) stacks: &'a mut Pool,
@@ -85,7 +85,7 @@ pub(crate) struct Body<'a> {
     pub(crate) learnt: Learnt,
 }
 
-impl Body<'_> {
+impl Probe<'_> {
     /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
     /// and no other one.
     pub(crate) fn shown(&mut self, found: &mut Found, repeat: bool) -> Shown {
@@ -229,7 +229,7 @@ impl Body<'_> {
         }
     }
 
-    /// [`Body::fails`], whatever comes of it, with what the program said last.
+    /// [`Probe::fails`], whatever comes of it, with what the program said last.
     pub(crate) fn explored(
         &mut self,
         explorer: Box<dyn Explorer>,
@@ -239,7 +239,7 @@ impl Body<'_> {
         self.goes_on(self.driver(explorer), most, looks)
     }
 
-    /// [`Body::explored`] by a driver that may have explored something before.
+    /// [`Probe::explored`] by a driver that may have explored something before.
     pub(crate) fn goes_on(&mut self, driver: Seated, most: u64, looks: Looks) -> (Explored, Log) {
         let mut settings = Settings {
             watch: looks.block,

@@ -5,7 +5,7 @@
 //! reads first, and the two race there as before. So that is tried, and what races without such a pair is shown instead. What
 //! is left to be said of orderings are pairs that the thread goes by.
 
-use crate::diagnose::minimize::{Body, Looks, same};
+use crate::diagnose::minimize::{Looks, Probe, same};
 use crate::rt::engine::critical::candidates;
 use crate::rt::engine::replay::Replay;
 use crate::rt::event::schedule::Schedule;
@@ -27,7 +27,7 @@ pub(crate) fn tell_orderings(end: &mut End, trace: &Trace) {
     }
 }
 
-impl Body<'_> {
+impl Probe<'_> {
     /// The same race without a pair of operations that would put it in order if they were stronger and that it does not
     /// hang on, if there is one.
     pub(crate) fn without_needless(&mut self, found: &mut Found) -> Option<Box<Found>> {

@@ -3,14 +3,14 @@
 //! The execution ends with the race, and what would have come then is not in it. So it is made once more up to where the thread
 //! that reads looks at what it was told, and that thread goes no further.
 
-use crate::diagnose::minimize::{Body, Looks};
+use crate::diagnose::minimize::{Looks, Probe};
 use crate::rt::engine::exclude_thread::Without;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::End;
 use crate::rt::exec::run::{Explored, Found};
 use crate::rt::report::publication;
 
-impl Body<'_> {
+impl Probe<'_> {
     /// Fills in whether the last that the second thread of a race has learnt of the first one is all that it tells, if that makes a
     /// difference.
     pub(crate) fn ask_for_the_rest(&mut self, found: &mut Found) {

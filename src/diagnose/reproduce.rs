@@ -7,7 +7,7 @@
 
 use std::mem::discriminant;
 
-use crate::diagnose::minimize::{Body, Looks, decided, leads_to, same};
+use crate::diagnose::minimize::{Looks, Probe, decided, leads_to, same};
 use crate::rt::engine::driver::Driver;
 use crate::rt::engine::replay::Replay;
 use crate::rt::event::Event;
@@ -23,7 +23,7 @@ const TIMES: usize = 3;
 /// Numbers below this are no addresses: nothing is allocated in the first page.
 const ADDRESSES: u64 = 4096;
 
-impl Body<'_> {
+impl Probe<'_> {
     /// What comes of running this failure again from its schedule; the first that is not the same.
     pub(crate) fn again(&mut self, found: &Found) -> Again {
         let mut all = (0..TIMES).map(|_| self.once_more(found));

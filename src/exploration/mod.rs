@@ -46,7 +46,7 @@ use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::statics::rooted::Rooted;
 
 use crate::diagnose::crash_report;
-use crate::diagnose::minimize::{Body, Looks, leads_to};
+use crate::diagnose::minimize::{Looks, Probe, leads_to};
 use crate::exploration::between_executions::Watch;
 use crate::verdict::report::{Passed, Verdict};
 
@@ -328,8 +328,8 @@ impl Exploration<'_> {
     }
 
     /// The closure, to be run again as this driver has run it.
-    fn body(&mut self, driver: &Driver) -> Body<'_> {
-        Body {
+    fn body(&mut self, driver: &Driver) -> Probe<'_> {
+        Probe {
             settings: self.settings,
             main: self.main,
             stacks: &mut self.stacks,

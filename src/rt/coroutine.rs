@@ -52,7 +52,7 @@ use crate::rt::exec::process_exit;
 use crate::rt::exec::thread_op::live;
 use crate::rt::pooled::Pooled;
 use crate::rt::rare::{Roomy, cold_path, mostly};
-use crate::rt::{Body, Work};
+use crate::rt::{ThreadMain, Work};
 
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -155,7 +155,7 @@ impl Pool {
 
     /// A stack with this body on it.
     #[cfg(test)]
-    pub(crate) fn start(&mut self, body: Body) -> Coroutine {
+    pub(crate) fn start(&mut self, body: ThreadMain) -> Coroutine {
         let coroutine = self.stack().expect("there is memory for a stack");
         coroutine.put(body);
         coroutine
@@ -251,7 +251,7 @@ impl Coroutine {
 
     /// Puts `body` on it, on which there is nothing. It does not run yet.
     #[inline]
-    pub(crate) fn put(&self, body: Body) {
+    pub(crate) fn put(&self, body: ThreadMain) {
         self.0.body.set(Some(body));
         self.0.state.set(State::Ready);
     }
@@ -493,7 +493,7 @@ enum State {
 /// What the two sides of a switch share: the owner of the stack and the code on it.
 struct Control {
     state: Cell<State>,
-    body: Cell<Option<Body>>,
+    body: Cell<Option<ThreadMain>>,
     /// What is called instead of a body.
     instead: Cell<Option<fn()>>,
     /// The payload if the last body panicked.

@@ -29,7 +29,7 @@ use std::any::Any;
 use std::sync::atomic::Ordering;
 
 pub(crate) use crate::rt::exec::recorded_outcome;
-pub(crate) use crate::rt::thread_main::{Body, Fate, Work};
+pub(crate) use crate::rt::thread_main::{Fate, ThreadMain, Work};
 use exec::context::Runtime;
 
 pub(crate) use crate::rt::doors::{
@@ -300,7 +300,7 @@ fn nowhere_at(kind: OpKind, site: event::Site) -> Answer {
 #[track_caller]
 pub(crate) fn spawn(
     name: Option<&str>,
-    body: Body,
+    body: ThreadMain,
     stack_bytes: Option<usize>,
 ) -> Option<ThreadId> {
     let site = context::here();

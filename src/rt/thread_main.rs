@@ -11,11 +11,11 @@ pub(crate) trait Work: Send + Sync {
     /// # Safety
     ///
     /// It must be there, and where it is, until the thread has ended or will never run again.
-    unsafe fn body(&self) -> Body;
+    unsafe fn body(&self) -> ThreadMain;
 }
 
 impl<F: Fn() + Send + Sync> Work for F {
-    unsafe fn body(&self) -> Body {
+    unsafe fn body(&self) -> ThreadMain {
         /// # Safety
         ///
         /// There is an `F` at the pointer while this runs.
@@ -27,18 +27,18 @@ impl<F: Fn() + Send + Sync> Work for F {
         }
         // SAFETY: `end` uses no more than a shared reference, which may be used on any OS thread and as often as one likes. The
         // caller says for how long.
-        unsafe { Body::new(NonNull::from(self).cast(), end::<F>) }
+        unsafe { ThreadMain::new(NonNull::from(self).cast(), end::<F>) }
     }
 }
 
 /// What a thread is to do, in a block that others may have a share of: it is done once, or abandoned when this is dropped.
 ///
 /// It is a pointer and a function and no trait object, so that whoever does it may also end the block.
-pub(crate) struct Body(Option<(NonNull<()>, End)>);
+pub(crate) struct ThreadMain(Option<(NonNull<()>, End)>);
 
 type End = unsafe fn(NonNull<()>, Fate);
 
-/// What becomes of a [`Body`].
+/// What becomes of a [`ThreadMain`].
 #[derive(Clone, Copy)]
 pub(crate) enum Fate {
     Run,
@@ -47,13 +47,13 @@ pub(crate) enum Fate {
     Abandon,
 }
 
-impl Body {
+impl ThreadMain {
     /// # Safety
     ///
     /// `end` may be called with `work`, once, on each OS thread that the body goes to.
     #[inline(always)]
-    pub(crate) unsafe fn new(work: NonNull<()>, end: End) -> Body {
-        Body(Some((work, end)))
+    pub(crate) unsafe fn new(work: NonNull<()>, end: End) -> ThreadMain {
+        ThreadMain(Some((work, end)))
     }
 
     pub(crate) fn run(mut self) {
@@ -70,9 +70,9 @@ impl Body {
 }
 
 // SAFETY: what is done with it may be done wherever it goes, `new` says.
-unsafe impl Send for Body {}
+unsafe impl Send for ThreadMain {}
 
-impl Drop for Body {
+impl Drop for ThreadMain {
     #[inline]
     fn drop(&mut self) {
         // Mostly it was done.
@@ -83,9 +83,9 @@ impl Drop for Body {
 }
 
 #[cfg(test)]
-impl Body {
+impl ThreadMain {
     /// A body that calls `f`, on this OS thread.
-    pub(crate) fn of<F: FnOnce() + 'static>(f: F) -> Body {
+    pub(crate) fn of<F: FnOnce() + 'static>(f: F) -> ThreadMain {
         unsafe fn end<F: FnOnce()>(work: NonNull<()>, fate: Fate) {
             // SAFETY: it is the box from below, and this is called once.
             let f = unsafe { Box::<F>::from_raw(work.as_ptr().cast()) };
@@ -95,7 +95,7 @@ impl Body {
         }
         let f = NonNull::from(Box::leak(Box::new(f)));
         // SAFETY: a coroutine stays on the OS thread that made it, and its body with it.
-        unsafe { Body::new(f.cast(), end::<F>) }
+        unsafe { ThreadMain::new(f.cast(), end::<F>) }
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use super::Result;
 use super::room;
 use super::scoped::{Member, Members};
-use crate::rt::{self, Body, Fate};
+use crate::rt::{self, Fate, ThreadMain};
 
 /// Where a thread leaves what its closure returned, or the payload of its panic.
 struct Packet<T> {
@@ -142,7 +142,7 @@ unsafe fn drop_job<F, T>(job: NonNull<Job<F, T>>) {
     }
 }
 
-/// The handle's share of a [`Job`], until it is taken or dropped. The other one is the thread's [`Body`].
+/// The handle's share of a [`Job`], until it is taken or dropped. The other one is the thread's [`ThreadMain`].
 pub(super) struct Share<T>(Option<Handles<T>>);
 
 /// An [`Owner`] of a job of which only the result is known, and what gives it up where all of the job is known, so that nobody
@@ -165,7 +165,7 @@ pub(super) unsafe fn job<F, T>(
     f: F,
     scope: Option<&Arc<Members>>,
     modelled: bool,
-) -> (Body, Share<T>)
+) -> (ThreadMain, Share<T>)
 where
     F: FnOnce() -> T,
 {
@@ -191,7 +191,7 @@ where
     // SAFETY: the block is new, and a job's.
     unsafe { block.write(job) };
     // SAFETY: `run` is told of this thread's owner, once. What the job has may go where the body goes, the caller says.
-    let body = unsafe { Body::new(block.cast(), run::<F, T>) };
+    let body = unsafe { ThreadMain::new(block.cast(), run::<F, T>) };
     (body, Share(Some((block.cast(), leave::<F, T>))))
 }
 

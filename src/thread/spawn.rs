@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::handle::{JoinHandle, Running, Thread, Which, unit};
 use super::job::job;
 use super::scoped::{Members, Scope, ScopedJoinHandle};
-use crate::rt::{self, Body};
+use crate::rt::{self, ThreadMain};
 
 /// Spawns a thread.
 ///
@@ -188,7 +188,7 @@ impl Builder {
 
     /// Spawns a real thread for this. What is in the body is unknown here, so this is compiled once.
     #[cold]
-    fn spawn_real(&self, body: Body) -> io::Result<(Thread, Running)> {
+    fn spawn_real(&self, body: ThreadMain) -> io::Result<(Thread, Running)> {
         let handle = self.real().spawn(move || body.run())?;
         let thread = Thread(Which::Real(handle.thread().clone()));
         Ok((thread, Running::Real(Box::new(handle))))

@@ -148,7 +148,7 @@ impl Idle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::Body;
+    use crate::rt::ThreadMain;
     use crate::rt::coroutine::tests::finished;
     use crate::rt::coroutine::{Pool, suspend};
     use std::thread;
@@ -163,7 +163,7 @@ mod tests {
     fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
         let mut pool = Pool::new(bytes);
         pool.idle.kept = kept;
-        let mut all = [(); BODIES].map(|()| pool.start(Body::of(suspend)));
+        let mut all = [(); BODIES].map(|()| pool.start(ThreadMain::of(suspend)));
         for _ in 0..2 {
             for stack in &mut all {
                 stack.resume();
@@ -225,7 +225,7 @@ mod tests {
                 let mut taken = Vec::new();
                 kept.take(STACK, 1, &mut taken);
                 let mut pool = pool(taken.remove(0));
-                let mut stack = pool.start(Body::of(move || tell.send(7).unwrap()));
+                let mut stack = pool.start(ThreadMain::of(move || tell.send(7).unwrap()));
                 finished(stack.resume());
                 told.recv().unwrap()
             });

@@ -73,7 +73,7 @@ fn a_body_runs_only_when_resumed_and_stops_where_it_suspends() {
     let mut pool = Pool::new(STACK);
     let start = |pool: &mut Pool, name: &'static str| {
         let log = Rc::clone(&log);
-        pool.start(Body::of(move || {
+        pool.start(ThreadMain::of(move || {
             for step in 0..3 {
                 log.borrow_mut().push((name, step));
                 suspend();
@@ -104,7 +104,7 @@ fn a_panic_ends_the_body_and_its_payload_arrives_whole() {
     let dropped = Counter::default();
     let guard = dropped.guard();
     let mut pool = Pool::new(STACK);
-    let mut coroutine = pool.start(Body::of(move || {
+    let mut coroutine = pool.start(ThreadMain::of(move || {
         let _guard = guard;
         suspend();
         quiet_panic(String::from("seven"));
@@ -122,7 +122,7 @@ fn a_stack_serves_many_bodies_also_after_panics() {
     let mut pool = Pool::new(STACK);
     let mut stacks = Vec::new();
     for round in 0..10_u32 {
-        let mut coroutine = pool.start(Body::of(move || {
+        let mut coroutine = pool.start(ThreadMain::of(move || {
             suspend();
             if round % 2 == 0 {
                 quiet_panic(round);
@@ -148,7 +148,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
     fn place(pool: &mut Pool, warm_up: bool) -> (Coroutine, usize) {
         let found = Rc::new(Cell::new(0));
         let result = Rc::clone(&found);
-        let mut coroutine = pool.start(Body::of(move || {
+        let mut coroutine = pool.start(ThreadMain::of(move || {
             let variable = black_box(0_u8);
             found.set((&raw const variable).addr());
             if black_box(warm_up) {
@@ -176,7 +176,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
 #[test]
 fn a_stack_can_be_used_to_its_last_byte() {
     let mut pool = Pool::new(STACK);
-    let mut coroutine = pool.start(Body::of(|| {}));
+    let mut coroutine = pool.start(ThreadMain::of(|| {}));
     let (low, high) = coroutine.stack();
     // SAFETY: no body runs on the stack, and all of it but the highest page, which holds what
     // `generator` keeps there, is unused memory of ours.
@@ -192,7 +192,7 @@ fn an_overflow_is_reported_and_the_pool_goes_on() {
     for _ in 0..3 {
         let dropped = Counter::default();
         let guard = dropped.guard();
-        let mut coroutine = pool.start(Body::of(move || {
+        let mut coroutine = pool.start(ThreadMain::of(move || {
             let _guard = guard;
             suspend();
             black_box(recurse(0));
@@ -202,7 +202,7 @@ fn an_overflow_is_reported_and_the_pool_goes_on() {
         pool.recycle(coroutine);
         assert_eq!(dropped.get(), 0, "nothing on the stack was dropped");
         assert_eq!(pool.idle(), 0, "the stack is not used again");
-        let mut next = pool.start(Body::of(suspend));
+        let mut next = pool.start(ThreadMain::of(suspend));
         suspended(next.resume());
         finished(next.resume());
     }
@@ -239,7 +239,7 @@ fn an_overflow_does_not_hit_what_has_room() {
     for offset in 0..20 {
         let inside = Rc::new(Cell::new(false));
         let watched = Rc::clone(&inside);
-        let mut coroutine = pool.start(Body::of(move || {
+        let mut coroutine = pool.start(ThreadMain::of(move || {
             begin_at(offset, &watched);
         }));
         overflowed(coroutine.resume());
@@ -257,7 +257,7 @@ fn an_abandoned_body_is_never_unwound() {
         |pool: &mut Pool, coroutine: Coroutine| pool.recycle(coroutine),
     ] {
         let guard = dropped.guard();
-        let mut coroutine = pool.start(Body::of(move || {
+        let mut coroutine = pool.start(ThreadMain::of(move || {
             let _guard = guard;
             suspend();
         }));
@@ -272,7 +272,7 @@ fn an_abandoned_body_is_never_unwound() {
 #[test]
 fn a_stack_has_a_guard_page_until_it_is_given_up() {
     let mut pool = Pool::new(STACK);
-    let mut coroutine = pool.start(Body::of(suspend));
+    let mut coroutine = pool.start(ThreadMain::of(suspend));
     let (bottom, top) = coroutine.stack();
     let access = || {
         let maps = std::fs::read_to_string(faults::MAPS).unwrap();
@@ -290,7 +290,7 @@ fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
     let dropped = Counter::default();
     let mut pool = Pool::new(STACK);
     let guard = dropped.guard();
-    let coroutine = pool.start(Body::of(move || {
+    let coroutine = pool.start(ThreadMain::of(move || {
         let _guard = guard;
         unreachable!("this body is not resumed");
     }));
@@ -298,7 +298,7 @@ fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
     pool.recycle(coroutine);
     assert_eq!(dropped.get(), 1);
     let guard = dropped.guard();
-    let coroutine = pool.start(Body::of(move || drop(guard)));
+    let coroutine = pool.start(ThreadMain::of(move || drop(guard)));
     assert_eq!(coroutine.stack(), stack);
     drop(coroutine);
     assert_eq!(dropped.get(), 2);
@@ -309,11 +309,11 @@ fn a_body_can_run_a_pool_of_its_own() {
     let log = Rc::new(RefCell::new(Vec::new()));
     let mut outer_pool = Pool::new(4 * STACK);
     let outer_log = Rc::clone(&log);
-    let mut outer = outer_pool.start(Body::of(move || {
+    let mut outer = outer_pool.start(ThreadMain::of(move || {
         let mut inner_pool = Pool::new(STACK);
         let start = |pool: &mut Pool, name: &'static str| {
             let log = Rc::clone(&outer_log);
-            pool.start(Body::of(move || {
+            pool.start(ThreadMain::of(move || {
                 log.borrow_mut().push(name);
                 suspend();
                 quiet_panic(name);
@@ -336,7 +336,7 @@ fn a_body_can_run_a_pool_of_its_own() {
     }));
     suspended(outer.resume());
     assert_eq!(*log.borrow(), ["first", "second", "outer"]);
-    let mut sibling = outer_pool.start(Body::of(suspend));
+    let mut sibling = outer_pool.start(ThreadMain::of(suspend));
     suspended(sibling.resume());
     suspended(outer.resume());
     finished(sibling.resume());
@@ -353,7 +353,7 @@ fn pools_of_several_os_threads_do_not_meet() {
                 let mut pool = Pool::new(STACK);
                 let mut all: Vec<_> = (0..20)
                     .map(|_| {
-                        pool.start(Body::of(|| {
+                        pool.start(ThreadMain::of(|| {
                             for _ in 0..50 {
                                 suspend();
                             }
@@ -387,7 +387,7 @@ fn a_larger_stack_is_for_who_asks_for_as_much() {
     let mut pool = Pool::new(STACK);
     let mut on = |bytes: usize| {
         let mut coroutine = pool.stack_of(bytes).expect("there is memory for it");
-        coroutine.put(Body::of(|| {}));
+        coroutine.put(ThreadMain::of(|| {}));
         finished(coroutine.resume());
         let stack = coroutine.stack();
         pool.recycle(coroutine);
@@ -398,7 +398,7 @@ fn a_larger_stack_is_for_who_asks_for_as_much() {
     assert!(size(own) >= STACK && size(larger) >= 2 * STACK && size(largest) >= 4 * STACK);
     let again = [4 * STACK - 1, STACK, 2 * STACK].map(on);
     assert_eq!(again, [largest, own, larger]);
-    let mut next = pool.start(Body::of(|| {}));
+    let mut next = pool.start(ThreadMain::of(|| {}));
     finished(next.resume());
     assert_eq!(next.stack(), own);
 }
@@ -407,7 +407,7 @@ fn a_larger_stack_is_for_who_asks_for_as_much() {
 #[should_panic(expected = "nothing to run")]
 fn a_finished_coroutine_cannot_be_resumed() {
     let mut pool = Pool::new(STACK);
-    let mut coroutine = pool.start(Body::of(|| {}));
+    let mut coroutine = pool.start(ThreadMain::of(|| {}));
     finished(coroutine.resume());
     coroutine.resume();
 }
@@ -451,9 +451,9 @@ fn ending_stacks_leaves_the_panic_hook_alone() {
     let holder = thread::spawn(|| panic!("holds the hook"));
     in_hook.recv().unwrap();
     let mut pool = Pool::new(STACK);
-    let mut idle = pool.start(Body::of(suspend));
-    let mut left = pool.start(Body::of(suspend));
-    let mut unwound = pool.start(Body::of(|| quiet_panic(())));
+    let mut idle = pool.start(ThreadMain::of(suspend));
+    let mut left = pool.start(ThreadMain::of(suspend));
+    let mut unwound = pool.start(ThreadMain::of(|| quiet_panic(())));
     suspended(idle.resume());
     finished(idle.resume());
     suspended(left.resume());

@@ -9,7 +9,7 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
 use crate::rt::event::verdict::{End, Pruned};
 use crate::rt::rare::{mostly, rarely};
-use crate::rt::{Answer, Body, Target};
+use crate::rt::{Answer, Target, ThreadMain};
 
 use super::context::with_step;
 use super::outsiders;
@@ -75,7 +75,7 @@ pub(crate) fn announce(
 /// execution ends with it.
 pub(crate) fn spawn(
     name: Option<&str>,
-    body: Body,
+    body: ThreadMain,
     stack_bytes: Option<usize>,
     site: Site,
 ) -> Option<ThreadId> {

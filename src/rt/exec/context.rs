@@ -18,7 +18,7 @@ use crate::rt::event::operation::Outcome;
 use crate::rt::event::verdict::{End, Made, Panic};
 use crate::rt::race::Detector;
 use crate::rt::rare::{mostly, rarely};
-use crate::rt::{Answer, Body};
+use crate::rt::{Answer, ThreadMain};
 
 use super::callers::Callers;
 use super::locals::{Local, Locals};
@@ -147,7 +147,7 @@ pub(crate) struct Inner {
     pub(crate) next: Option<ThreadId>,
     pub(crate) end: Option<End>,
     /// By thread the body of one that has been spawned and not started.
-    pub(crate) bodies: Vec<Option<Body>>,
+    pub(crate) bodies: Vec<Option<ThreadMain>>,
     /// The threads that have asked for a stack of so many bytes.
     pub(crate) asked: Vec<(ThreadId, usize)>,
     pub(crate) names: Vec<(ThreadId, String)>,
@@ -158,7 +158,7 @@ pub(crate) struct Inner {
 impl Inner {
     /// What a thread is to do that is spawned.
     #[inline]
-    pub(super) fn put_body(&mut self, thread: ThreadId, body: Body) {
+    pub(super) fn put_body(&mut self, thread: ThreadId, body: ThreadMain) {
         *entry(&mut self.bodies, thread.index()) = Some(body);
     }
 
@@ -211,12 +211,12 @@ impl Inner {
 
     /// What a thread is to do that starts.
     #[inline]
-    pub(super) fn take_body(&mut self, thread: ThreadId) -> Option<Body> {
+    pub(super) fn take_body(&mut self, thread: ThreadId) -> Option<ThreadMain> {
         self.bodies.get_mut(thread.index())?.take()
     }
 
     /// What some thread is to do that has not started, if there is one.
-    pub(super) fn take_some_body(&mut self) -> Option<Body> {
+    pub(super) fn take_some_body(&mut self) -> Option<ThreadMain> {
         self.bodies.iter_mut().find_map(Option::take)
     }
 }

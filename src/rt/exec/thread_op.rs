@@ -9,14 +9,14 @@
 
 use std::mem;
 
-use crate::rt::Body;
+use crate::rt::ThreadMain;
 
 use crate::rt::exec::announce::exit;
 use crate::rt::exec::context::{drop_locals, here};
 
 /// Runs the code of a thread. Where no runtime is, that is all.
 #[inline(always)]
-pub(crate) fn live(body: Body) {
+pub(crate) fn live(body: ThreadMain) {
     /// Drops the thread's variables if its body unwinds.
     struct Unwinds;
     impl Drop for Unwinds {
