@@ -24,7 +24,7 @@ const FAILURES_MAX: usize = 32;
 
 impl Probe<'_> {
     /// The same failure by what it depends on only, in the order with the fewest switches.
-    pub(crate) fn reordered(&mut self, found: &mut Found) -> Option<Box<Found>> {
+    pub(crate) fn reorder(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let (_, schedule) = fewest(found)?;
         let again = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default())?;
         (same(found, &again) && simpler(&again, found)).then_some(again)
@@ -72,7 +72,7 @@ impl Probe<'_> {
     /// [`Probe::searched`] where loops without a hint wait after a few rounds, if one has waited here after a thousand, which
     /// nobody wants to read. What such a loop would do if it gave up by itself is not asked: what is found fails, whether it
     /// is all or not. From then on the closure is run in this way, because only so what was found comes again.
-    pub(crate) fn sooner(&mut self, found: &mut Found) -> Option<Box<Found>> {
+    pub(crate) fn fail_earlier(&mut self, found: &mut Found) -> Option<Box<Found>> {
         if !found.driver.machine.has_waited_late() {
             return None;
         }
@@ -86,7 +86,7 @@ impl Probe<'_> {
 
     /// The same failure with fewer switches, of which it has more than are searched for: as long as one is
     /// found, two turns of a thread are made one.
-    pub(crate) fn smoothed(&mut self, found: &mut Found) -> Option<Box<Found>> {
+    pub(crate) fn merge_turns(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let mut best: Option<Box<Found>> = None;
         let mut left = self.settings.simplify;
         loop {
@@ -108,7 +108,7 @@ impl Probe<'_> {
             }
         }
         let mut best = best?;
-        Some(self.reordered(&mut best).unwrap_or(best))
+        Some(self.reorder(&mut best).unwrap_or(best))
     }
 }
 

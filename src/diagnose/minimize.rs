@@ -41,7 +41,7 @@ use crate::verdict::failure::place;
 const PAIRS_MAX: usize = 64;
 
 /// A failure as it is shown.
-pub(crate) struct Shown {
+pub(crate) struct Minimized {
     /// Another execution with the same failure, if a simpler one was found.
     pub(crate) simpler: Option<Box<Found>>,
     pub(crate) life: Life,
@@ -88,7 +88,7 @@ pub(crate) struct Probe<'a> {
 impl Probe<'_> {
     /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
     /// and no other one.
-    pub(crate) fn shown(&mut self, found: &mut Found, repeat: bool) -> Shown {
+    pub(crate) fn minimize(&mut self, found: &mut Found, repeat: bool) -> Minimized {
         tell_orderings(&mut found.end, &found.driver.trace);
         let told = !matches!(
             found.end,
@@ -110,7 +110,7 @@ impl Probe<'_> {
             let again_now = self.settings.simplify > 0 && again == Again::Same;
             let callers = again_now && matches!(found.end, End::Livelock { .. });
             let (life, callers) = self.places(found, callers);
-            return Shown {
+            return Minimized {
                 simpler: None,
                 life,
                 callers,
@@ -120,17 +120,17 @@ impl Probe<'_> {
         }
         let mut simpler = None;
         if !repeat {
-            simpler = self.reordered(found);
+            simpler = self.reorder(found);
             let best = simpler.as_deref_mut().unwrap_or(found);
-            let better = self.sooner(best).or_else(|| self.searched(best));
-            if let Some(better) = better.or_else(|| self.smoothed(best)) {
+            let better = self.fail_earlier(best).or_else(|| self.searched(best));
+            if let Some(better) = better.or_else(|| self.merge_turns(best)) {
                 simpler = Some(better);
             }
             if let Some(simpler) = &mut simpler {
                 tell_orderings(&mut simpler.end, &simpler.driver.trace);
             }
             let best = simpler.as_deref_mut().unwrap_or(found);
-            if let Some(better) = self.without_needless(best) {
+            if let Some(better) = self.without_needless_races(best) {
                 simpler = Some(better);
             }
         }
@@ -144,7 +144,7 @@ impl Probe<'_> {
         let again = self.again(shown);
         let pair = pair.filter(|pair| again == Again::Same && self.hangs_on(pair));
         let (life, callers) = self.places(shown, true);
-        Shown {
+        Minimized {
             life,
             callers,
             pair,

@@ -30,7 +30,7 @@ pub(crate) fn tell_orderings(end: &mut End, trace: &Trace) {
 impl Probe<'_> {
     /// The same race without a pair of operations that would put it in order if they were stronger and that it does not
     /// hang on, if there is one.
-    pub(crate) fn without_needless(&mut self, found: &mut Found) -> Option<Box<Found>> {
+    pub(crate) fn without_needless_races(&mut self, found: &mut Found) -> Option<Box<Found>> {
         let mut best: Option<Box<Found>> = None;
         let mut left = TRIES_MAX;
         loop {

@@ -281,7 +281,7 @@ impl Exploration<'_> {
             driver.make_again();
             return Ok(driver);
         }
-        let shown = body.shown(&mut found, follows);
+        let shown = body.minimize(&mut found, follows);
         if shown.simpler.is_none() {
             body.hear(&mut found);
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::diagnose::minimize::{Shown, leads_to};
+use crate::diagnose::minimize::{Minimized, leads_to};
 use crate::exploration::replay_command;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::{End, Panic, Wrong};
@@ -182,7 +182,7 @@ pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
 /// The failure that was found, maybe along a `given` schedule; how its execution ended; and what explores on.
 pub(crate) fn failure(
     found: Found,
-    shown: Shown,
+    shown: Minimized,
     given: Option<&Schedule>,
 ) -> (Failure, End, Seated) {
     let executions = found.driver.stats.numbered() + 1;
@@ -240,7 +240,7 @@ pub(crate) fn kind_of(end: &End) -> FailureKind {
 }
 
 /// A failure in words, without its payload.
-fn told(found: &Found, executions: u64, shown: &Shown, given: Option<&Schedule>) -> Failure {
+fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedule>) -> Failure {
     let kind = kind_of(&found.end);
     let schedule = match (&found.end, given) {
         // What was executed before something did not fit does not lead here again: it fits.
