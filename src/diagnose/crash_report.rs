@@ -3,7 +3,7 @@
 //! What the execution itself shows. It is written on the stack of a thread of the program, in a panic hook or in a handler of a
 //! signal, so nothing is run here, no lock is taken that the program could hold, and what matters most was said before.
 
-use crate::diagnose::orderings::tell_orderings;
+use crate::diagnose::orderings::suggest_orderings;
 use crate::exploration::replay_command;
 use crate::rt::event::verdict::Again;
 use crate::rt::exec::crash_report::Unshown;
@@ -18,7 +18,7 @@ pub(crate) fn report(of: &Unshown<'_>) -> String {
         ..
     } = *of;
     let mut end = of.end.clone();
-    tell_orderings(&mut end, trace);
+    suggest_orderings(&mut end, trace);
     let schedule = machine.leading_to(end.thread(), trace, trace.len());
     let schedule = schedule.to_string();
     let message = of.message.map(|message| {

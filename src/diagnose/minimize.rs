@@ -12,7 +12,7 @@ use std::backtrace::Backtrace;
 use std::mem::discriminant;
 
 use crate::config::Builder;
-use crate::diagnose::orderings::tell_orderings;
+use crate::diagnose::orderings::suggest_orderings;
 use crate::diagnose::reproduce::may_come_again;
 use crate::rt::Work;
 use crate::rt::coroutine::Pool;
@@ -89,7 +89,7 @@ impl Probe<'_> {
     /// How to show this failure. `repeat` says that the schedule is the user's own, who wants to see it
     /// and no other one.
     pub(crate) fn minimize(&mut self, found: &mut Found, repeat: bool) -> Minimized {
-        tell_orderings(&mut found.end, &found.driver.trace);
+        suggest_orderings(&mut found.end, &found.driver.trace);
         let told = !matches!(
             found.end,
             End::TooManyEvents { .. }
@@ -127,7 +127,7 @@ impl Probe<'_> {
                 simpler = Some(better);
             }
             if let Some(simpler) = &mut simpler {
-                tell_orderings(&mut simpler.end, &simpler.driver.trace);
+                suggest_orderings(&mut simpler.end, &simpler.driver.trace);
             }
             let best = simpler.as_deref_mut().unwrap_or(found);
             if let Some(better) = self.without_needless_races(best) {

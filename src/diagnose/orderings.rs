@@ -21,7 +21,7 @@ const TRIES_MAX: usize = 16;
 const PAIRS_MAX: usize = 64;
 
 /// Fills in which orderings are too weak, if it is a data race.
-pub(crate) fn tell_orderings(end: &mut End, trace: &Trace) {
+pub(crate) fn suggest_orderings(end: &mut End, trace: &Trace) {
     if let End::DataRace(race) = end {
         race.weak = too_weak(race, trace.events());
     }
@@ -54,7 +54,7 @@ impl Probe<'_> {
             reversals(found, weak).into_iter().find_map(|schedule| {
                 *left = left.checked_sub(1)?;
                 let mut other = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default())?;
-                tell_orderings(&mut other.end, &other.driver.trace);
+                suggest_orderings(&mut other.end, &other.driver.trace);
                 let is_there = match &other.end {
                     End::DataRace(race) => {
                         let mut pairs = race.weak.pairs.iter();
