@@ -135,7 +135,7 @@ impl Probe<'_> {
             }
         }
         let shown = simpler.as_deref_mut().unwrap_or(found);
-        self.ask_for_the_rest(shown);
+        self.find_publication_order(shown);
         let pair = match &shown.end {
             // What is missing is known better.
             End::DataRace(race) if !race.weak.pairs.is_empty() => None,

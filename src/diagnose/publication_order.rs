@@ -13,7 +13,7 @@ use crate::rt::report::publication;
 impl Probe<'_> {
     /// Fills in whether the last that the second thread of a race has learnt of the first one is all that it tells, if that makes a
     /// difference.
-    pub(crate) fn ask_for_the_rest(&mut self, found: &mut Found) {
+    pub(crate) fn find_publication_order(&mut self, found: &mut Found) {
         let End::DataRace(race) = &found.end else {
             return;
         };
@@ -26,14 +26,14 @@ impl Probe<'_> {
         let (explorer, is_over) = Without::explorer(before, reader);
         let (explored, _) = self.explored(Box::new(explorer), 1, Looks::default());
         // What has failed is not known to the end.
-        let tells_no_more = match explored {
+        let publishes_no_more = match explored {
             Explored::Passed(driver) => {
                 is_over.get() && claim.is_all(&driver.trace, &driver.machine)
             }
             Explored::Failed(_) => false,
         };
         if let End::DataRace(race) = &mut found.end {
-            race.tells_no_more = tells_no_more;
+            race.publishes_no_more = publishes_no_more;
         }
     }
 }

@@ -264,7 +264,7 @@ pub(crate) struct DataRace {
     pub(crate) written: Option<u32>,
     /// Whether the last that the first thread had told the second one is the last that it tells anybody until that one goes on,
     /// as far as that was asked. Filled in once it is shown.
-    pub(crate) tells_no_more: bool,
+    pub(crate) publishes_no_more: bool,
     /// Whether it was found by counting references. The execution may order the two then, by drops that can also come in
     /// another order.
     pub(crate) counted: bool,

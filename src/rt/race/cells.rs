@@ -224,7 +224,7 @@ impl Cell {
                     _ => None,
                 },
                 written: self.written_by(earlier.access.thread),
-                tells_no_more: false,
+                publishes_no_more: false,
                 counted: false,
                 memory: Accessed {
                     region: self.region,

@@ -162,7 +162,7 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
             weak: TooWeak::default(),
             block: Block::around(&region),
             written: None,
-            tells_no_more: false,
+            publishes_no_more: false,
             counted: false,
             memory: Accessed::default(),
         })),
@@ -326,7 +326,7 @@ impl Detector {
             weak: TooWeak::default(),
             block: Some(*block),
             written: None,
-            tells_no_more: false,
+            publishes_no_more: false,
             counted: false,
             memory: Accessed::default(),
         }))
@@ -342,7 +342,7 @@ impl Detector {
             weak: TooWeak::default(),
             block: None,
             written: None,
-            tells_no_more: false,
+            publishes_no_more: false,
             counted: true,
             memory: Accessed::default(),
         })

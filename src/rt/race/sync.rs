@@ -444,7 +444,7 @@ impl Knowledge {
                 weak: TooWeak::default(),
                 block: None,
                 written: None,
-                tells_no_more: false,
+                publishes_no_more: false,
                 counted: false,
                 memory: Accessed::default(),
             })),

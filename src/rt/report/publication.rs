@@ -28,7 +28,7 @@ pub(super) fn sentence(race: &DataRace, view: &View<'_>, names: &Names<'_>) -> O
     let publication = Publication::before(race, events, view.machine)?;
     let has_told = match publication.meaning() {
         Meaning::Told => true,
-        Meaning::ToldOrTaken => race.tells_no_more,
+        Meaning::ToldOrTaken => race.publishes_no_more,
         Meaning::Else => false,
     };
     if !has_told {
