@@ -5,7 +5,7 @@
 
 use crate::diagnose::orderings::suggest_orderings;
 use crate::exploration::replay_command;
-use crate::rt::event::verdict::Again;
+use crate::rt::event::verdict::Reproduction;
 use crate::rt::exec::crash_report::Unshown;
 use crate::rt::report::places::{Callers, Life};
 use crate::rt::report::text::{self, View};
@@ -37,7 +37,7 @@ pub(crate) fn report(of: &Unshown<'_>) -> String {
         callers: &Callers::default(),
         log: &[],
         pair: None,
-        again: Again::Same,
+        again: Reproduction::Same,
         simplified: false,
         executions: of.executions,
         schedule: &schedule,

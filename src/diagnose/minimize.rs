@@ -24,7 +24,7 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::said::Said;
 use crate::rt::event::schedule::Schedule;
-use crate::rt::event::verdict::{Again, Block, Blocked, End, Pair, Panic};
+use crate::rt::event::verdict::{Block, Blocked, End, Pair, Panic, Reproduction};
 use crate::rt::event::{Event, Site, Trace};
 use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::log::Log;
@@ -50,7 +50,7 @@ pub(crate) struct Minimized {
     /// The pair that the failure hangs on.
     pub(crate) pair: Option<Pair>,
     /// What came of running it again from its schedule.
-    pub(crate) again: Again,
+    pub(crate) again: Reproduction,
 }
 
 /// What a closer look at an execution is to tell.
@@ -103,11 +103,11 @@ impl Probe<'_> {
         );
         let again = match self.settings.simplify > 0 && may_come_again(&found.end) {
             true => self.again(found),
-            false => Again::Same,
+            false => Reproduction::Same,
         };
-        if !told || self.settings.simplify == 0 || again != Again::Same {
+        if !told || self.settings.simplify == 0 || again != Reproduction::Same {
             // A livelock is short in its own way, and comes again.
-            let again_now = self.settings.simplify > 0 && again == Again::Same;
+            let again_now = self.settings.simplify > 0 && again == Reproduction::Same;
             let callers = again_now && matches!(found.end, End::Livelock { .. });
             let (life, callers) = self.places(found, callers);
             return Minimized {
@@ -142,7 +142,7 @@ impl Probe<'_> {
             _ => self.pair(shown),
         };
         let again = self.again(shown);
-        let pair = pair.filter(|pair| again == Again::Same && self.hangs_on(pair));
+        let pair = pair.filter(|pair| again == Reproduction::Same && self.hangs_on(pair));
         let (life, callers) = self.places(shown, true);
         Minimized {
             life,

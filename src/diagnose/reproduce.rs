@@ -13,7 +13,7 @@ use crate::rt::engine::replay::Replay;
 use crate::rt::event::Event;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
-use crate::rt::event::verdict::{Again, End, Pair};
+use crate::rt::event::verdict::{End, Pair, Reproduction};
 use crate::rt::exec::run::{Explored, Found};
 
 /// How often a failure is run again, and how often the pair that it hangs on the other way round: a coin that was
@@ -25,13 +25,14 @@ const ADDRESSES: u64 = 4096;
 
 impl Probe<'_> {
     /// What comes of running this failure again from its schedule; the first that is not the same.
-    pub(crate) fn again(&mut self, found: &Found) -> Again {
+    pub(crate) fn again(&mut self, found: &Found) -> Reproduction {
         let mut all = (0..TIMES).map(|_| self.once_more(found));
         let same = match had_passed(found) {
-            true => Again::HadPassed,
-            false => Again::Same,
+            true => Reproduction::HadPassed,
+            false => Reproduction::Same,
         };
-        all.find(|again| *again != Again::Same).unwrap_or(same)
+        all.find(|again| *again != Reproduction::Same)
+            .unwrap_or(same)
     }
 
     /// Whether the test still passes with the pair the other way round, each time.
@@ -39,19 +40,19 @@ impl Probe<'_> {
         (0..TIMES).all(|_| self.passes(&pair.reversed).is_some())
     }
 
-    fn once_more(&mut self, found: &Found) -> Again {
+    fn once_more(&mut self, found: &Found) -> Reproduction {
         let explorer = Box::new(Replay::new(leads_to(found)));
         match self.explored(explorer, 1, Looks::default()).0 {
             // Behind the panic, while its thread unwinds, another one asks for the first time whether a thread has finished.
             Explored::Passed(other)
                 if other.ends_are_seen() && other.executed().len() >= decided(found) =>
             {
-                Again::Same
+                Reproduction::Same
             }
-            Explored::Passed(_) => Again::Passes,
+            Explored::Passed(_) => Reproduction::Passes,
             Explored::Failed(other) if same(found, &other) => differs(found, &other),
             Explored::Failed(other) => {
-                Again::Fails(other.end.in_a_word().unwrap_or("another failure"))
+                Reproduction::Fails(other.end.in_a_word().unwrap_or("another failure"))
             }
         }
     }
@@ -84,7 +85,7 @@ pub(crate) fn may_come_again(end: &End) -> bool {
 
 /// The first event that came out otherwise, of those that the schedule decides: which of several threads that spin for ever
 /// goes first is up to who explores.
-fn differs(one: &Found, other: &Found) -> Again {
+fn differs(one: &Found, other: &Found) -> Reproduction {
     let (mine, theirs) = (&one.driver, &other.driver);
     let events = mine.trace.events().iter().zip(theirs.trace.events());
     let mut events = events.take(decided(one));
@@ -93,10 +94,10 @@ fn differs(one: &Found, other: &Found) -> Again {
         !alike(a, b) || mine.machine.names.path(a.thread) != theirs.machine.names.path(b.thread)
     };
     match events.position(differs) {
-        Some(position) => Again::Differs {
+        Some(position) => Reproduction::Differs {
             position: position as u32,
         },
-        None => Again::Same,
+        None => Reproduction::Same,
     }
 }
 

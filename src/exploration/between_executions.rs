@@ -14,7 +14,7 @@ use crate::exploration::report_dir::ReportDir;
 use crate::exploration::said_once;
 use crate::rt::engine::driver::Driver;
 use crate::rt::event::Site;
-use crate::rt::event::verdict::{Again, End, Pruned};
+use crate::rt::event::verdict::{End, Pruned, Reproduction};
 use crate::rt::exec::callers::Round;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
@@ -110,7 +110,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The exploration begins anew with what was learnt, and nothing else of what was seen counts.
-    pub(crate) fn begin_anew(&mut self, learnt: &Learnt, before: &Learnt) {
+    pub(crate) fn restart(&mut self, learnt: &Learnt, before: &Learnt) {
         self.before = 0;
         self.failed = false;
         self.asks = false;
@@ -118,7 +118,7 @@ impl<'a> Watch<'a> {
         self.waits = FirstWaits::new(self.takes_loops_for_steps);
         self.outcomes = None;
         if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.begin_anew();
+            checkpoint.restart();
         }
         // Who looks at each execution would wonder why the first one comes twice.
         if self.settings.log || self.settings.trace.is_some() {
@@ -370,7 +370,7 @@ impl<'a> Watch<'a> {
             life: &Life::default(),
             callers: &Callers::new(called, self.site),
             pair: None,
-            again: Again::Same,
+            again: Reproduction::Same,
             simplified: false,
             log: &log.lines(),
             executions: number,

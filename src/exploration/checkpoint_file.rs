@@ -193,7 +193,7 @@ impl Checkpoint {
     }
 
     /// The exploration begins anew: what the file holds is of no use any more.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.written = 0;
     }
 

@@ -165,15 +165,15 @@ impl Exploration<'_> {
             });
             driver = match explored {
                 Explored::Passed(passed) if rarely!(passed.ends_are_seen()) => {
-                    self.begin_anew(&passed, |learnt| learnt.ends_are_events = true)
+                    self.restart(&passed, |learnt| learnt.ends_are_events = true)
                 }
                 Explored::Passed(mut passed) => match self.watch.asks() {
                     None => return passed,
                     Some(_) if passed.machine.shows_hintless() => {
-                        self.begin_anew(&passed, |learnt| learnt.hintless = Hintless::Soon)
+                        self.restart(&passed, |learnt| learnt.hintless = Hintless::Soon)
                     }
                     Some(asked) => match self.learns(&passed, &asked) {
-                        Some(learnt) => self.begin_anew(&passed, |before| *before = learnt),
+                        Some(learnt) => self.restart(&passed, |before| *before = learnt),
                         None => match self.tries_raw_uses(&mut passed) {
                             true => passed,
                             false => return passed,
@@ -229,11 +229,11 @@ impl Exploration<'_> {
     }
 
     /// What was learnt makes another exploration of it.
-    fn begin_anew(&mut self, driver: &Driver, learns: impl FnOnce(&mut Learnt)) -> Seated {
+    fn restart(&mut self, driver: &Driver, learns: impl FnOnce(&mut Learnt)) -> Seated {
         let before = &driver.machine.limits.learnt;
         let mut learnt = before.clone();
         learns(&mut learnt);
-        self.watch.begin_anew(&learnt, before);
+        self.watch.restart(&learnt, before);
         self.log.clear();
         self.unseen.clear();
         let failures = std::mem::take(&mut self.failures);
@@ -249,16 +249,14 @@ impl Exploration<'_> {
         if found.end.is_doubted() && self.body(&found.driver).hangs_from_a_static(&mut found) {
             self.statics = Rooted::Stays;
             let mut driver = found.driver;
-            driver.make_again();
+            driver.rerun();
             return Ok(driver);
         }
         let taken = match self.in_full(&mut found) {
             Full::Taken(taken) => taken,
             Full::Passes => {
                 self.watch.take_no_loop_for_a_step();
-                return Ok(
-                    self.begin_anew(&found.driver, |learnt| learnt.awaits = Awaits::default())
-                );
+                return Ok(self.restart(&found.driver, |learnt| learnt.awaits = Awaits::default()));
             }
         };
         self.body(&found.driver).ask(&mut found);
@@ -278,7 +276,7 @@ impl Exploration<'_> {
         if let Some(free) = body.is_in_order(&mut found) {
             self.unseen.push(free);
             let mut driver = taken.map_or(found, |taken| *taken).driver;
-            driver.make_again();
+            driver.rerun();
             return Ok(driver);
         }
         let shown = body.minimize(&mut found, follows);

@@ -338,7 +338,7 @@ impl Driver {
     }
 
     /// What was taken for the failure of the last execution is none: it is made again, and goes on from there.
-    pub(crate) fn make_again(&mut self) {
+    pub(crate) fn rerun(&mut self) {
         self.again = true;
     }
 

@@ -453,7 +453,7 @@ pub(crate) struct Lost {
 
 /// What came of running a failed execution again from its own schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Again {
+pub(crate) enum Reproduction {
     /// The same, as far as it was tried.
     Same,
     /// The same failure, but the event at this position came out otherwise.

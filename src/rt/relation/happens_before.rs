@@ -277,7 +277,7 @@ impl HappensBefore {
                     self.contention.note(event.thread, event.label);
                 }
             }
-            self.begin_anew();
+            self.restart();
             if early {
                 return false;
             }
@@ -288,7 +288,7 @@ impl HappensBefore {
     /// What an event has done to an object may be ordered with what was done to it before, of which nothing was noted. That
     /// happens once for each object.
     #[cold]
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.contention.be_surprised();
         self.truncate(0);
     }

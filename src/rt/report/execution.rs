@@ -23,7 +23,7 @@ use super::words::Names;
 use crate::rt::event;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;
-use crate::rt::event::verdict::{Again, Blocked, End};
+use crate::rt::event::verdict::{Blocked, End, Reproduction};
 use crate::rt::event::{Site, Trace, foreign};
 use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
@@ -330,11 +330,11 @@ impl<'a> Gathering<'a> {
             events: self.events(),
             pair: self.pair(),
             again: match view.again {
-                Again::Same => None,
-                Again::Differs { .. } => Some("differs"),
-                Again::Passes => Some("passes"),
-                Again::HadPassed => Some("had_passed"),
-                Again::Fails(_) => Some("ends_otherwise"),
+                Reproduction::Same => None,
+                Reproduction::Differs { .. } => Some("differs"),
+                Reproduction::Passes => Some("passes"),
+                Reproduction::HadPassed => Some("had_passed"),
+                Reproduction::Fails(_) => Some("ends_otherwise"),
             },
             simplified: view.simplified,
             log: self.log(),

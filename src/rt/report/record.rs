@@ -9,7 +9,7 @@ use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::said::Said;
 use crate::rt::event::verdict;
-use crate::rt::event::verdict::{Again, End, Pair};
+use crate::rt::event::verdict::{End, Pair, Reproduction};
 use crate::rt::object::machine::Machine;
 
 /// A failed execution.
@@ -32,7 +32,7 @@ pub(crate) struct Record {
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<Pair>,
     /// What came of running it again from its schedule.
-    pub(crate) again: Again,
+    pub(crate) again: Reproduction,
     /// Whether this execution is a simpler one than the one that was found.
     pub(crate) simplified: bool,
     /// What the program said.

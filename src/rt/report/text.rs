@@ -19,7 +19,7 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
 use crate::rt::event::said::Said;
 use crate::rt::event::verdict;
-use crate::rt::event::verdict::{Again, Blocked, Divergence, End, Pair};
+use crate::rt::event::verdict::{Blocked, Divergence, End, Pair, Reproduction};
 use crate::rt::event::{Event, Site, Trace, foreign};
 use crate::rt::object::machine::{Limits, Machine};
 use crate::verdict::plural::counted;
@@ -50,7 +50,7 @@ pub(crate) struct View<'a> {
     /// The pair of operations that the failure hangs on.
     pub(crate) pair: Option<&'a Pair>,
     /// What came of running it again from its schedule.
-    pub(crate) again: Again,
+    pub(crate) again: Reproduction,
     /// Whether this execution is a simpler one than the one that was found.
     pub(crate) simplified: bool,
     /// How many executions there were, this one included.
@@ -575,23 +575,23 @@ const CAUSES: &str = "  usual causes: time, randomness (and the order in a `Hash
 /// That the schedule does not decide alone, if that was seen.
 fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let _ = match view.again {
-        Again::Same => return,
-        Again::Passes => writeln!(
+        Reproduction::Same => return,
+        Reproduction::Passes => writeln!(
             out,
             "  the schedule does not decide alone: run again from the same one, the test passes, and so may the \
              replay below"
         ),
-        Again::HadPassed => writeln!(
+        Reproduction::HadPassed => writeln!(
             out,
             "  the schedule does not decide alone: an earlier execution had the same events and went on here, and so may the \
              replay below"
         ),
-        Again::Fails(otherwise) => writeln!(
+        Reproduction::Fails(otherwise) => writeln!(
             out,
             "  the schedule does not decide alone: run again from the same one, the test ends otherwise \
              ({otherwise}), and so may the replay below"
         ),
-        Again::Differs { position } => {
+        Reproduction::Differs { position } => {
             let event = view.trace.at(position);
             writeln!(
                 out,
