@@ -10,7 +10,7 @@ use crate::rt::engine::replay::Replay;
 use crate::rt::event::id::{ObjectId, Region};
 use crate::rt::event::verdict::{Block, DataRace, End};
 use crate::rt::exec::run::Found;
-use crate::rt::exec::suppressed_races::{COUNTS, Unseen};
+use crate::rt::exec::suppressed_races::{COUNTS, SuppressedRaces};
 
 /// Whether the threads of this execution have operated on objects where a block of std's has its counts.
 fn are_counts_seen(found: &Found, block: &Block) -> bool {
@@ -44,17 +44,17 @@ impl Probe<'_> {
     }
 
     /// The free that was taken for a race, if it comes after every use of its block for a reason that is not seen.
-    pub(crate) fn is_in_order(&mut self, found: &mut Found) -> Option<Unseen> {
+    pub(crate) fn is_in_order(&mut self, found: &mut Found) -> Option<SuppressedRaces> {
         let End::DataRace(race) = found.end.clone() else {
             return None;
         };
-        let free = Unseen::of(&race)?;
+        let free = SuppressedRaces::of(&race)?;
         let is_in_order = match self.comes_first(found, &race) {
             Some(comes_first) => !comes_first,
             None => {
                 let block = found.end.block();
                 let is_seen = block.is_some_and(|block| are_counts_seen(found, &block));
-                (self.watched(found)).is_some_and(|block| Unseen::is(&block, is_seen))
+                (self.watched(found)).is_some_and(|block| SuppressedRaces::is(&block, is_seen))
             }
         };
         is_in_order.then_some(free)

@@ -30,7 +30,7 @@ use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::pooled_runtime::Seated;
 use crate::rt::exec::run::{Explored, Found, Settings, explore_a_few};
-use crate::rt::exec::suppressed_races::{InOrder, Unseen};
+use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
 use crate::rt::heap::Watched;
 use crate::rt::object::machine::Learnt;
 use crate::rt::process::panic_hook;
@@ -81,7 +81,7 @@ pub(crate) struct Probe<'a> {
     pub(crate) log: &'a Log,
     pub(crate) site: Site,
     /// Frees that are known to be in order.
-    pub(crate) unseen: &'a [Unseen],
+    pub(crate) unseen: &'a [SuppressedRaces],
     pub(crate) learnt: Learnt,
 }
 

@@ -38,7 +38,7 @@ use crate::rt::exec::log::Log;
 use crate::rt::exec::pooled_runtime::Seated;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::state_capture::Looking;
-use crate::rt::exec::suppressed_races::{InOrder, Unseen};
+use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
 use crate::rt::heap::CAN_LOCK;
 use crate::rt::heap::MustFree;
 use crate::rt::object::machine::{Awaits, Hintless, Learnt};
@@ -67,7 +67,7 @@ struct Exploration<'a> {
     /// What had failed before the exploration began anew. It mostly fails again.
     earlier: Vec<Failure>,
     /// The frees that are known to be in order.
-    unseen: Vec<Unseen>,
+    unseen: Vec<SuppressedRaces>,
     /// What is made of blocks that hang from a static.
     statics: Rooted,
 }
@@ -451,7 +451,7 @@ impl Builder {
     }
 
     /// How executions of these settings are run, where these frees are known to be in order.
-    pub(crate) fn running(&self, site: Site, unseen: &[Unseen]) -> Settings {
+    pub(crate) fn running(&self, site: Site, unseen: &[SuppressedRaces]) -> Settings {
         Settings {
             patience: self.patience,
             site,

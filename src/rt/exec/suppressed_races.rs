@@ -17,7 +17,7 @@ pub(crate) const COUNTS: usize = 2 * size_of::<usize>();
 ///
 /// There is no telling such a free from another one when it happens, so it is told by where it was seen before.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Unseen {
+pub(crate) struct SuppressedRaces {
     /// Where the use stands that it comes after.
     used: Site,
     /// The last operation before it of the thread that frees.
@@ -29,7 +29,7 @@ pub(crate) struct Unseen {
 /// The frees that are no races with what has been done before.
 #[derive(Clone, Debug)]
 pub(crate) enum InOrder {
-    These(Vec<Unseen>),
+    These(Vec<SuppressedRaces>),
     /// All: only what uses memory that is gone is told.
     All,
 }
@@ -39,7 +39,7 @@ impl InOrder {
     pub(crate) fn has(&self, used: Site, second: &Access, block: Option<Block>) -> bool {
         match self {
             InOrder::These(frees) => {
-                let free = Unseen::at(used, second, block);
+                let free = SuppressedRaces::at(used, second, block);
                 free.is_some_and(|free| frees.contains(&free))
             }
             InOrder::All => true,
@@ -47,20 +47,20 @@ impl InOrder {
     }
 }
 
-impl Unseen {
+impl SuppressedRaces {
     /// The free that is one of the two accesses, if it is.
-    pub(crate) fn of(race: &DataRace) -> Option<Unseen> {
-        Unseen::at(race.first.site, &race.second, race.block)
+    pub(crate) fn of(race: &DataRace) -> Option<SuppressedRaces> {
+        SuppressedRaces::at(race.first.site, &race.second, race.block)
     }
 
     /// The free that the second access is, if it is one, of this block, behind one at the place `used`.
-    fn at(used: Site, second: &Access, block: Option<Block>) -> Option<Unseen> {
+    fn at(used: Site, second: &Access, block: Option<Block>) -> Option<SuppressedRaces> {
         let size = match second.effect {
             Effect::Free => block?.size,
             Effect::End => 0,
             _ => return None,
         };
-        Some(Unseen {
+        Some(SuppressedRaces {
             used,
             before: second.site,
             size,
