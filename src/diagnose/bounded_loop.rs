@@ -24,7 +24,7 @@ const LOOKS_MAX: usize = 64;
 
 /// A loop that was taken to wait, and gives up by itself.
 #[derive(Clone, Debug)]
-pub(crate) struct GivesUp {
+pub(crate) struct BoundedLoop {
     /// Where it was taken to wait.
     pub(crate) site: String,
     /// Whether there is a timed wait, and no hint.
@@ -35,15 +35,15 @@ pub(crate) struct GivesUp {
 
 impl Probe<'_> {
     /// Whether one of these loops that has no hint gives up by itself.
-    pub(crate) fn any_gives_up(&mut self, waits: &[FirstWait]) -> bool {
+    pub(crate) fn any_bounded_loop(&mut self, waits: &[FirstWait]) -> bool {
         let mut looks = waits.iter().filter(|wait| wait.is_look());
         looks.any(|wait| self.rounds_of(wait).is_some())
     }
 
     /// The loop with a hint, or with a timed wait, that gives up after most rounds.
-    pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<GivesUp> {
+    pub(crate) fn gives_up(&mut self, waits: &[FirstWait]) -> Option<BoundedLoop> {
         let gives_up = |wait: &FirstWait| {
-            Some(GivesUp {
+            Some(BoundedLoop {
                 site: wait.site.clone(),
                 timed: wait.at == WaitsAt::Timed,
                 rounds: self.rounds_of(wait)?,
@@ -57,7 +57,7 @@ impl Probe<'_> {
     /// Those of these loops with a hint that do not give up, and of which each round only looks.
     pub(crate) fn awaits(&mut self, waits: &[FirstWait]) -> Vec<AwaitLoop> {
         let waits = waits.iter().filter(|wait| wait.at == WaitsAt::Hint);
-        let stays = |wait: &FirstWait| match self.goes_further(wait) {
+        let stays = |wait: &FirstWait| match self.solo_run(wait) {
             (None, driver) => await_loop(wait, &driver),
             (Some(_), _) => None,
         };
@@ -66,11 +66,11 @@ impl Probe<'_> {
 
     /// After how many rounds this loop gives up, if it does.
     fn rounds_of(&mut self, wait: &FirstWait) -> Option<usize> {
-        self.goes_further(wait).0
+        self.solo_run(wait).0
     }
 
     /// Lets the thread go round alone. Gives after how many rounds the loop gives up, if it does, and what is known then.
-    fn goes_further(&mut self, wait: &FirstWait) -> (Option<usize>, Seated) {
+    fn solo_run(&mut self, wait: &FirstWait) -> (Option<usize>, Seated) {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
         let mut driver = self.driver(Box::new(explorer));

@@ -136,7 +136,7 @@ impl<'a> Watch<'a> {
                     "asks whether a thread has finished",
                     "the ends of threads as events",
                 ),
-                Hintless::GivesUp => (
+                Hintless::BoundedLoop => (
                     "has a loop without a hint that gives up by itself",
                     "many rounds of such loops before they wait",
                 ),
@@ -310,7 +310,7 @@ impl<'a> Watch<'a> {
         };
         let limits = &driver.machine.limits;
         let why = match limits.learnt.hintless {
-            Hintless::GivesUp => " (so often because another one gives up by itself)",
+            Hintless::BoundedLoop => " (so often because another one gives up by itself)",
             _ => "",
         };
         let places: Vec<String> = reads.iter().map(place).collect();

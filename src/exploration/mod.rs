@@ -220,8 +220,8 @@ impl Exploration<'_> {
         let machine = &driver.machine;
         let mut learnt = machine.limits.learnt.clone();
         let mut body = self.body(driver);
-        if machine.waits_unknown() || body.any_gives_up(asked) {
-            learnt.hintless = Hintless::GivesUp;
+        if machine.waits_unknown() || body.any_bounded_loop(asked) {
+            learnt.hintless = Hintless::BoundedLoop;
             return Some(learnt);
         }
         learnt.awaits = learnt.awaits.with(body.awaits(asked))?;

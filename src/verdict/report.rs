@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::diagnose::bounded_loop::GivesUp;
+use crate::diagnose::bounded_loop::BoundedLoop;
 use crate::rt::engine::Coverage;
 use crate::rt::engine::driver::Stats;
 use crate::rt::engine::price::Price;
@@ -68,7 +68,7 @@ pub struct Report {
     /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
     /// A loop that was taken to wait, and gives up by itself.
-    gives_up: Option<GivesUp>,
+    gives_up: Option<BoundedLoop>,
     /// The hint of a loop that waits, and could be taken for one step.
     could_await: Option<String>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Passed {
     /// How many executions had been begun before it was taken up.
     pub(crate) before: u64,
     /// A loop that was taken to wait, and gives up by itself.
-    pub(crate) gives_up: Option<GivesUp>,
+    pub(crate) gives_up: Option<BoundedLoop>,
     /// The hint of a loop that waits, and could be taken for one step.
     pub(crate) could_await: Option<String>,
     /// What executions have come to, if the test has said it.
@@ -208,7 +208,7 @@ impl Report {
                  `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out, and so does a bound (DPOR_MAX_PREEMPTIONS=2)"
             ));
         }
-        if let Some(GivesUp {
+        if let Some(BoundedLoop {
             site,
             timed,
             rounds,
@@ -439,7 +439,7 @@ impl Verdict {
     pub(crate) fn of(
         covered: Coverage,
         stopped: Option<Limit>,
-        gives_up: &Option<GivesUp>,
+        gives_up: &Option<BoundedLoop>,
         seed: u64,
     ) -> Verdict {
         match (stopped, covered) {

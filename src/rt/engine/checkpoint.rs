@@ -177,7 +177,7 @@ pub(crate) fn decode(
         hintless: match from.number()? {
             0 => Hintless::Unknown,
             1 => Hintless::Soon,
-            2 => Hintless::GivesUp,
+            2 => Hintless::BoundedLoop,
             _ => return None,
         },
         awaits: from.awaits()?,

@@ -115,7 +115,7 @@ pub(crate) struct Machine {
     /// Whether who comes to a hint now goes round for ever if it finds no change.
     goes_round: bool,
     /// Who does not wait at a hint, if there is such a thread.
-    goes_further: Option<GoesFurther>,
+    solo_run: Option<GoesFurther>,
     /// After how many events those that waited were let go last, if any have been in this execution.
     let_go_at: u32,
     /// How many events the main thread had performed when it spawned its first one.
@@ -267,7 +267,7 @@ impl Empty for Machine {
             waits_unknown,
             hintless_ends,
             goes_round,
-            goes_further,
+            solo_run,
             let_go_at,
             first_spawn,
             seen,
@@ -285,7 +285,7 @@ impl Empty for Machine {
         (*sets, *hintless, *waited) = Default::default();
         (*unjoined, *unbegun, *let_go_at, *first_spawn) = (0, 0, 0, None);
         (*leaves_rounds_out, *waits_unknown, *hintless_ends) = (false, false, false);
-        (*most_rounds, *goes_round, *goes_further) = (None, false, None);
+        (*most_rounds, *goes_round, *solo_run) = (None, false, None);
     }
 }
 
@@ -308,7 +308,7 @@ impl Machine {
             waits_unknown: false,
             hintless_ends: false,
             goes_round: false,
-            goes_further: None,
+            solo_run: None,
             let_go_at: 0,
             first_spawn: None,
             seen: Vec::new(),

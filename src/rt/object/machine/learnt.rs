@@ -30,7 +30,7 @@ pub(crate) enum Hintless {
     /// One has waited until another thread changed something: each waits after a few rounds.
     Soon,
     /// And one gives up by itself, as a `for` loop that reads: again each waits after many rounds.
-    GivesUp,
+    BoundedLoop,
 }
 
 impl Limits {
@@ -38,7 +38,7 @@ impl Limits {
     pub(crate) fn learn(&mut self, learnt: Learnt) {
         (self.unhinted_spin_bound, self.unhinted_livelock_bound) = match learnt.hintless {
             Hintless::Soon => (10, 3000),
-            Hintless::Unknown | Hintless::GivesUp => (1000, 30),
+            Hintless::Unknown | Hintless::BoundedLoop => (1000, 30),
         };
         self.learnt = learnt;
     }

@@ -169,7 +169,7 @@ impl GoesFurther {
 impl Machine {
     /// The thread with this path is not to wait in such a loop once it has performed so many events.
     pub(crate) fn let_go_further(&mut self, path: String, events: u32, at: WaitsAt) {
-        self.goes_further = Some(GoesFurther {
+        self.solo_run = Some(GoesFurther {
             path,
             at,
             look: None,
@@ -187,31 +187,29 @@ impl Machine {
 
     /// That thread, and how many events it had performed at the end of each round up to a hint or a timed wait.
     pub(crate) fn ends_further(&self) -> Option<(ThreadId, &[u32])> {
-        let further = self.goes_further.as_ref()?;
+        let further = self.solo_run.as_ref()?;
         Some((further.thread?, &further.ends))
     }
 
     /// Which of that thread's events were its last round up to a hint.
     pub(crate) fn round_further(&self) -> Option<(ThreadId, Range<u32>)> {
-        let further = self.goes_further.as_ref()?;
+        let further = self.solo_run.as_ref()?;
         Some((further.thread?, further.round.clone()))
     }
 
     /// This thread, if it goes further.
     pub(crate) fn further_of(&mut self, thread: ThreadId) -> Option<&mut GoesFurther> {
-        (self.goes_further.as_mut()).filter(|further| further.thread == Some(thread))
+        (self.solo_run.as_mut()).filter(|further| further.thread == Some(thread))
     }
 
     /// Whether the thread has gone further so often that it does not give up.
     pub(crate) fn has_gone_far(&self) -> bool {
-        self.goes_further
-            .as_ref()
-            .is_some_and(GoesFurther::is_enough)
+        self.solo_run.as_ref().is_some_and(GoesFurther::is_enough)
     }
 
     /// How often that thread has come to a hint in the same way as the time before, and whether it has come to one otherwise.
     pub(crate) fn rounds_further(&self) -> (u32, bool) {
-        let further = self.goes_further.as_ref();
+        let further = self.solo_run.as_ref();
         further.map_or((0, false), |it| (it.rounds, it.has_left))
     }
 }

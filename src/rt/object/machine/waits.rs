@@ -61,7 +61,7 @@ pub(crate) enum AtHint {
     /// It waits for a change.
     Waits,
     /// It has come there too often, and goes no further.
-    GivesUp,
+    BoundedLoop,
 }
 
 impl Thread {
@@ -103,8 +103,8 @@ impl Machine {
             Some(false) => AtHint::GoesOn,
             None => self.come_otherwise(thread, site),
         };
-        match &mut self.goes_further {
-            Some(further) if at != AtHint::GivesUp => {
+        match &mut self.solo_run {
+            Some(further) if at != AtHint::BoundedLoop => {
                 let entry = &self.threads[thread.index()];
                 further.come_to_hint((thread, entry), &self.names, (at, round))
             }
@@ -122,7 +122,7 @@ impl Machine {
                 self.most_rounds = Some((site, rounds));
             }
             if self.limits.max_rounds.is_some_and(|most| rounds > most) {
-                return AtHint::GivesUp;
+                return AtHint::BoundedLoop;
             }
         }
         // One that was let go may find what has changed meanwhile.
@@ -140,7 +140,7 @@ impl Machine {
 
     /// The operation that the thread announces that has come to a hint and does not go on.
     pub(crate) fn stop_at_hint(&mut self, thread: ThreadId, site: Site, at: AtHint) -> Operation {
-        if let AtHint::GivesUp = at {
+        if let AtHint::BoundedLoop = at {
             cold_path();
             self.leaves_rounds_out = true;
             return Operation {
@@ -297,7 +297,7 @@ impl Machine {
     ) -> Option<Operation> {
         let entry = &mut self.threads[thread.index()];
         let seen = entry.spin.repeats_itself(site, object)?;
-        if let Some(further) = &mut self.goes_further
+        if let Some(further) = &mut self.solo_run
             && further.looks_again((thread, entry.events), &self.names, (site, object))
         {
             return None;
@@ -335,7 +335,7 @@ impl Machine {
         }
         let mut seen = entry.timeouts.seen.iter();
         let seen = [*seen.find(|(known, _)| *known == object)?];
-        if let Some(further) = &mut self.goes_further
+        if let Some(further) = &mut self.solo_run
             && further.times_out_again(thread, entry.events, &self.names)
         {
             return None;
