@@ -248,9 +248,9 @@ pub struct MutPtr<T: ?Sized> {
 }
 
 /// The access that a pointer stands for has not ended yet.
-fn go_on(access: &Option<Accessing>) {
+fn resume(access: &Option<Accessing>) {
     if let Some(access) = access {
-        access.go_on();
+        access.resume();
     }
 }
 
@@ -262,7 +262,7 @@ impl<T: ?Sized> ConstPtr<T> {
     /// As for dereferencing a raw pointer: the cell must be alive, and nobody may write to it while the reference is
     /// used.
     pub unsafe fn deref(&self) -> &T {
-        go_on(&self.access);
+        resume(&self.access);
         // SAFETY: the caller's contract.
         unsafe { &*self.pointer }
     }
@@ -272,7 +272,7 @@ impl<T: ?Sized> ConstPtr<T> {
     where
         F: FnOnce(*const T) -> R,
     {
-        go_on(&self.access);
+        resume(&self.access);
         f(self.pointer)
     }
 }
@@ -289,7 +289,7 @@ impl<T: ?Sized> MutPtr<T> {
         reason = "loom's signature; the pointer stands for an exclusive access"
     )]
     pub unsafe fn deref(&self) -> &mut T {
-        go_on(&self.access);
+        resume(&self.access);
         // SAFETY: the caller's contract.
         unsafe { &mut *self.pointer }
     }
@@ -299,7 +299,7 @@ impl<T: ?Sized> MutPtr<T> {
     where
         F: FnOnce(*mut T) -> R,
     {
-        go_on(&self.access);
+        resume(&self.access);
         f(self.pointer)
     }
 }

@@ -24,7 +24,7 @@ impl Probe<'_> {
         driver: &mut Driver,
         raw: &RawUse,
     ) -> Option<Box<Found>> {
-        let schedule = held_up(driver, raw);
+        let schedule = delayed(driver, raw);
         self.learnt.held = schedule.held().cloned();
         self.uses_one_of(raw.block, schedule)
     }
@@ -62,7 +62,7 @@ fn tell_of_refusal() {
 }
 
 /// What leads to the free while the thread is held up, or has not begun, and then to its going on.
-fn held_up(driver: &mut Driver, raw: &RawUse) -> Schedule {
+fn delayed(driver: &mut Driver, raw: &RawUse) -> Schedule {
     driver.measure();
     let mut order = without(driver, (raw.thread, raw.events + 1), raw.length);
     // Nor has it come to its end, which is no event: who has waited for that waits.

@@ -29,7 +29,7 @@ impl Accessing {
     }
 
     /// The memory is used now, too.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         accesses::continue_access((self.address, self.size), self.site);
     }
 }

@@ -70,7 +70,7 @@ fn shortly(way: impl FnOnce(&Runtime) -> bool) -> bool {
 
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
 /// handed over in pieces, and where it is enough ([`shortly`]) nothing else is made of them. As the other operations on
-/// atomics it says whether the thread is [`held_up`] behind it.
+/// atomics it says whether the thread is [`delayed`] behind it.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) -> bool {
@@ -81,36 +81,36 @@ pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering)
     cold_path();
     let target = Target::atomic(address, ty, memory);
     announce::perform(&target, &OpKind::Load { order }, site);
-    is_held_up()
+    is_delayed()
 }
 
 /// Whether the thread is held up behind the operation that it has just made.
 #[inline]
-fn is_held_up() -> bool {
-    rarely!(delay::is_anybody()) && context::with_any(Runtime::is_held_up) == Some(true)
+fn is_delayed() -> bool {
+    rarely!(delay::is_any_delayed()) && context::with_any(Runtime::is_delayed) == Some(true)
 }
 
 /// Makes what was announced, and has the thread held up behind it: to go on is a step of its own.
 #[cold]
 #[track_caller]
-pub(crate) fn held_up<R>(make: impl FnOnce() -> R) -> R {
+pub(crate) fn delayed<R>(make: impl FnOnce() -> R) -> R {
     let made = make();
-    go_on(context::here());
+    resume(context::here());
     made
 }
 
 /// The shim has done what the operation was that it has just made. The thread is held up behind it, if it is to be.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn is_done(site: event::Site) {
-    if is_held_up() {
-        go_on(site);
+    if is_delayed() {
+        resume(site);
     }
 }
 
 /// The thread, which was held up, goes on. That is a step of its own.
 #[cold]
-pub(crate) fn go_on(site: event::Site) {
-    nowhere_at(OpKind::GoOn, site);
+pub(crate) fn resume(site: event::Site) {
+    nowhere_at(OpKind::Resume, site);
 }
 
 /// [`perform`] for a store to an atomic.
@@ -130,7 +130,7 @@ pub(crate) fn store(
     cold_path();
     let target = Target::atomic(address, ty, memory);
     let answer = announce::perform(&target, &OpKind::Store { order, value }, site);
-    (answer, is_held_up())
+    (answer, is_delayed())
 }
 
 /// [`perform`] for a read-modify-write on an atomic.
@@ -154,7 +154,7 @@ pub(crate) fn modify(
         operand,
     };
     announce::perform(&Target::atomic(address, ty, memory), &kind, site);
-    is_held_up()
+    is_delayed()
 }
 
 /// [`perform`] for a compare-exchange, which `kind` is, on an atomic.
@@ -167,7 +167,7 @@ pub(crate) fn compare(address: usize, ty: AtomicType, memory: u64, kind: OpKind)
         None => {
             cold_path();
             let answer = announce::perform(&Target::atomic(address, ty, memory), &kind, site);
-            (answer, is_held_up())
+            (answer, is_delayed())
         }
     }
 }
@@ -211,7 +211,7 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
     }
 }
 
-/// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to [`go_on`].
+/// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to [`resume`].
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Site) -> bool {
     if shortly(|runtime| runtime.unlock(address, held, changed, site)) {
@@ -220,7 +220,7 @@ pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Sit
     cold_path();
     let kind = OpKind::Unlock { changed };
     announce::perform(&Target::mutex(address, held), &kind, site);
-    is_held_up()
+    is_delayed()
 }
 
 /// [`perform`] for an operation whose place in the program is known otherwise: a guard that is

@@ -238,11 +238,11 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         let changed = self.changes.any(&**inner);
         // The unlock takes effect when it is this thread's turn; until then the data is locked.
         let (address, held) = self.mutex.place();
-        let is_held_up = rt::unlock(address, held, changed, self.taken.site);
+        let is_delayed = rt::unlock(address, held, changed, self.taken.site);
         self.mutex.held.store(false, Relaxed);
         self.inner = None;
-        if is_held_up {
-            rt::go_on(self.taken.site);
+        if is_delayed {
+            rt::resume(self.taken.site);
         }
     }
 

@@ -107,7 +107,7 @@ impl Passed {
             0 => format!("; it was given up {}\n", Pruned::of(&stats).why()),
             _ => "; nothing failed\n".to_owned(),
         });
-        let goes_on = |event: &Event| event.operation.kind == OpKind::GoOn;
+        let goes_on = |event: &Event| event.operation.kind == OpKind::Resume;
         if let Some(Hold { path, events }) = schedule.held()
             && !self.driver.trace.events().iter().any(goes_on)
         {

@@ -238,7 +238,7 @@ pub(crate) enum OpKind {
     Start,
     /// The thread goes on with its code behind its last event, after which it was held up
     /// ([`Hold`](crate::rt::event::schedule::Hold)). What it does between two events takes no time, unless this comes between.
-    GoOn,
+    Resume,
     /// A spinning thread's wait for a change in what it has read: the locations are a set of
     /// [`crate::rt::relation::independence::ReadSets`], the values begin at `seen` in the execution's record. Also what a wait that is
     /// `timed` waits for instead of another timeout. One that comes `soon` is that of a loop without a hint that has gone

@@ -132,7 +132,7 @@ impl Schedule {
             let kind = &event.operation.kind;
             schedule.has_ends |= matches!(kind, OpKind::Exit);
             schedule.waits_soon |= matches!(kind, OpKind::Wait { soon: true, .. });
-            if let OpKind::GoOn = kind {
+            if let OpKind::Resume = kind {
                 schedule.held = Some(Hold {
                     path: names.path(step.thread),
                     events: event.index,

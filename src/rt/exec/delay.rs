@@ -1,10 +1,10 @@
 //! Is a thread held up behind the operation that it has just made?
 //!
 //! What a thread does between two operations it does at once with the first of them. To see what it does if others are faster, it
-//! is held up there ([`Hold`](crate::rt::event::schedule::Hold)): it announces to go on ([`OpKind::GoOn`]), once its shim has done
+//! is held up there ([`Hold`](crate::rt::event::schedule::Hold)): it announces to go on ([`OpKind::Resume`]), once its shim has done
 //! to its memory what was announced before. Nobody is held up in an exploration, and those in which somebody is are rare.
 //!
-//! [`OpKind::GoOn`]: crate::rt::event::operation::OpKind::GoOn
+//! [`OpKind::Resume`]: crate::rt::event::operation::OpKind::GoOn
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ static SOMEBODY: AtomicBool = AtomicBool::new(false);
 
 /// Whether anybody may be held up.
 #[inline]
-pub(crate) fn is_anybody() -> bool {
+pub(crate) fn is_any_delayed() -> bool {
     // Who holds up somebody has set it on the same OS thread.
     SOMEBODY.load(Ordering::Relaxed)
 }
@@ -27,9 +27,9 @@ pub(super) fn note() {
 
 impl Runtime {
     /// Whether the thread that runs is held up now.
-    pub(crate) fn is_held_up(&self) -> bool {
+    pub(crate) fn is_delayed(&self) -> bool {
         // Who uses an atomic in the middle of the runtime is not held up there.
         let inner = self.inner.try_borrow();
-        inner.is_ok_and(|inner| inner.driver.is_held_up(self.current.get()))
+        inner.is_ok_and(|inner| inner.driver.is_delayed(self.current.get()))
     }
 }

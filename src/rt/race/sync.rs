@@ -394,7 +394,7 @@ impl Knowledge {
             | OpKind::Choose { .. }
             | OpKind::GiveUp { .. }
             | OpKind::Start
-            | OpKind::GoOn
+            | OpKind::Resume
             | OpKind::Wait { .. } => {}
         }
     }

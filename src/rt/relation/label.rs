@@ -247,7 +247,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::AddSender => Class::AddSender,
         OpKind::DropSender => Class::DropSender,
         OpKind::DropReceiver { .. } => Class::DropReceiver,
-        OpKind::Choose { .. } | OpKind::Start | OpKind::GiveUp { .. } | OpKind::GoOn => {
+        OpKind::Choose { .. } | OpKind::Start | OpKind::GiveUp { .. } | OpKind::Resume => {
             Class::Local
         }
         OpKind::Wait { .. } if outcome.is_let_go() => Class::LetGo,

@@ -365,13 +365,13 @@ pub(super) fn bad_memory(
         let _ = writeln!(out, "  {thread:<name_width$} {did:<did_width$}   {at}");
     }
     let _ = writeln!(out, "  {}", born(view, names, &block));
-    held_up(out, view, names);
+    delayed(out, view, names);
 }
 
 /// Who was held up, if somebody was, and since when: the table has only that the thread goes on.
-fn held_up(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+fn delayed(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let events = view.trace.events();
-    let goes_on = |event: &Event| event.operation.kind == OpKind::GoOn;
+    let goes_on = |event: &Event| event.operation.kind == OpKind::Resume;
     let Some(at) = events.iter().position(goes_on) else {
         return;
     };

@@ -275,7 +275,7 @@ impl<'a> Names<'a> {
                 Reason::InVain { .. } => "another look".to_owned(),
             },
             OpKind::Start => "start".to_owned(),
-            OpKind::GoOn => "go on".to_owned(),
+            OpKind::Resume => "go on".to_owned(),
             OpKind::Wait {
                 set, timed: false, ..
             } => {

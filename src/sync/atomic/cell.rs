@@ -29,7 +29,7 @@ pub(super) fn load<R>(
     }
     match rt::load(target.address, ty, target.memory, order) {
         false => make(),
-        true => rt::held_up(make),
+        true => rt::delayed(make),
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn store(
     match rt::store(target.address, ty, target.memory, order, value) {
         (Answer::Outside, _) => make(order),
         (Answer::Done(_) | Answer::Inert, false) => make(Ordering::Relaxed),
-        (Answer::Done(_) | Answer::Inert, true) => rt::held_up(|| make(Ordering::Relaxed)),
+        (Answer::Done(_) | Answer::Inert, true) => rt::delayed(|| make(Ordering::Relaxed)),
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn modify<R>(
     let rmw = rmw.on(ty);
     match rt::modify(target.address, ty, target.memory, order, (rmw, operand)) {
         false => make(),
-        true => rt::held_up(make),
+        true => rt::delayed(make),
     }
 }
 
@@ -100,11 +100,11 @@ pub(super) fn compare<R>(
         new: ty.truncate(new),
         spurious: weak && rt::may_fail_for_no_reason(target.address),
     };
-    let (answer, is_held_up) = rt::compare(target.address, ty, target.memory, kind);
+    let (answer, is_delayed) = rt::compare(target.address, ty, target.memory, kind);
     let fails = matches!(answer, Answer::Done(Outcome::Failure(found)) if found == expected);
-    match is_held_up {
+    match is_delayed {
         false => make(fails),
-        true => rt::held_up(|| make(fails)),
+        true => rt::delayed(|| make(fails)),
     }
 }
 

@@ -313,7 +313,7 @@ impl Driver {
     }
 
     /// Whether this thread is to be held up now.
-    pub(crate) fn is_held_up(&self, thread: ThreadId) -> bool {
+    pub(crate) fn is_delayed(&self, thread: ThreadId) -> bool {
         let machine = &self.machine;
         let is_here = |hold: &Hold| {
             hold.events == machine.events_of(thread) && hold.path == machine.names.path(thread)

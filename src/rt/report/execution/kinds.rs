@@ -76,7 +76,7 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
         OpKind::DropReceiver { .. } => "receiver_drop",
         OpKind::Choose { .. } => "choose",
         OpKind::GiveUp { .. } => "give_up",
-        OpKind::GoOn => "go_on",
+        OpKind::Resume => "go_on",
         OpKind::Start => "start",
         OpKind::Wait { .. } => "spin",
     }
