@@ -182,9 +182,11 @@ impl<'a> Watch<'a> {
                 self.asks |= uses.are_some() || uses.are_some_in_place(&driver.trace);
             }
         }
-        if let (Some(came_to), Some(End::Complete)) = (between.came_to, between.end) {
+        if let (Some(recorded_outcome), Some(End::Complete)) =
+            (between.recorded_outcome, between.end)
+        {
             cold_path();
-            self.outcomes.get_or_insert_default().add(came_to);
+            self.outcomes.get_or_insert_default().add(recorded_outcome);
         }
         log.clear();
         self.uses_cells = between.uses_cells;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::config::Builder;
 use crate::exploration::progress::above_captured;
 use crate::rt::Work;
-use crate::rt::recorded_outcome::{self, CameTo};
+use crate::rt::recorded_outcome::{self, RecordedOutcome};
 
 /// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
 ///
@@ -78,14 +78,14 @@ pub(crate) struct Outcomes {
 
 impl Outcomes {
     /// Another execution has come to its end, and to this.
-    pub(crate) fn add(&mut self, came_to: &CameTo) {
-        for outcome in &came_to.said {
+    pub(crate) fn add(&mut self, recorded_outcome: &RecordedOutcome) {
+        for outcome in &recorded_outcome.said {
             match self.said.get_mut(outcome) {
                 Some(executions) => *executions += 1,
                 None => self.put(outcome.clone(), 1),
             }
         }
-        if let Some(number) = came_to.returned {
+        if let Some(number) = recorded_outcome.returned {
             let known = self.returned.len().max(number + 1);
             self.returned.resize(known, 0);
             self.returned[number] += 1;

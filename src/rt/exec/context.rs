@@ -26,7 +26,7 @@ use super::objects::Table;
 use super::unwinding::Unwinding;
 use crate::rt::coroutine::{Stretch, suspend};
 use crate::rt::exec::crash_report::{AtEnd, Unshown};
-use crate::rt::exec::recorded_outcome::CameTo;
+use crate::rt::exec::recorded_outcome::RecordedOutcome;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::Heap;
 use crate::rt::process::raised::{Raised, Second};
@@ -125,7 +125,7 @@ pub(crate) struct Runtime {
     /// What there was to count in at the last hint, if the first ones are looked at (`own_state.rs`).
     pub(super) at_last_hint: RefCell<Vec<u8>>,
     /// What the test has said that this execution came to. In a box, because most tests say nothing.
-    pub(super) came_to: Cell<Option<Box<CameTo>>>,
+    pub(super) recorded_outcome: Cell<Option<Box<RecordedOutcome>>>,
 }
 
 /// What the runtime works with between two steps.

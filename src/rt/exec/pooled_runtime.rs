@@ -148,7 +148,7 @@ impl Default for Runtime {
             at_end: RefCell::default(),
             report: |_| String::new(),
             at_last_hint: RefCell::default(),
-            came_to: Cell::default(),
+            recorded_outcome: Cell::default(),
         }
     }
 }
@@ -211,7 +211,7 @@ impl Runtime {
             at_end,
             report: _,
             at_last_hint,
-            came_to,
+            recorded_outcome,
         } = self;
         let Inner {
             driver: _,
@@ -240,7 +240,7 @@ impl Runtime {
         faulted.get_mut().empty();
         raised.get_mut().empty();
         second.take();
-        came_to.take();
+        recorded_outcome.take();
         table.empty();
         races.empty();
         *in_order = InOrder::All;

@@ -25,7 +25,7 @@ use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
 use crate::rt::exec::crash_report::Unshown;
 use crate::rt::exec::pooled_runtime::Seated;
-use crate::rt::exec::recorded_outcome::CameTo;
+use crate::rt::exec::recorded_outcome::RecordedOutcome;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::{MustFree, Watched};
 use crate::rt::process::panic_hook;
@@ -124,7 +124,7 @@ pub(crate) struct Between<'a> {
     /// Whether plain memory was used that is watched for races, which is no event.
     pub(crate) uses_cells: bool,
     /// What the test has said that the last execution came to, if it has.
-    pub(crate) came_to: Option<&'a CameTo>,
+    pub(crate) recorded_outcome: Option<&'a RecordedOutcome>,
 }
 
 /// The stacks that executions run on, each of this size.
@@ -211,7 +211,7 @@ fn fails(
         let mut inner = runtime.inner.borrow_mut();
         let callers = runtime.callers.take();
         let rounds = runtime.callers.rounds();
-        let came_to = runtime.came_to.take();
+        let recorded_outcome = runtime.recorded_outcome.take();
         let between = Between {
             driver: &inner.driver,
             end: last.as_ref(),
@@ -219,7 +219,7 @@ fn fails(
             callers: &callers,
             rounds: &rounds,
             uses_cells: inner.races.is_active(),
-            came_to: came_to.as_deref(),
+            recorded_outcome: recorded_outcome.as_deref(),
         };
         let more = go_on(&between);
         inner.names.clear();

@@ -170,13 +170,13 @@ fn told(program: fn()) -> String {
             callers,
             rounds,
             uses_cells,
-            came_to,
+            recorded_outcome,
         } = between;
         let events = events(&driver.trace, driver);
         let stacks = (callers.len(), rounds.len());
         writeln!(
             told,
-            "{end:?} {names:?} {stacks:?} {uses_cells} {came_to:?} {events}"
+            "{end:?} {names:?} {stacks:?} {uses_cells} {recorded_outcome:?} {events}"
         )
         .expect("a string");
         true
