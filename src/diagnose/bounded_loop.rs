@@ -16,7 +16,7 @@ use crate::rt::event::Event;
 use crate::rt::event::verdict::End;
 use crate::rt::exec::pooled_runtime::Seated;
 use crate::rt::exec::run::{Explored, explore_a_few};
-use crate::rt::exec::state_capture::Looking;
+use crate::rt::exec::state_capture::StateCapture;
 use crate::rt::object::machine::{AwaitLoop, Spot, WaitsAt, look};
 
 /// The most looks in a round of a loop that is taken for one step.
@@ -77,7 +77,7 @@ impl Probe<'_> {
         (driver.machine).let_go_further(path, wait.events, wait.at);
         let settings = self.settings.running(self.site, self.unseen);
         let log = self.log.quiet();
-        let looking = Looking::at_one_that_goes();
+        let looking = StateCapture::at_one_that_goes();
         let explored =
             log.listen(|| explore_a_few(self.main, driver, self.stacks, settings, &mut |_| true));
         drop(looking);

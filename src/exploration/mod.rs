@@ -37,7 +37,7 @@ use crate::rt::event::verdict::End;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::pooled_runtime::Seated;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
-use crate::rt::exec::state_capture::Looking;
+use crate::rt::exec::state_capture::StateCapture;
 use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
 use crate::rt::heap::CAN_LOCK;
 use crate::rt::heap::MustFree;
@@ -113,7 +113,7 @@ pub(crate) fn explored(
         unseen: Vec::new(),
         statics: Rooted::Doubted,
     };
-    let looking = Looking::at_first_waits();
+    let looking = StateCapture::at_first_waits();
     let driver = exploration.search(driver);
     drop(looking);
     exploration.watch.end();

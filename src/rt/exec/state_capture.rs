@@ -40,34 +40,34 @@ thread_local! {
 const FIRST_LOOKS: u32 = 4;
 
 /// Hints are looked at on this OS thread as long as this is kept, and then as they were before.
-pub(crate) struct Looking(Looks);
+pub(crate) struct StateCapture(Looks);
 
-impl Looking {
+impl StateCapture {
     /// A thread goes round alone.
-    pub(crate) fn at_one_that_goes() -> Looking {
-        Looking::begin(Looks {
+    pub(crate) fn at_one_that_goes() -> StateCapture {
+        StateCapture::begin(Looks {
             next: 1,
             first: None,
         })
     }
 
     /// An exploration in which loops wait for the first time.
-    pub(crate) fn at_first_waits() -> Looking {
-        Looking::begin(Looks {
+    pub(crate) fn at_first_waits() -> StateCapture {
+        StateCapture::begin(Looks {
             next: 1,
             first: Some(FIRST_LOOKS),
         })
     }
 
-    fn begin(looks: Looks) -> Looking {
-        Looking(Looks {
+    fn begin(looks: Looks) -> StateCapture {
+        StateCapture(Looks {
             next: NEXT.replace(looks.next),
             first: FIRST.replace(looks.first),
         })
     }
 }
 
-impl Drop for Looking {
+impl Drop for StateCapture {
     fn drop(&mut self) {
         NEXT.set(self.0.next);
         FIRST.set(self.0.first);
