@@ -15,10 +15,10 @@ use crate::rt::engine::Finished;
 /// nothing was done to its object between the two, and before the first it could not happen. What else might let it in
 /// conflicts with it, and so happens after it if it comes behind it.
 #[inline(never)]
-pub(super) fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
+pub(super) fn is_enabling_pair(run: &Finished<'_>, race: &Race) -> bool {
     let (first, second) = (run.trace.at(race.first), run.trace.at(race.second));
     let Operation { object, kind } = second.operation;
-    if enables(run, first, second) {
+    if is_enabling(run, first, second) {
         return true;
     }
     let Some(before) = first.before else {
@@ -36,7 +36,7 @@ pub(super) fn lets_in(run: &Finished<'_>, race: &Race) -> bool {
 /// A receive waits for its very message, and a send for the receive that makes room for it. Messages are sent and received in one
 /// order each, so what else is sent or received comes after the first event, as does the end of the handle that it used.
 #[inline]
-fn enables(run: &Finished<'_>, first: &Event, second: &Event) -> bool {
+fn is_enabling(run: &Finished<'_>, first: &Event, second: &Event) -> bool {
     let class = first.label.class();
     match second.operation.kind {
         OpKind::Lock | OpKind::ReadLock => class == Class::Release,

@@ -26,7 +26,7 @@ use crate::rt::relation::independence::{Class, Label, commutes, ordered};
 use crate::rt::engine::Finished;
 use crate::rt::engine::blocking_pairs::{Far, shut_out};
 use crate::rt::engine::cover::Passed;
-use crate::rt::engine::enabling::lets_in;
+use crate::rt::engine::enabling::is_enabling_pair;
 use crate::rt::engine::relabel::{relabel, state_before};
 use crate::rt::engine::sleep::Sleeper;
 
@@ -167,7 +167,7 @@ pub(crate) fn direct(
     let race = &run.clocks.races()[number];
     let event = run.trace.at(race.second);
     let kind = &event.operation.kind;
-    if kind.may_have_to_wait() && lets_in(run, race) {
+    if kind.may_have_to_wait() && is_enabling_pair(run, race) {
         return true;
     }
     let outcomes = outcomes(run, kind);
