@@ -18,11 +18,11 @@ use crate::rt::engine::Finished;
 /// an initialisation that is over, is asked for thousands of times in a long execution, and a loop may wait as often. Nobody is to
 /// go through all of them each time.
 #[derive(Default)]
-pub(super) struct Far(FxHashMap<(ObjectId, Which), Vec<u32>>);
+pub(super) struct BlockingPairs(FxHashMap<(ObjectId, EventsOn), Vec<u32>>);
 
 /// Which events on an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Which {
+enum EventsOn {
     /// The acquisitions that may shut out what wants it like this.
     Excluding(Class),
     /// Those in this slot, of which a wait for a change asks.
@@ -35,7 +35,7 @@ const NEAR: usize = if cfg!(test) { 1 } else { 32 };
 /// So many events behind the operation are passed over.
 const BEHIND: usize = if cfg!(test) { 1 } else { 200 };
 
-impl Far {
+impl BlockingPairs {
     /// Whether there are any.
     pub(super) fn has_any(&self) -> bool {
         !self.0.is_empty()
@@ -46,7 +46,7 @@ impl Far {
     fn before(
         &mut self,
         run: &Finished<'_>,
-        (object, which): (ObjectId, Which),
+        (object, which): (ObjectId, EventsOn),
         end: u32,
     ) -> &[u32] {
         let list = self.0.entry((object, which));
@@ -55,16 +55,16 @@ impl Far {
     }
 }
 
-impl Which {
+impl EventsOn {
     /// All of them, in order.
     fn list(self, run: &Finished<'_>, object: ObjectId) -> Vec<u32> {
         match self {
-            Which::Excluding(wanted) => {
+            EventsOn::Excluding(wanted) => {
                 let all = run.clocks.events_on(object).iter().copied();
                 all.filter(|&first| excludes(run.trace.at(first).label.class(), wanted))
                     .collect()
             }
-            Which::Slot(slot) => {
+            EventsOn::Slot(slot) => {
                 let mut list = Vec::new();
                 let latest = run.clocks.latest_in(object, slot);
                 run.clocks.go_back(latest, 0, |first| {
@@ -86,11 +86,11 @@ fn excludes(class: Class, wanted: Class) -> bool {
 /// The acquisitions before `position` that may have shut the operation of the thread out: the latest conflicting
 /// ones. For a wait, the writes to its locations. `found` says whether one happens before the event directly before
 /// the operation: that cannot have shut it out.
-pub(super) fn shut_out(
+pub(super) fn blocking_pairs(
     run: &Finished<'_>,
     (thread, operation): (ThreadId, Operation),
     position: u32,
-    far: &mut Far,
+    far: &mut BlockingPairs,
     mut found: impl FnMut(u32) -> bool,
 ) {
     match operation.kind {
@@ -123,7 +123,7 @@ pub(super) fn shut_out(
             let (behind, near) = earlier.split_at(earlier.len().saturating_sub(NEAR));
             if !near.iter().rev().any(|&first| look(first).0) && !behind.is_empty() {
                 let end = behind.last().map_or(0, |last| last + 1);
-                let mut behind = far.before(run, (object, Which::Excluding(wanted)), end);
+                let mut behind = far.before(run, (object, EventsOn::Excluding(wanted)), end);
                 while let [earlier @ .., first] = behind {
                     let (is_last, is_known) = look(*first);
                     if is_last {
@@ -160,7 +160,7 @@ fn writes(
     run: &Finished<'_>,
     (thread, object): (ThreadId, ObjectId),
     position: u32,
-    far: &mut Far,
+    far: &mut BlockingPairs,
     found: &mut impl FnMut(u32) -> bool,
 ) {
     let is_near = mostly!(run.trace.len() - position as usize <= BEHIND);
@@ -173,7 +173,7 @@ fn writes(
         let latest = match is_near {
             true => run.clocks.latest_in(object, slot),
             false => {
-                let all = far.before(run, (object, Which::Slot(slot)), position);
+                let all = far.before(run, (object, EventsOn::Slot(slot)), position);
                 all.last().copied().unwrap_or(NOWHERE)
             }
         };

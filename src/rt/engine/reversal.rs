@@ -24,7 +24,7 @@ use crate::rt::rare::rarely;
 use crate::rt::relation::independence::{Class, Label, commutes, ordered};
 
 use crate::rt::engine::Finished;
-use crate::rt::engine::blocking_pairs::{Far, shut_out};
+use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
 use crate::rt::engine::cover::Passed;
 use crate::rt::engine::enabling::is_enabling_pair;
 use crate::rt::engine::relabel::{relabel, state_before};
@@ -208,7 +208,7 @@ fn executed(run: &Finished<'_>, position: u32, alternative: u32) -> Second {
 /// The pairs that are no races: calls `found` as [`pairs`] does.
 pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
     let trace = run.trace;
-    let mut far = Far::default();
+    let mut far = BlockingPairs::default();
     for &position in trace.notable() {
         let event = trace.at(position);
         // (b) Blocking. Many locks are taken once. Nothing but a park shuts a park out, and none before one of its thread.
@@ -222,7 +222,7 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
                 _ => position,
             };
             let waiting = (event.thread, event.operation);
-            shut_out(run, waiting, since, &mut far, |first| {
+            blocking_pairs(run, waiting, since, &mut far, |first| {
                 let second = executed(run, position, 0);
                 let is_known = second.is_behind(run, first);
                 assert!(!cfg!(test) || is_known || !is_let_in, "{first}, {position}");
@@ -260,7 +260,11 @@ fn otherwise(run: &Finished<'_>, position: u32, mut found: impl FnMut(u32, &Seco
 
 /// What has not happened, because an acquisition shuts it out: calls `found` as [`pairs`] does.
 #[inline(never)]
-fn pending(run: &Finished<'_>, far: &mut Far, mut found: impl FnMut(u32, &Second) -> bool) {
+fn pending(
+    run: &Finished<'_>,
+    far: &mut BlockingPairs,
+    mut found: impl FnMut(u32, &Second) -> bool,
+) {
     let trace = run.trace;
     for blocked in run.blocked {
         let second = Second {
@@ -274,7 +278,7 @@ fn pending(run: &Finished<'_>, far: &mut Far, mut found: impl FnMut(u32, &Second
         // nothing has shut it out since then: wherever it is executed from there on, it is let go, whatever has changed.
         let since = run.machine.was_let_go_at(blocked.thread);
         let since = since.unwrap_or(trace.len() as u32);
-        shut_out(run, waiting, since, far, |first| {
+        blocking_pairs(run, waiting, since, far, |first| {
             let is_known = second.is_behind(run, first);
             if !is_known {
                 found(first, &second);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::rt::engine::blocking_pairs::{Far, shut_out};
+use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
@@ -29,14 +29,14 @@ impl Explorer for Asks {
     }
 
     fn finish(&mut self, run: &Finished<'_>) {
-        let mut far = Far::default();
+        let mut far = BlockingPairs::default();
         for &position in run.trace.notable() {
             let event = run.trace.at(position);
             let (mut operations, mut looks) = self.counted.get();
             operations += 1;
             let waiting = (event.thread, event.operation);
             let before = run.trace.predecessor(position);
-            shut_out(run, waiting, position, &mut far, |first| {
+            blocking_pairs(run, waiting, position, &mut far, |first| {
                 looks += 1;
                 before.is_some_and(|before| run.clocks.before(first, before))
             });

@@ -22,7 +22,7 @@ pub(super) struct Ahead {
     keys: Vec<TraceKey>,
     /// By thread, what its next event would be, where that is known.
     next: Vec<Option<Tried>>,
-    /// Of each event up to some of the last ones whether [`Ahead::shut_out`] has told of it, and so of all that was done to
+    /// Of each event up to some of the last ones whether [`Ahead::blocking_pairs`] has told of it, and so of all that was done to
     /// its object before and counts.
     told: Vec<bool>,
     /// Whether to tell of events early on which others will be found to depend.
@@ -108,7 +108,7 @@ impl Ahead {
             }
         }
         self.give_up();
-        self.shut_out(machine, raced);
+        self.blocking_pairs(machine, raced);
     }
 
     /// Adds the event that happens next, with its clock.
@@ -156,7 +156,7 @@ impl Ahead {
     }
 
     /// The events that may keep others from their next operations. What has been so before the last event is known.
-    fn shut_out(&mut self, machine: &Machine, found: &mut Vec<u32>) {
+    fn blocking_pairs(&mut self, machine: &Machine, found: &mut Vec<u32>) {
         let Some(last) = self.trace.events().last() else {
             return;
         };
