@@ -12,7 +12,7 @@ use crate::rt::rare::mostly;
 use crate::rt::relation::happens_before::Next;
 use crate::rt::relation::independence::{Class, Nature, changes_value, classify};
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 
 /// The events that may shut an operation out, where there are many events between them and it: a lock that is only read, or
 /// an initialisation that is over, is asked for thousands of times in a long execution, and a loop may wait as often. Nobody is to
@@ -45,29 +45,29 @@ impl BlockingPairs {
     #[inline(never)]
     fn before(
         &mut self,
-        run: &Finished<'_>,
+        execution: &Execution<'_>,
         (object, which): (ObjectId, EventsOn),
         end: u32,
     ) -> &[u32] {
         let list = self.0.entry((object, which));
-        let list = list.or_insert_with(|| which.list(run, object));
+        let list = list.or_insert_with(|| which.list(execution, object));
         &list[..list.partition_point(|&first| first < end)]
     }
 }
 
 impl EventsOn {
     /// All of them, in order.
-    fn list(self, run: &Finished<'_>, object: ObjectId) -> Vec<u32> {
+    fn list(self, execution: &Execution<'_>, object: ObjectId) -> Vec<u32> {
         match self {
             EventsOn::Excluding(wanted) => {
-                let all = run.clocks.events_on(object).iter().copied();
-                all.filter(|&first| excludes(run.trace.at(first).label.class(), wanted))
+                let all = execution.clocks.events_on(object).iter().copied();
+                all.filter(|&first| excludes(execution.trace.at(first).label.class(), wanted))
                     .collect()
             }
             EventsOn::Slot(slot) => {
                 let mut list = Vec::new();
-                let latest = run.clocks.latest_in(object, slot);
-                run.clocks.go_back(latest, 0, |first| {
+                let latest = execution.clocks.latest_in(object, slot);
+                execution.clocks.go_back(latest, 0, |first| {
                     list.push(first);
                     Next::Previous
                 });
@@ -87,7 +87,7 @@ fn excludes(class: Class, wanted: Class) -> bool {
 /// ones. For a wait, the writes to its locations. `found` says whether one happens before the event directly before
 /// the operation: that cannot have shut it out.
 pub(super) fn blocking_pairs(
-    run: &Finished<'_>,
+    execution: &Execution<'_>,
     (thread, operation): (ThreadId, Operation),
     position: u32,
     far: &mut BlockingPairs,
@@ -95,8 +95,8 @@ pub(super) fn blocking_pairs(
 ) {
     match operation.kind {
         OpKind::Wait { set, .. } => {
-            for &object in run.machine.sets.get(set) {
-                writes(run, (thread, object), position, far, &mut found);
+            for &object in execution.machine.sets.get(set) {
+                writes(execution, (thread, object), position, far, &mut found);
             }
         }
         kind if kind.may_have_waited() => {
@@ -108,7 +108,7 @@ pub(super) fn blocking_pairs(
             let object = operation.object;
             // Whether it is the last that is to be looked at, and whether the operation comes behind it.
             let mut look = |first: u32| {
-                let event = run.trace.at(first);
+                let event = execution.trace.at(first);
                 let class = event.label.class();
                 if !excludes(class, wanted) {
                     return (false, false);
@@ -119,11 +119,11 @@ pub(super) fn blocking_pairs(
                 // them shut anything out if this one, of the same class on the same object, does not.
                 (class.conflicts().contains(class), is_known)
             };
-            let (earlier, _) = run.clocks.split_on(object, position);
+            let (earlier, _) = execution.clocks.split_on(object, position);
             let (behind, near) = earlier.split_at(earlier.len().saturating_sub(NEAR));
             if !near.iter().rev().any(|&first| look(first).0) && !behind.is_empty() {
                 let end = behind.last().map_or(0, |last| last + 1);
-                let mut behind = far.before(run, (object, EventsOn::Excluding(wanted)), end);
+                let mut behind = far.before(execution, (object, EventsOn::Excluding(wanted)), end);
                 while let [earlier @ .., first] = behind {
                     let (is_last, is_known) = look(*first);
                     if is_last {
@@ -134,14 +134,14 @@ pub(super) fn blocking_pairs(
                         continue;
                     }
                     // It also comes behind whatever comes before that one: readers, and the writers between them.
-                    let apart = run.clocks.apart(*first);
+                    let apart = execution.clocks.apart(*first);
                     let left = match apart {
                         NOWHERE => 0,
                         _ => earlier.partition_point(|&it| it <= apart),
                     };
                     let (rest, _passed) = earlier.split_at(left);
                     #[cfg(test)]
-                    assert!((_passed.iter()).all(|&it| run.clocks.before(it, *first)));
+                    assert!((_passed.iter()).all(|&it| execution.clocks.before(it, *first)));
                     behind = rest;
                 }
             }
@@ -157,29 +157,29 @@ pub(super) fn blocking_pairs(
 /// that may not come before.
 #[inline]
 fn writes(
-    run: &Finished<'_>,
+    execution: &Execution<'_>,
     (thread, object): (ThreadId, ObjectId),
     position: u32,
     far: &mut BlockingPairs,
     found: &mut impl FnMut(u32) -> bool,
 ) {
-    let is_near = mostly!(run.trace.len() - position as usize <= BEHIND);
+    let is_near = mostly!(execution.trace.len() - position as usize <= BEHIND);
     let mut known = 0;
-    let mut slots = run.clocks.changing_slots(object);
+    let mut slots = execution.clocks.changing_slots(object);
     // That of the total ones is the first.
     while slots != 0 {
         let slot = slots.trailing_zeros() as usize;
         slots &= slots - 1;
         let latest = match is_near {
-            true => run.clocks.latest_in(object, slot),
+            true => execution.clocks.latest_in(object, slot),
             false => {
-                let all = far.before(run, (object, EventsOn::Slot(slot)), position);
+                let all = far.before(execution, (object, EventsOn::Slot(slot)), position);
                 all.last().copied().unwrap_or(NOWHERE)
             }
         };
         let from = known;
-        run.clocks.go_back(latest, from, |first| {
-            let event = run.trace.at(first);
+        execution.clocks.go_back(latest, from, |first| {
+            let event = execution.trace.at(first);
             let may_count = first < position && changes_value(event.label.class());
             if !may_count || event.thread != thread && !found(first) {
                 return Next::Previous;

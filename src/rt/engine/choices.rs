@@ -9,7 +9,7 @@
 
 use crate::rt::event::operation::Step;
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 
 /// The outcomes of the choice that was asked for last.
 #[derive(Default, Debug)]
@@ -51,14 +51,14 @@ impl Choices {
     /// branch there. If that is a step, it counts as planned from here on.
     pub(super) fn lack<I: Iterator<Item = Known>>(
         &mut self,
-        run: &Finished<'_>,
+        execution: &Execution<'_>,
         first: u32,
         step: Step,
         known: impl FnOnce() -> I,
     ) -> Lack {
         if self.at != Some(first) {
             self.at = Some(first);
-            let event = run.trace.at(first);
+            let event = execution.trace.at(first);
             self.covered.clear();
             self.covered.resize(event.alternatives as usize, false);
             self.missing = self.covered.len();

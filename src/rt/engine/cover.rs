@@ -33,7 +33,7 @@ use crate::rt::rare::Roomy;
 use crate::rt::relation::happens_before::{HappensBefore, Look};
 use crate::rt::relation::independence::{Class, Label, commutes};
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 use crate::rt::engine::relabel::{relabel, state_without};
 use crate::rt::engine::reversal::{Item, OfRace, Reversal, Second};
 use crate::rt::engine::sleep::Sleeper;
@@ -114,7 +114,7 @@ fn count_after_some(others: &[Label], label: Label) -> Label {
 
 /// A way through the sequence that executes `second` without `first`.
 pub(super) struct Walk<'a> {
-    run: &'a Finished<'a>,
+    execution: &'a Execution<'a>,
     trace: &'a Trace,
     clocks: &'a HappensBefore,
     first: u32,
@@ -145,29 +145,33 @@ pub(super) struct Walk<'a> {
 /// Whether the reversed event is known to come first in the sequence, whatever comes behind the race. If it is asleep where
 /// the first one is, the reversal is covered: most that are covered are so by this, which can be told without a walk.
 #[inline]
-pub(super) fn comes_first(run: &Finished<'_>, first: u32, second: &Second) -> bool {
+pub(super) fn comes_first(execution: &Execution<'_>, first: u32, second: &Second) -> bool {
     // Else its thread has other items before it.
     second.predecessor.is_none_or(|p| p < first)
-        && nothing_on_its_object_comes_before(run, first, second)
+        && nothing_on_its_object_comes_before(execution, first, second)
 }
 
 /// Whether it can be told at once that nothing in the sequence comes before the reversed event because of its object:
 /// all on the object happens after the first event, or what races with the reversed event comes before the first one,
 /// and it has the label of the second one.
 #[inline]
-fn nothing_on_its_object_comes_before(run: &Finished<'_>, first: u32, second: &Second) -> bool {
+fn nothing_on_its_object_comes_before(
+    execution: &Execution<'_>,
+    first: u32,
+    second: &Second,
+) -> bool {
     let Operation { object, kind } = second.operation;
-    if is_cut(run, first, object) && !matches!(kind, OpKind::Wait { .. }) {
+    if is_cut(execution, first, object) && !matches!(kind, OpKind::Wait { .. }) {
         return true;
     }
-    let is_latest = |race: OfRace| run.clocks.is_latest_of_its_event(race.number);
+    let is_latest = |race: OfRace| execution.clocks.is_latest_of_its_event(race.number);
     kind.is_always_alike() && second.race.is_some_and(is_latest)
 }
 
 /// Whether the event at `first` is such that everything on `object` behind it happens after it.
 #[inline]
-fn is_cut(run: &Finished<'_>, first: u32, object: ObjectId) -> bool {
-    run.trace.at(first).label.is_total_on(object)
+fn is_cut(execution: &Execution<'_>, first: u32, object: ObjectId) -> bool {
+    execution.trace.at(first).label.is_total_on(object)
 }
 
 /// What comes first of a thread in the rest of the sequence.
@@ -182,28 +186,31 @@ impl<'a> Walk<'a> {
     /// The beginning of the sequence.
     #[inline(always)]
     pub(super) fn new(
-        run: &'a Finished<'a>,
+        execution: &'a Execution<'a>,
         first: u32,
         second: &'a Second,
         passed: &'a mut Passed,
     ) -> Walk<'a> {
-        passed.clear(run.trace.threads());
+        passed.clear(execution.trace.threads());
         let Passed {
             gone,
             others,
             second: taken,
         } = passed;
-        debug_assert!(!second.is_behind(run, first));
+        debug_assert!(!second.is_behind(execution, first));
         let second_at = second.race.map(|race| race.position);
         // What most sleeping threads do not commute with is the reversed event, so its label is known from the
         // beginning where it need not be made.
         let alike = second.known_label();
         Walk {
-            run,
-            trace: run.trace,
-            clocks: run.clocks,
+            execution,
+            trace: execution.trace,
+            clocks: execution.clocks,
             first,
-            owner: (run.trace.at(first).thread, run.trace.at(first).index),
+            owner: (
+                execution.trace.at(first).thread,
+                execution.trace.at(first).index,
+            ),
             second,
             gone,
             others,
@@ -290,7 +297,7 @@ impl<'a> Walk<'a> {
         {
             let is_told = match step.thread == self.second.step.thread {
                 true => self.second_was_asked_for(),
-                false => !commutes(&self.run.machine.sets, label, second),
+                false => !commutes(&self.execution.machine.sets, label, second),
             };
             if is_told {
                 assert!(!cfg!(test) || !self.begins_with(step, label));
@@ -432,7 +439,7 @@ impl<'a> Walk<'a> {
     /// Whether the first event is such that everything on `object` behind it happens after it.
     #[inline]
     fn is_cut(&self, object: ObjectId) -> bool {
-        is_cut(self.run, self.first, object)
+        is_cut(self.execution, self.first, object)
     }
 
     /// [`Walk::is_cut`] where that is hardly ever asked.
@@ -467,8 +474,8 @@ impl<'a> Walk<'a> {
     /// [`Walk::second_label`] for the first time.
     #[inline(never)]
     fn make_label(&mut self) {
-        let state = |object| state_without(self.run, self.first, object);
-        self.label = relabel(self.run, self.second, state);
+        let state = |object| state_without(self.execution, self.first, object);
+        self.label = relabel(self.execution, self.second, state);
         let Some(label) = self.label else {
             self.impossible = true;
             self.settled &= self.second_is_always_alike();

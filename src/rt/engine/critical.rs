@@ -10,63 +10,63 @@ use crate::rt::event::operation::{OpKind, Operation, Step};
 use crate::rt::event::verdict::{Blocked, End, Lost, Pair};
 use crate::rt::relation::independence::Class;
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 use crate::rt::engine::cover::touched;
 use crate::rt::engine::driver::Driver;
 use crate::rt::engine::reversal::{Reversal, Second, pairs};
 
 /// The pairs of an execution, those whose first event is the latest first, at most `most`. A choice is no
 /// pair: with another one the test is another.
-pub(crate) fn candidates(run: &Finished<'_>, most: usize) -> Vec<Pair> {
+pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, Second)> = Vec::new();
-    pairs(run, |first, second| {
-        if second.position(run) != Some(first) && second.step.alternative == 0 {
+    pairs(execution, |first, second| {
+        if second.position(execution) != Some(first) && second.step.alternative == 0 {
             found.push((first, *second));
         }
         true
     });
-    for pending in run.blocked {
+    for pending in execution.blocked {
         let second = Second {
             step: Step::of(pending.thread),
             operation: pending.operation,
-            predecessor: run.trace.predecessor_of_next(pending.thread),
+            predecessor: execution.trace.predecessor_of_next(pending.thread),
             race: None,
         };
         // What has not happened may be the first that anybody contends for there, of which the clocks know nothing.
         let on_object = |event: &Event| {
             let (label, own) = (event.label, [event.label.object()]);
             let is_access = label.touches_one() || label.class() == Class::Wait;
-            is_access && touched(run, label, &own).contains(&second.operation.object)
+            is_access && touched(execution, label, &own).contains(&second.operation.object)
         };
-        let events = run.trace.events().iter().zip(0..);
+        let events = execution.trace.events().iter().zip(0..);
         let events = events.filter(|(event, _)| on_object(event));
         found.extend(events.map(|(_, first)| (first, second)));
     }
     // What is still pending comes after every event.
-    let at = |second: &Second| second.position(run).unwrap_or(u32::MAX);
+    let at = |second: &Second| second.position(execution).unwrap_or(u32::MAX);
     found.sort_by_key(|(first, second)| std::cmp::Reverse((*first, at(second))));
     let mut reversal = Reversal::default();
     let mut pairs = Vec::new();
     for (first, second) in found {
-        if pairs.len() < most && reversal.build(run, first, &second, None) {
-            pairs.push(pair(run, first, &second, &reversal));
+        if pairs.len() < most && reversal.build(execution, first, &second, None) {
+            pairs.push(pair(execution, first, &second, &reversal));
         }
     }
     pairs
 }
 
-fn pair(run: &Finished<'_>, first: u32, second: &Second, reversal: &Reversal) -> Pair {
-    let before = run.trace.events()[..first as usize].iter();
+fn pair(execution: &Execution<'_>, first: u32, second: &Second, reversal: &Reversal) -> Pair {
+    let before = execution.trace.events()[..first as usize].iter();
     let steps = before.map(|event| event.step());
     let steps = steps.chain(reversal.items.iter().map(|item| item.step));
-    let names = &run.machine.names;
-    let pending = run
+    let names = &execution.machine.names;
+    let pending = execution
         .blocked
         .iter()
         .find(|it| it.thread == second.step.thread);
     Pair {
         first,
-        second: match (second.position(run), pending) {
+        second: match (second.position(execution), pending) {
             (Some(position), _) => Ok(position),
             (None, Some(pending)) => Err(*pending),
             (None, None) => unreachable!("dpor bug: a pair's second operation is not there"),

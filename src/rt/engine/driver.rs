@@ -41,7 +41,7 @@ use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::regions::Regions;
 use crate::rt::engine::replay::Replay;
 use crate::rt::engine::run_out::Leisure;
-use crate::rt::engine::{Coverage, Explorer, Finished};
+use crate::rt::engine::{Coverage, Execution, Explorer};
 use crate::rt::lifetime::delayed_use::RawUses;
 use crate::rt::lifetime::owners::{Owners, Releases};
 
@@ -452,7 +452,7 @@ impl Driver {
             self.measure();
         }
         let blocked = self.pending(end);
-        self.explorer.finish(&Finished {
+        self.explorer.finish(&Execution {
             trace: &self.trace,
             clocks: &self.clocks,
             machine: &self.machine,
@@ -601,9 +601,9 @@ impl Driver {
     }
 
     /// Looks at an execution that has ended, without anything being learnt from it.
-    pub(crate) fn ended<R>(&mut self, end: &End, look: impl FnOnce(&Finished<'_>) -> R) -> R {
+    pub(crate) fn ended<R>(&mut self, end: &End, look: impl FnOnce(&Execution<'_>) -> R) -> R {
         self.measure();
-        look(&Finished {
+        look(&Execution {
             trace: &self.trace,
             clocks: &self.clocks,
             machine: &self.machine,

@@ -9,24 +9,27 @@ use crate::rt::object::State;
 use crate::rt::relation::happens_before::Race;
 use crate::rt::relation::independence::Class;
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 
 /// Whether the second event had to wait for the first, as far as that can be told at once: by what they are, or because
 /// nothing was done to its object between the two, and before the first it could not happen. What else might let it in
 /// conflicts with it, and so happens after it if it comes behind it.
 #[inline(never)]
-pub(super) fn is_enabling_pair(run: &Finished<'_>, race: &Race) -> bool {
-    let (first, second) = (run.trace.at(race.first), run.trace.at(race.second));
+pub(super) fn is_enabling_pair(execution: &Execution<'_>, race: &Race) -> bool {
+    let (first, second) = (
+        execution.trace.at(race.first),
+        execution.trace.at(race.second),
+    );
     let Operation { object, kind } = second.operation;
-    if is_enabling(run, first, second) {
+    if is_enabling(execution, first, second) {
         return true;
     }
     let Some(before) = first.before else {
         return false;
     };
-    let is_next = || (run.clocks).is_next_on_its_object(race.first, race.second);
+    let is_next = || (execution.clocks).is_next_on_its_object(race.first, race.second);
     first.operation.object == object && is_next() && {
-        let state = run.machine.state(object);
+        let state = execution.machine.state(object);
         !state.enabled_in(before, second.thread, &kind)
     }
 }
@@ -36,7 +39,7 @@ pub(super) fn is_enabling_pair(run: &Finished<'_>, race: &Race) -> bool {
 /// A receive waits for its very message, and a send for the receive that makes room for it. Messages are sent and received in one
 /// order each, so what else is sent or received comes after the first event, as does the end of the handle that it used.
 #[inline]
-fn is_enabling(run: &Finished<'_>, first: &Event, second: &Event) -> bool {
+fn is_enabling(execution: &Execution<'_>, first: &Event, second: &Event) -> bool {
     let class = first.label.class();
     match second.operation.kind {
         OpKind::Lock | OpKind::ReadLock => class == Class::Release,
@@ -49,7 +52,7 @@ fn is_enabling(run: &Finished<'_>, first: &Event, second: &Event) -> bool {
         }
         OpKind::Send => {
             let receives = matches!(first.operation.kind, OpKind::Recv { .. } | OpKind::TryRecv);
-            let room = || match run.machine.state(first.operation.object) {
+            let room = || match execution.machine.state(first.operation.object) {
                 State::Channel(channel) => channel.capacity.filter(|&room| room > 0),
                 _ => None,
             };

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use crate::rt::event::operation::Step;
 
 use crate::rt::engine::driver::Plan;
-use crate::rt::engine::{Choice, Coverage, Explorer, Finished, Point};
+use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
 /// One execution.
 #[derive(Debug, Default)]
-struct Execution {
+struct RecordedSteps {
     /// How many events of the one before it has kept.
     kept: usize,
     /// The steps behind these that were planned before it began.
@@ -22,7 +22,7 @@ struct Execution {
 
 /// Executions in the order in which they were run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recorded(Rc<RefCell<Vec<Execution>>>);
+pub(crate) struct Recorded(Rc<RefCell<Vec<RecordedSteps>>>);
 
 /// Explores as the explorer that it has.
 pub(crate) struct Recorder<E> {
@@ -42,7 +42,7 @@ impl<E: Explorer> Explorer for Recorder<E> {
     fn begin(&mut self, plan: &mut Plan) -> bool {
         let more = self.explorer.begin(plan);
         if more {
-            self.recorded.0.borrow_mut().push(Execution {
+            self.recorded.0.borrow_mut().push(RecordedSteps {
                 kept: plan.kept,
                 planned: plan.steps.iter().map(|&(step, _)| step).collect(),
             });
@@ -58,7 +58,7 @@ impl<E: Explorer> Explorer for Recorder<E> {
         self.explorer.lets_the_last_go_on()
     }
 
-    fn finish(&mut self, execution: &Finished<'_>) {
+    fn finish(&mut self, execution: &Execution<'_>) {
         self.explorer.finish(execution);
     }
 }
@@ -101,7 +101,7 @@ impl Explorer for Floor {
         false
     }
 
-    fn finish(&mut self, _execution: &Finished<'_>) {}
+    fn finish(&mut self, _execution: &Execution<'_>) {}
 
     fn coverage(&self) -> Coverage {
         Coverage::Replayed

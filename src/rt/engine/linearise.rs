@@ -92,8 +92,8 @@ fn unwind(
 ) -> Vec<u32> {
     let mut order = Vec::new();
     while let Some(Some((before, thread))) = reached.get(&done) {
-        let run = before[*thread] as usize..done[*thread] as usize;
-        order.extend(events[*thread][run].iter().rev());
+        let execution = before[*thread] as usize..done[*thread] as usize;
+        order.extend(events[*thread][execution].iter().rev());
         done.clone_from(before);
     }
     order.reverse();

@@ -100,7 +100,7 @@ pub(crate) trait Explorer {
         None
     }
     /// Learns how the execution ended, and plans further ones.
-    fn finish(&mut self, execution: &Finished<'_>);
+    fn finish(&mut self, execution: &Execution<'_>);
     /// What has been covered once `begin` has answered false.
     fn coverage(&self) -> Coverage {
         Coverage::All
@@ -219,7 +219,7 @@ pub(crate) enum Choice {
 }
 
 /// An execution that has ended.
-pub(crate) struct Finished<'a> {
+pub(crate) struct Execution<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) clocks: &'a HappensBefore,
     pub(crate) machine: &'a Machine,
@@ -237,7 +237,7 @@ pub(crate) struct Finished<'a> {
 /// So many events of an object are gone through before it is asked whether the others matter. Tests have few.
 const FOLLOWS: u32 = if cfg!(test) { 2 } else { 16 };
 
-impl Finished<'_> {
+impl Execution<'_> {
     /// Whether no execution may branch off before the event at `position`.
     pub(crate) fn is_fixed(&self, position: usize) -> bool {
         self.fixed.get(position).is_some_and(|&fixed| fixed)

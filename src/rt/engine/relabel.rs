@@ -8,14 +8,14 @@ use crate::rt::event::operation::{OpKind, Operation, Outcome};
 use crate::rt::object::State;
 use crate::rt::relation::independence::{Label, Nature};
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 use crate::rt::engine::reversal::Second;
 
 /// The label that the second event has where objects are in the states that `state` says, or `None` if
 /// it is disabled there.
 #[inline(always)]
 pub(super) fn relabel(
-    run: &Finished<'_>,
+    execution: &Execution<'_>,
     second: &Second,
     state: impl Fn(ObjectId) -> State,
 ) -> Option<Label> {
@@ -23,9 +23,10 @@ pub(super) fn relabel(
     match kind {
         OpKind::Wait { set, seen, .. } => {
             // What only the waiting thread writes is as it was when that looked, and of it no events are noted that could tell.
-            let has_changed =
-                |object, seen| run.clocks.is_contended(object) && state(object).has_changed(seen);
-            let changed = run.machine.has_changed(set, seen, has_changed);
+            let has_changed = |object, seen| {
+                execution.clocks.is_contended(object) && state(object).has_changed(seen)
+            };
+            let changed = execution.machine.has_changed(set, seen, has_changed);
             changed.then(|| Label::new(object, &kind, Outcome::Done, Nature::Plain))
         }
         OpKind::GiveUp { .. } => None,
@@ -49,22 +50,22 @@ pub(super) fn relabel(
 
 /// The state of `object` after `pre(E, first)` and everything that does not happen after `first`.
 #[inline(never)]
-pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) -> State {
-    let mut state = state_before(run, first, object);
-    if run.trace.at(first).label.is_total_on(object) {
+pub(super) fn state_without(execution: &Execution<'_>, first: u32, object: ObjectId) -> State {
+    let mut state = state_before(execution, first, object);
+    if execution.trace.at(first).label.is_total_on(object) {
         // Everything behind it happens after it.
         return state;
     }
-    let (_, later) = run.clocks.split_on(object, first);
+    let (_, later) = execution.clocks.split_on(object, first);
     // The first event is behind itself, too.
     for (&position, number) in later.iter().zip(1u32..) {
-        let event = run.trace.at(position);
-        if run.clocks.before(first, position) {
+        let event = execution.trace.at(position);
+        if execution.clocks.before(first, position) {
             if event.label.is_total_on(object) {
                 // Everything behind this one happens after it, and so after `first`.
                 break;
             }
-            if run.nothing_is_left(first, position, number) {
+            if execution.nothing_is_left(first, position, number) {
                 break;
             }
         } else if event.operation.object == object {
@@ -75,33 +76,37 @@ pub(super) fn state_without(run: &Finished<'_>, first: u32, object: ObjectId) ->
 }
 
 /// The state of `object` directly before the event at `position`.
-pub(super) fn state_before(run: &Finished<'_>, position: u32, object: ObjectId) -> State {
-    let state = run.machine.state(object);
+pub(super) fn state_before(execution: &Execution<'_>, position: u32, object: ObjectId) -> State {
+    let state = execution.machine.state(object);
     // The event itself knows, if its object is this one and the state fits in a word.
-    let event = run.trace.at(position);
+    let event = execution.trace.at(position);
     if event.operation.object == object
         && let Some(word) = event.before
     {
         return state.unpack(word);
     }
-    let (earlier, _) = run.clocks.split_on(object, position);
+    let (earlier, _) = execution.clocks.split_on(object, position);
     let apply = |state: &mut State, position: u32| {
-        let event = run.trace.at(position);
+        let event = execution.trace.at(position);
         if event.operation.object == object {
             state.apply(event.thread, &event.operation.kind, event.alternative);
         }
     };
     // Otherwise the latest event before it that knows, and then what it did itself.
     let known = earlier.iter().rposition(|&p| {
-        let event = run.trace.at(p);
+        let event = execution.trace.at(p);
         event.operation.object == object && event.before.is_some()
     });
     let (mut state, from) = match known {
         Some(index) => {
-            let word = run.trace.at(earlier[index]).before.unwrap_or_default();
+            let word = execution
+                .trace
+                .at(earlier[index])
+                .before
+                .unwrap_or_default();
             (state.unpack(word), index)
         }
-        None => (run.machine.initial(object), 0),
+        None => (execution.machine.initial(object), 0),
     };
     for &p in &earlier[from..] {
         apply(&mut state, p);

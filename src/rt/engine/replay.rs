@@ -5,7 +5,7 @@ use crate::rt::event::schedule::{Cursor, Schedule};
 use crate::verdict::plural::counted;
 
 use crate::rt::engine::driver::Plan;
-use crate::rt::engine::{Choice, Coverage, Explorer, Finished, Point};
+use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
 /// The explorer of one execution, whose steps this way gives.
 pub(crate) struct Replay<W> {
@@ -174,7 +174,7 @@ impl<W: Way> Explorer for Replay<W> {
         false
     }
 
-    fn finish(&mut self, _execution: &Finished<'_>) {}
+    fn finish(&mut self, _execution: &Execution<'_>) {}
 
     fn more(&self) -> bool {
         !self.started

@@ -23,7 +23,7 @@ use crate::rt::pooled::Empty;
 use crate::rt::rare::rarely;
 use crate::rt::relation::independence::{Class, Label, commutes, ordered};
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
 use crate::rt::engine::cover::Passed;
 use crate::rt::engine::enabling::is_enabling_pair;
@@ -69,13 +69,13 @@ pub(crate) struct OfRace {
 impl Second {
     /// Whether the event at `first` happens before the one directly before this, so that this cannot come first.
     #[inline]
-    pub(super) fn is_behind(&self, run: &Finished<'_>, first: u32) -> bool {
-        (self.predecessor).is_some_and(|predecessor| run.clocks.before(first, predecessor))
+    pub(super) fn is_behind(&self, execution: &Execution<'_>, first: u32) -> bool {
+        (self.predecessor).is_some_and(|predecessor| execution.clocks.before(first, predecessor))
     }
 
     /// Which of its thread's events it is.
-    pub(super) fn index(&self, run: &Finished<'_>) -> u32 {
-        let before = self.predecessor.map(|before| run.trace.at(before));
+    pub(super) fn index(&self, execution: &Execution<'_>) -> u32 {
+        let before = self.predecessor.map(|before| execution.trace.at(before));
         // The event before the first one of a thread is its spawn.
         let before = before.filter(|event| event.thread == self.step.thread);
         before.map_or(0, |event| event.index + 1)
@@ -89,19 +89,19 @@ impl Second {
     }
 
     /// Its position in the execution; `None` if it is pending there.
-    pub(crate) fn position(&self, run: &Finished<'_>) -> Option<u32> {
+    pub(crate) fn position(&self, execution: &Execution<'_>) -> Option<u32> {
         match self.predecessor {
-            Some(before) => run.trace.next_of(self.step.thread, before),
+            Some(before) => execution.trace.next_of(self.step.thread, before),
             None => Some(0),
         }
     }
 
     /// Where in the program it is.
-    pub(crate) fn site(&self, run: &Finished<'_>) -> Option<Site> {
-        match self.position(run) {
-            Some(position) => Some(run.trace.at(position).site),
+    pub(crate) fn site(&self, execution: &Execution<'_>) -> Option<Site> {
+        match self.position(execution) {
+            Some(position) => Some(execution.trace.at(position).site),
             None => {
-                let mut blocked = run.blocked.iter();
+                let mut blocked = execution.blocked.iter();
                 let found = blocked.find(|blocked| blocked.thread == self.step.thread);
                 found.map(|blocked| blocked.site)
             }
@@ -145,14 +145,14 @@ impl Empty for Reversal {
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
 /// groups. Of a choice it is told no further outcomes once it says no.
-pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
-    for number in 0..run.clocks.races().len() {
-        direct(run, number, |first, second| {
+pub(crate) fn pairs(execution: &Execution<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+    for number in 0..execution.clocks.races().len() {
+        direct(execution, number, |first, second| {
             found(first, second);
             false
         });
     }
-    indirect(run, found);
+    indirect(execution, found);
 }
 
 /// (a) Direct: calls `found(e, second)` for each way to reverse the race with this number. Says whether all that
@@ -160,17 +160,17 @@ pub(crate) fn pairs(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> b
 /// `found` says so.
 #[inline]
 pub(crate) fn direct(
-    run: &Finished<'_>,
+    execution: &Execution<'_>,
     number: usize,
     mut found: impl FnMut(u32, &Second) -> bool,
 ) -> bool {
-    let race = &run.clocks.races()[number];
-    let event = run.trace.at(race.second);
+    let race = &execution.clocks.races()[number];
+    let event = execution.trace.at(race.second);
     let kind = &event.operation.kind;
-    if kind.may_have_to_wait() && is_enabling_pair(run, race) {
+    if kind.may_have_to_wait() && is_enabling_pair(execution, race) {
         return true;
     }
-    let outcomes = outcomes(run, kind);
+    let outcomes = outcomes(execution, kind);
     if outcomes == 1 {
         let of_race = OfRace {
             number,
@@ -180,40 +180,40 @@ pub(crate) fn direct(
         };
         let second = Second {
             race: Some(of_race),
-            ..executed(run, race.second, 0)
+            ..executed(execution, race.second, 0)
         };
         return found(race.first, &second);
     }
     for alternative in 0..outcomes {
-        found(race.first, &executed(run, race.second, alternative));
+        found(race.first, &executed(execution, race.second, alternative));
     }
     false
 }
 
 /// The event at `position`, or another outcome of it, as a second one.
 #[inline]
-fn executed(run: &Finished<'_>, position: u32, alternative: u32) -> Second {
-    let event = run.trace.at(position);
+fn executed(execution: &Execution<'_>, position: u32, alternative: u32) -> Second {
+    let event = execution.trace.at(position);
     Second {
         step: Step {
             thread: event.thread,
             alternative,
         },
         operation: event.operation,
-        predecessor: run.trace.predecessor(position),
+        predecessor: execution.trace.predecessor(position),
         race: None,
     }
 }
 
 /// The pairs that are no races: calls `found` as [`pairs`] does.
-pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
-    let trace = run.trace;
+pub(crate) fn indirect(execution: &Execution<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+    let trace = execution.trace;
     let mut far = BlockingPairs::default();
     for &position in trace.notable() {
         let event = trace.at(position);
         // (b) Blocking. Many locks are taken once. Nothing but a park shuts a park out, and none before one of its thread.
-        let is_let_in = run.clocks.is_first_on_its_object(position)
-            || event.label.class() == Class::Park && run.clocks.comes_back(position);
+        let is_let_in = execution.clocks.is_first_on_its_object(position)
+            || event.label.class() == Class::Park && execution.clocks.comes_back(position);
         // Tests look at all that is left out.
         if cfg!(test) || !is_let_in {
             // From the moment on when a wait was let go nothing has shut it out.
@@ -222,12 +222,12 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
                 _ => position,
             };
             let waiting = (event.thread, event.operation);
-            blocking_pairs(run, waiting, since, &mut far, |first| {
-                let second = executed(run, position, 0);
-                let is_known = second.is_behind(run, first);
+            blocking_pairs(execution, waiting, since, &mut far, |first| {
+                let second = executed(execution, position, 0);
+                let is_known = second.is_behind(execution, first);
                 assert!(!cfg!(test) || is_known || !is_let_in, "{first}, {position}");
                 // A wait races with what let it in, which is told as a race.
-                let mut races = run.clocks.races_of(position);
+                let mut races = execution.clocks.races_of(position);
                 if !is_known && !races.any(|race| race.first == first) {
                     found(first, &second);
                 }
@@ -236,11 +236,11 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
         }
         // (c) Choices.
         if event.alternatives > 1 {
-            otherwise(run, position, &mut found);
+            otherwise(execution, position, &mut found);
         }
     }
-    if !run.blocked.is_empty() {
-        pending(run, &mut far, found);
+    if !execution.blocked.is_empty() {
+        pending(execution, &mut far, found);
     }
     if rarely!(far.has_any()) {
         drop(far);
@@ -252,21 +252,25 @@ pub(crate) fn indirect(run: &Finished<'_>, mut found: impl FnMut(u32, &Second) -
 
 /// The event at `position` with its other outcomes: calls `found` as [`pairs`] does.
 #[inline(never)]
-fn otherwise(run: &Finished<'_>, position: u32, mut found: impl FnMut(u32, &Second) -> bool) {
-    let event = run.trace.at(position);
+fn otherwise(
+    execution: &Execution<'_>,
+    position: u32,
+    mut found: impl FnMut(u32, &Second) -> bool,
+) {
+    let event = execution.trace.at(position);
     let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
-    others.all(|other| found(position, &executed(run, position, other)));
+    others.all(|other| found(position, &executed(execution, position, other)));
 }
 
 /// What has not happened, because an acquisition shuts it out: calls `found` as [`pairs`] does.
 #[inline(never)]
 fn pending(
-    run: &Finished<'_>,
+    execution: &Execution<'_>,
     far: &mut BlockingPairs,
     mut found: impl FnMut(u32, &Second) -> bool,
 ) {
-    let trace = run.trace;
-    for blocked in run.blocked {
+    let trace = execution.trace;
+    for blocked in execution.blocked {
         let second = Second {
             step: Step::of(blocked.thread),
             operation: blocked.operation,
@@ -276,10 +280,10 @@ fn pending(
         let waiting = (blocked.thread, blocked.operation);
         // The execution may have ended early, before it was the turn of a wait that was let go. As with one that has happened,
         // nothing has shut it out since then: wherever it is executed from there on, it is let go, whatever has changed.
-        let since = run.machine.was_let_go_at(blocked.thread);
+        let since = execution.machine.was_let_go_at(blocked.thread);
         let since = since.unwrap_or(trace.len() as u32);
-        blocking_pairs(run, waiting, since, far, |first| {
-            let is_known = second.is_behind(run, first);
+        blocking_pairs(execution, waiting, since, far, |first| {
+            let is_known = second.is_behind(execution, first);
             if !is_known {
                 found(first, &second);
             }
@@ -291,10 +295,10 @@ fn pending(
 /// How many outcomes an operation may have where it is executed in another state than it was. Each
 /// of them is a reversal of its own: one may be covered by a sleeping thread and another not. A
 /// notification may find any thread waiting.
-fn outcomes(run: &Finished<'_>, kind: &OpKind) -> u32 {
+fn outcomes(execution: &Execution<'_>, kind: &OpKind) -> u32 {
     match kind {
         OpKind::CompareExchange { spurious: true, .. } => 2,
-        OpKind::NotifyOne => run.trace.threads() as u32,
+        OpKind::NotifyOne => execution.trace.threads() as u32,
         _ => 1,
     }
 }
@@ -322,13 +326,13 @@ impl Reversal {
     /// reversed event will have may be known.
     pub(crate) fn build(
         &mut self,
-        run: &Finished<'_>,
+        execution: &Execution<'_>,
         first: u32,
         second: &Second,
         label: Option<Label>,
     ) -> bool {
-        let Finished { trace, clocks, .. } = *run;
-        if second.is_behind(run, first) {
+        let Execution { trace, clocks, .. } = *execution;
+        if second.is_behind(execution, first) {
             return false;
         }
         self.items.clear();
@@ -378,22 +382,22 @@ impl Reversal {
             }
         }
         if second.operation.kind == OpKind::WriteLock
-            && !self.drop_readers(run, second.operation.object)
+            && !self.drop_readers(execution, second.operation.object)
         {
             return false;
         }
         // What goes with the readers is not counted.
         if counts {
-            self.recount(run, first, second, None);
+            self.recount(execution, first, second, None);
         }
-        let state = |object| self.state_after(run, first, object);
-        let Some(label) = label.or_else(|| relabel(run, second, state)) else {
+        let state = |object| self.state_after(execution, first, object);
+        let Some(label) = label.or_else(|| relabel(execution, second, state)) else {
             return false;
         };
         self.items.push(Item {
             step: second.step,
             label,
-            index: second.index(run),
+            index: second.index(execution),
             position: NOWHERE,
         });
         // Relabelled, the second event may have nothing to do with the first any more: two failures
@@ -402,7 +406,7 @@ impl Reversal {
             || self
                 .items
                 .iter()
-                .any(|item| !commutes(&run.machine.sets, e.label, item.label))
+                .any(|item| !commutes(&execution.machine.sets, e.label, item.label))
     }
 
     /// The last event behind which, from this one on, comes one of a thread that is not done.
@@ -417,11 +421,11 @@ impl Reversal {
     }
 
     /// The state of `object` after `pre(E, first)` and the items.
-    fn state_after(&self, run: &Finished<'_>, first: u32, object: ObjectId) -> State {
-        let mut state = state_before(run, first, object);
+    fn state_after(&self, execution: &Execution<'_>, first: u32, object: ObjectId) -> State {
+        let mut state = state_before(execution, first, object);
         for item in &self.items {
             if item.position != NOWHERE {
-                let event = run.trace.at(item.position);
+                let event = execution.trace.at(item.position);
                 if event.operation.object == object {
                     state.apply(event.thread, &event.operation.kind, event.alternative);
                 }
@@ -432,7 +436,7 @@ impl Reversal {
 
     /// Leaves out the read locks of the items that are not released there, and what happens after
     /// them, so that a writer can come in (\[SS\] Algorithm 6). False if the writer comes after one.
-    fn drop_readers(&mut self, run: &Finished<'_>, object: ObjectId) -> bool {
+    fn drop_readers(&mut self, execution: &Execution<'_>, object: ObjectId) -> bool {
         loop {
             let class = |item: &Item, class: Class| {
                 item.label.class() == class && item.label.object() == object
@@ -458,12 +462,12 @@ impl Reversal {
                 return true;
             };
             if let Some(predecessor) = self.predecessor
-                && run.clocks.before(position, predecessor)
+                && execution.clocks.before(position, predecessor)
             {
                 return false;
             }
             self.items
-                .retain(|item| !run.clocks.before(position, item.position));
+                .retain(|item| !execution.clocks.before(position, item.position));
         }
     }
 
@@ -471,14 +475,14 @@ impl Reversal {
     /// has `passed`, if there was one, then the others.
     fn recount(
         &mut self,
-        run: &Finished<'_>,
+        execution: &Execution<'_>,
         first: u32,
         second: &Second,
         passed: Option<&Passed>,
     ) {
         let operation = |item: &Item| match item.position {
             NOWHERE => second.operation,
-            position => run.trace.at(position).operation,
+            position => execution.trace.at(position).operation,
         };
         for i in 0..self.items.len() {
             let object = self.items[i].label.object();
@@ -486,7 +490,7 @@ impl Reversal {
             if !seen(&self.items[i]) || self.items[..i].iter().any(seen) {
                 continue;
             }
-            let mut state = state_before(run, first, object);
+            let mut state = state_before(execution, first, object);
             let mut go_by = |item: &mut Item| {
                 let operation = operation(item);
                 if operation.object == object {
@@ -516,14 +520,14 @@ impl Reversal {
     /// Leaves out of the sequence what a walk has come by.
     pub(super) fn leave_behind(
         &mut self,
-        run: &Finished<'_>,
+        execution: &Execution<'_>,
         first: u32,
         second: &Second,
         passed: &Passed,
     ) {
         let mut items = self.items.iter();
         if passed.has_others() || items.any(|item| item.label.changes_count() && passed.has(item)) {
-            self.recount(run, first, second, Some(passed));
+            self.recount(execution, first, second, Some(passed));
         }
         self.items.retain(|item| !passed.has(item));
     }
@@ -531,8 +535,8 @@ impl Reversal {
     /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where
     /// the sequence begins: for each of them the first item that does unless the last one does, and what happens before it.
     /// What is left out is executed anyway, in one order or the other, because nobody sleeps.
-    pub(crate) fn trim(&mut self, run: &Finished<'_>, asleep: &[Sleeper]) {
-        let sets = &run.machine.sets;
+    pub(crate) fn trim(&mut self, execution: &Execution<'_>, asleep: &[Sleeper]) {
+        let sets = &execution.machine.sets;
         self.needed.clear();
         self.needed.resize(self.items.len(), false);
         // Whom the reversed event wakes, which is needed anyway, nothing else needs to wake.
@@ -552,14 +556,14 @@ impl Reversal {
         }
         // For each thread how many of its events are needed.
         self.clock.clear();
-        self.clock.resize(run.trace.threads(), 0);
+        self.clock.resize(execution.trace.threads(), 0);
         self.counted.clear();
         for at in (0..self.items.len()).rev() {
             let item = self.items[at];
             let object = match item.position {
                 NOWHERE => item.label.object(),
                 position => {
-                    let event = run.trace.at(position);
+                    let event = execution.trace.at(position);
                     self.needed[at] |= event.index < self.clock[event.thread.index()]
                         // A count depends on everything that was done to it.
                         || self.counted.contains(&event.operation.object);
@@ -573,11 +577,11 @@ impl Reversal {
                 self.counted.push(object);
             }
             if item.position != NOWHERE {
-                run.clocks.join_into(item.position, &mut self.clock);
+                execution.clocks.join_into(item.position, &mut self.clock);
                 continue;
             }
             for earlier in 0..at {
-                if self.precedes(run, earlier, at) {
+                if self.precedes(execution, earlier, at) {
                     self.needed[earlier] = true;
                 }
             }
@@ -588,15 +592,15 @@ impl Reversal {
     }
 
     /// Whether the item at `later` happens after the one at `earlier`.
-    pub(crate) fn precedes(&self, run: &Finished<'_>, earlier: usize, later: usize) -> bool {
+    pub(crate) fn precedes(&self, execution: &Execution<'_>, earlier: usize, later: usize) -> bool {
         let (a, b) = (&self.items[earlier], &self.items[later]);
         if b.position != NOWHERE {
-            return run.clocks.before(a.position, b.position);
+            return execution.clocks.before(a.position, b.position);
         }
         a.step.thread == b.step.thread
-            || ordered(&run.machine.sets, a.label, b.label)
+            || ordered(&execution.machine.sets, a.label, b.label)
             || self
                 .predecessor
-                .is_some_and(|p| run.clocks.before(a.position, p))
+                .is_some_and(|p| execution.clocks.before(a.position, p))
     }
 }

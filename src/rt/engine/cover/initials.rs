@@ -11,7 +11,7 @@ use crate::rt::rare::rarely;
 use crate::rt::relation::happens_before::Look;
 use crate::rt::relation::independence::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 use crate::rt::engine::cover::{Walk, count_after};
 use crate::rt::engine::relabel::state_before;
 
@@ -62,7 +62,7 @@ impl Walk<'_> {
     /// Whether nothing in the rest of the sequence comes before an event with this label.
     #[inline(never)]
     fn is_before_all(&mut self, label: Label) -> bool {
-        let sets = &self.run.machine.sets;
+        let sets = &self.execution.machine.sets;
         self.all_related(label, |other| !ordered(sets, other, label))
     }
 
@@ -78,7 +78,7 @@ impl Walk<'_> {
 
     #[inline(never)]
     fn commutes_with_items(&mut self, label: Label) -> bool {
-        let sets = &self.run.machine.sets;
+        let sets = &self.execution.machine.sets;
         self.all_related(label, |other| commutes(sets, label, other))
     }
 
@@ -93,7 +93,7 @@ impl Walk<'_> {
     #[inline]
     fn commutes_with(&self, label: Label, second: Label) -> bool {
         let second = count_after(self.others, second);
-        commutes(&self.run.machine.sets, label, second)
+        commutes(&self.execution.machine.sets, label, second)
     }
 
     /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
@@ -101,7 +101,7 @@ impl Walk<'_> {
     fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
         let (trace, clocks) = (self.trace, self.clocks);
-        for &object in touched(self.run, label, &own) {
+        for &object in touched(self.execution, label, &own) {
             if self.is_cut(object) {
                 continue;
             }
@@ -152,7 +152,7 @@ impl Walk<'_> {
         // The first event is behind itself, and no item.
         let items = later.iter().zip(1u32..).map_while(|(&position, number)| {
             let is_item = self.is_item(position);
-            let is_over = !is_item && self.run.nothing_is_left(self.first, position, number);
+            let is_over = !is_item && self.execution.nothing_is_left(self.first, position, number);
             (!is_over).then_some(is_item.then_some(position))
         });
         items.flatten()
@@ -167,7 +167,7 @@ impl Walk<'_> {
             // The label may be that of another execution, and this one not have met the object.
             return true;
         }
-        let mut state = state_before(self.run, self.first, object);
+        let mut state = state_before(self.execution, self.first, object);
         // What the way has come by happens first, in whatever order.
         for gone in [true, false] {
             for position in self.items_on(object) {
@@ -199,12 +199,12 @@ impl Walk<'_> {
 
 /// What an event with this label touches; `own` is the object of the label.
 pub(crate) fn touched<'a>(
-    run: &'a Finished<'_>,
+    execution: &'a Execution<'_>,
     label: Label,
     own: &'a [ObjectId],
 ) -> &'a [ObjectId] {
     match label.class() {
-        Class::Wait => run.machine.sets.get(label.object().0),
+        Class::Wait => execution.machine.sets.get(label.object().0),
         _ => own,
     }
 }

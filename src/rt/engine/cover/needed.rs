@@ -14,7 +14,7 @@ use crate::rt::pooled::Empty;
 use crate::rt::rare::Roomy;
 use crate::rt::relation::independence::{Label, commutes};
 
-use crate::rt::engine::Finished;
+use crate::rt::engine::Execution;
 use crate::rt::engine::reversal::Item;
 use crate::rt::engine::sleep::Sleeper;
 
@@ -58,7 +58,7 @@ impl Walk<'_> {
             None if is_cut && self.is_plain(label) => (self.second.predecessor, 0),
             None => return false,
         };
-        let (trace, clocks) = (self.run.trace, self.run.clocks);
+        let (trace, clocks) = (self.execution.trace, self.execution.clocks);
         let Needed { items, clock } = needed;
         items.clear();
         // Mostly nobody else has to be woken, and nothing comes before the reversed event.
@@ -134,7 +134,7 @@ impl Walk<'_> {
         Item {
             step: self.second.step,
             label,
-            index: self.second.index(self.run),
+            index: self.second.index(self.execution),
             position: NOWHERE,
         }
     }
@@ -142,15 +142,15 @@ impl Walk<'_> {
     /// The position of the first event in the rest of the sequence that does not commute with a step that has this
     /// label, or [`NOWHERE`]; `None` if it cannot be told.
     fn first_against(&mut self, label: Label) -> Option<u32> {
-        let Finished {
+        let Execution {
             trace,
             clocks,
             machine,
             ..
-        } = *self.run;
+        } = *self.execution;
         let own = [label.object()];
         let mut found = NOWHERE;
-        for &object in touched(self.run, label, &own) {
+        for &object in touched(self.execution, label, &own) {
             if clocks.is_counted(object) {
                 return None;
             }

@@ -5,7 +5,7 @@
 use crate::rt::engine::estimate::Estimator;
 use crate::rt::engine::hotspots::Hotspots;
 use crate::rt::engine::regions::Regions;
-use crate::rt::engine::{Choice, Explorer, Finished, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point};
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::lifetime::owners::Owners;
@@ -111,5 +111,5 @@ impl Explorer for Nothing {
         Choice::NothingEnabled
     }
 
-    fn finish(&mut self, _: &Finished<'_>) {}
+    fn finish(&mut self, _: &Execution<'_>) {}
 }

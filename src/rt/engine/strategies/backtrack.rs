@@ -23,7 +23,7 @@ use crate::rt::relation::independence::Label;
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::reversal::{Reversal, pairs};
 use crate::rt::engine::sleep::Sleeper;
-use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
 
 /// Explores what backtrack sets ask for.
 pub(crate) struct Backtrack {
@@ -73,21 +73,23 @@ impl Backtrack {
     }
 
     /// Sees to it that the sequence in `reversal` is begun at `depth`.
-    fn cover(&mut self, run: &Finished<'_>, depth: usize) {
-        if run.is_fixed(depth) {
+    fn cover(&mut self, execution: &Execution<'_>, depth: usize) {
+        if execution.is_fixed(depth) {
             return;
         }
         let v = &self.reversal;
         let last = v.items.len() - 1;
         // Only the last item's direct predecessors are known; the others come before one of them.
         let leads_to_last = |at: usize| {
-            (at..last).any(|j| v.precedes(run, j, last) && (j == at || v.precedes(run, at, j)))
+            (at..last).any(|j| {
+                v.precedes(execution, j, last) && (j == at || v.precedes(execution, at, j))
+            })
         };
         let candidates = (0..=last).filter(|&at| {
             let first_of_thread =
                 (0..at).all(|j| v.items[j].step.thread != v.items[at].step.thread);
             first_of_thread
-                && (0..at).all(|j| !v.precedes(run, j, at))
+                && (0..at).all(|j| !v.precedes(execution, j, at))
                 && (!self.persistent || at == last || leads_to_last(at))
         });
         let mut chosen = None;
@@ -169,15 +171,15 @@ impl Explorer for Backtrack {
         true
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
-        for (depth, event) in run.trace.events().iter().enumerate() {
+    fn finish(&mut self, execution: &Execution<'_>) {
+        for (depth, event) in execution.trace.events().iter().enumerate() {
             self.levels[depth].taken = Some((event.step(), Some(event.label)));
         }
         let mut reversal = std::mem::take(&mut self.reversal);
-        pairs(run, |first, second| {
-            if reversal.build(run, first, second, None) {
+        pairs(execution, |first, second| {
+            if reversal.build(execution, first, second, None) {
                 std::mem::swap(&mut self.reversal, &mut reversal);
-                self.cover(run, first as usize);
+                self.cover(execution, first as usize);
                 std::mem::swap(&mut self.reversal, &mut reversal);
             }
             true

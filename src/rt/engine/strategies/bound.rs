@@ -61,7 +61,7 @@ use crate::rt::engine::strategies::bound::ahead::{Ahead, Tried};
 use crate::rt::engine::strategies::bound::parked::Parked;
 use crate::rt::engine::strategies::bound::seen::{Place, Seen, Way};
 use crate::rt::engine::strategies::bound::sleep::Sleep;
-use crate::rt::engine::{Choice, Coverage, Explorer, Finished, Point};
+use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
 /// The explorer that visits traces in the order of what they cost.
 pub(crate) struct Bounded {
@@ -516,10 +516,10 @@ impl Explorer for Bounded {
         false
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
+    fn finish(&mut self, execution: &Execution<'_>) {
         // A failure may have come before the next choice.
-        if self.levels.len() <= run.trace.len() {
-            self.arrive(run.trace, run.machine);
+        if self.levels.len() <= execution.trace.len() {
+            self.arrive(execution.trace, execution.machine);
         }
     }
 

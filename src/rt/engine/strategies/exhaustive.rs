@@ -10,7 +10,7 @@ use crate::rt::relation::independence::Label;
 
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::sleep::Sleeper;
-use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
 
 /// Tries every enabled step at every point.
 pub(crate) struct Exhaustive {
@@ -129,8 +129,8 @@ impl Explorer for Exhaustive {
         false
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
-        for (level, event) in self.levels.iter_mut().zip(run.trace.events()) {
+    fn finish(&mut self, execution: &Execution<'_>) {
+        for (level, event) in self.levels.iter_mut().zip(execution.trace.events()) {
             level.taken = Some((event.step(), Some(event.label)));
         }
     }

@@ -38,7 +38,7 @@ use crate::rt::engine::open_tree::{NodeId, OpenTree, ROOT};
 use crate::rt::engine::order::{Branch, Order};
 use crate::rt::engine::reversal::{Reversal, Second, pairs};
 use crate::rt::engine::sleep::Sleeper;
-use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
 
 /// The explorer that visits each trace once, in an order of choice.
 pub(crate) struct Frontier {
@@ -90,11 +90,12 @@ impl Frontier {
     }
 
     /// Finds out who sleeps at the new points, up to the end of the planned events.
-    fn extend(&mut self, run: &Finished<'_>) {
-        for depth in self.sleep.len()..run.trace.len().min(self.planned + 1) {
-            let event = run.trace.at(depth as u32 - 1);
-            let survives =
-                |sleeper: &Sleeper| sleeper.survives(&run.machine.sets, event.thread, event.label);
+    fn extend(&mut self, execution: &Execution<'_>) {
+        for depth in self.sleep.len()..execution.trace.len().min(self.planned + 1) {
+            let event = execution.trace.at(depth as u32 - 1);
+            let survives = |sleeper: &Sleeper| {
+                sleeper.survives(&execution.machine.sets, event.thread, event.label)
+            };
             let (from, to) = self.sleep[depth - 1];
             let start = self.sleepers.len() as u32;
             for i in from..to {
@@ -121,27 +122,27 @@ impl Frontier {
     }
 
     /// Plans the sequence that reverses this pair, unless it is covered.
-    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
-        if run.is_fixed(first as usize) {
+    fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &Second) {
+        if execution.is_fixed(first as usize) {
             return;
         }
         if let OpKind::Choose { .. } = second.operation.kind {
-            match self.lack(run, first, second.step) {
+            match self.lack(execution, first, second.step) {
                 Lack::Nothing => return,
                 Lack::Step => {
-                    let e = run.trace.at(first);
+                    let e = execution.trace.at(first);
                     self.reversal.only(second.step, e.label, e.index);
                     self.way.clear();
-                    return self.plan(run, first, second);
+                    return self.plan(execution, first, second);
                 }
                 Lack::Sequence => {}
             }
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
-        let mut walk = Walk::new(run, first, second, &mut self.passed);
+        let mut walk = Walk::new(execution, first, second, &mut self.passed);
         if writes {
-            if !self.reversal.build(run, first, second, None) {
+            if !self.reversal.build(execution, first, second, None) {
                 return;
             }
             walk.keep_to(&self.reversal);
@@ -179,21 +180,21 @@ impl Frontier {
         if walk.is_impossible() {
             return;
         }
-        if !writes && !self.reversal.build(run, first, second, label) {
+        if !writes && !self.reversal.build(execution, first, second, label) {
             return;
         }
-        (self.reversal).leave_behind(run, first, second, &self.passed);
-        self.put_to_sleep(run, first);
-        self.reversal.trim(run, &self.asleep);
-        self.plan(run, first, second);
+        (self.reversal).leave_behind(execution, first, second, &self.passed);
+        self.put_to_sleep(execution, first);
+        self.reversal.trim(execution, &self.asleep);
+        self.plan(execution, first, second);
     }
 
     /// What this outcome of the choice at `first` lacks, as far as that can be told without a search.
-    fn lack(&mut self, run: &Finished<'_>, first: u32, step: Step) -> Lack {
+    fn lack(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> Lack {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         let sleepers = &self.sleepers[from as usize..to as usize];
         let (tree, path) = (&self.tree, &self.path);
-        self.choices.lack(run, first, step, || {
+        self.choices.lack(execution, first, step, || {
             let around = match path.get(first as usize..) {
                 Some(&[point, current, ..]) => Some((point, current)),
                 _ => None,
@@ -215,12 +216,12 @@ impl Frontier {
 
     /// Finds out who will be asleep behind the way from the point at `first`: who is now, who goes to
     /// sleep because of elder siblings, and was not woken by the steps on the way.
-    fn put_to_sleep(&mut self, run: &Finished<'_>, first: u32) {
+    fn put_to_sleep(&mut self, execution: &Execution<'_>, first: u32) {
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         self.asleep.clear();
         (self.asleep).extend_from_slice(&self.sleepers[from as usize..to as usize]);
         let Some(&[mut point, _, ..]) = self.path.get(first as usize..) else {
-            let e = run.trace.at(first);
+            let e = execution.trace.at(first);
             self.asleep.push(Sleeper {
                 step: e.step(),
                 label: e.label,
@@ -233,7 +234,7 @@ impl Frontier {
             self.asleep.extend(elder.map(|id| self.tree.sleeper(id)));
             if next != NOWHERE {
                 let Sleeper { step, label } = self.tree.sleeper(next);
-                let sets = &run.machine.sets;
+                let sets = &execution.machine.sets;
                 (self.asleep).retain(|sleeper| sleeper.survives(sets, step.thread, label));
                 point = next;
             }
@@ -241,13 +242,13 @@ impl Frontier {
     }
 
     /// Plans the reversal, instead of the event at `first`.
-    fn plan(&mut self, run: &Finished<'_>, first: u32, second: &Second) {
+    fn plan(&mut self, execution: &Execution<'_>, first: u32, second: &Second) {
         for depth in self.path.len() - 1..=first as usize {
-            let event = run.trace.at(depth as u32);
+            let event = execution.trace.at(depth as u32);
             let id = self.tree.push(self.path[depth], event.step(), event.label);
             self.path.push(id);
         }
-        let instead = run.trace.at(first).site;
+        let instead = execution.trace.at(first).site;
         let items = self.reversal.items.iter();
         let steps = items.map(|item| (item.step, item.label));
         let last = self.way.last().copied();
@@ -256,7 +257,7 @@ impl Frontier {
         self.order.add(Branch {
             end,
             depth: first + self.way.len() as u32,
-            pair: (Some(instead), second.site(run)),
+            pair: (Some(instead), second.site(execution)),
         });
     }
 }
@@ -301,16 +302,16 @@ impl Explorer for Frontier {
         self.free == Free::Last
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
-        self.extend(run);
+    fn finish(&mut self, execution: &Execution<'_>) {
+        self.extend(execution);
         self.choices.forget();
-        pairs(run, |first, second| {
-            self.reverse(run, first, second);
+        pairs(execution, |first, second| {
+            self.reverse(execution, first, second);
             true
         });
         self.tree.count(&self.path);
         self.tree.close(&mut self.path);
-        self.executed = run.trace.len();
+        self.executed = execution.trace.len();
     }
 
     fn unfinished(&self, _trace: &Trace) -> Option<Unfinished> {

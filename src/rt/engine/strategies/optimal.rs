@@ -35,7 +35,7 @@ use crate::rt::engine::driver::Plan;
 use crate::rt::engine::reversal::{Item, Reversal, Second, direct, indirect};
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
-use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
 
 /// The explorer that visits each trace once.
 #[derive(Default)]
@@ -148,19 +148,19 @@ impl Optimal {
 
     /// Gives every new point up to the end of the wakeup sequence its sleep set. Behind it nobody
     /// sleeps, and a point gets its level when something is planned there.
-    fn extend(&mut self, run: &Finished<'_>) {
-        let planned = run.first_new + run.planned;
-        let end = run.trace.len().min(planned + 1);
-        for depth in self.levels.len().min(run.first_new + 1)..end {
+    fn extend(&mut self, execution: &Execution<'_>) {
+        let planned = execution.first_new + execution.planned;
+        let end = execution.trace.len().min(planned + 1);
+        for depth in self.levels.len().min(execution.first_new + 1)..end {
             let sleep = if rarely!(depth == 0) {
                 (0, 0)
             } else {
                 let (from, to) = self.levels[depth - 1].sleep;
-                let event = run.trace.at(depth as u32 - 1);
+                let event = execution.trace.at(depth as u32 - 1);
                 let start = self.sleepers.len() as u32;
                 for i in from..to {
                     let sleeper = self.sleepers[i as usize];
-                    if sleeper.survives(&run.machine.sets, event.thread, event.label) {
+                    if sleeper.survives(&execution.machine.sets, event.thread, event.label) {
                         self.sleepers.put(sleeper);
                     }
                 }
@@ -187,21 +187,21 @@ impl Optimal {
 
     /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then be covered
     /// in every execution that has the same events up to the second one.
-    fn reverse(&mut self, run: &Finished<'_>, first: u32, second: &Second) -> bool {
-        if rarely!(run.is_fixed(first as usize)) {
+    fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &Second) -> bool {
+        if rarely!(execution.is_fixed(first as usize)) {
             return false;
         }
         if self.levels.len() <= first as usize {
             self.deepen(first as usize + 1);
         }
         if let OpKind::Choose { .. } = second.operation.kind
-            && !self.lacks_sequence(run, first, second.step)
+            && !self.lacks_sequence(execution, first, second.step)
         {
             return false;
         }
         let Level { sleep, pending, .. } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
-        let comes_first = comes_first(run, first, second);
+        let comes_first = comes_first(execution, first, second);
         if comes_first {
             let is_asleep = |sleeper: &Sleeper| sleeper.step == second.step;
             if sleepers.iter().any(is_asleep) {
@@ -210,25 +210,25 @@ impl Optimal {
             if pending.is_empty()
                 && let Some(label) = second.known_label()
             {
-                let (sets, thread) = (&run.machine.sets, second.step.thread);
+                let (sets, thread) = (&execution.machine.sets, second.step.thread);
                 let sleeps_on = |sleeper: &Sleeper| sleeper.survives(sets, thread, label);
                 if !sleepers.iter().any(sleeps_on) {
-                    self.plan_alone(run, first, second, label);
+                    self.plan_alone(execution, first, second, label);
                     return true;
                 }
             }
         }
-        self.plan(run, first, second, comes_first)
+        self.plan(execution, first, second, comes_first)
     }
 
     /// [`Optimal::plan`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
     /// is planned. Then nobody covers the sequence, nothing else of it is needed, and it is so whatever comes behind the race.
-    fn plan_alone(&mut self, run: &Finished<'_>, first: u32, second: &Second, label: Label) {
-        let index = second.index(run);
+    fn plan_alone(&mut self, execution: &Execution<'_>, first: u32, second: &Second, label: Label) {
+        let index = second.index(execution);
         // The long way must come to the same.
         #[cfg(test)]
         {
-            assert!(self.plan(run, first, second, true));
+            assert!(self.plan(execution, first, second, true));
             let pending = &mut self.levels[first as usize].pending;
             let node = self.arena.pop(pending).expect("it is planned");
             assert!(pending.is_empty() && node.children.is_empty());
@@ -241,16 +241,22 @@ impl Optimal {
 
     /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
     #[inline(never)]
-    fn plan(&mut self, run: &Finished<'_>, first: u32, second: &Second, comes_first: bool) -> bool {
+    fn plan(
+        &mut self,
+        execution: &Execution<'_>,
+        first: u32,
+        second: &Second,
+        comes_first: bool,
+    ) -> bool {
         let Level { sleep, pending, .. } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
-        let mut walk = Walk::new(run, first, second, &mut self.passed);
+        let mut walk = Walk::new(execution, first, second, &mut self.passed);
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = matches!(second.operation.kind, OpKind::WriteLock);
         if writes {
             // To make it takes longer than to go there.
             cold_path();
-            if !self.reversal.build(run, first, second, None) {
+            if !self.reversal.build(execution, first, second, None) {
                 return false;
             }
             walk.keep_to(&self.reversal);
@@ -273,25 +279,25 @@ impl Optimal {
         let settled_at = walk.settled_at();
         let tree = (&self.arena, pending);
         let waker = walk.waker();
-        (self.behind).put_to_sleep(run, first, sleepers, tree, waker);
+        (self.behind).put_to_sleep(execution, first, sleepers, tree, waker);
         let items = if mostly!(walk.gather(&self.behind.asleep, comes_first, &mut self.needed)) {
             // The long way must come to the same.
             #[cfg(test)]
             {
-                (self.behind).put_to_sleep(run, first, sleepers, tree, None);
+                (self.behind).put_to_sleep(execution, first, sleepers, tree, None);
                 let made = &mut self.reversal;
-                assert!(made.build(run, first, second, label));
-                made.leave_behind(run, first, second, &self.passed);
-                made.trim(run, &self.behind.asleep);
+                assert!(made.build(execution, first, second, label));
+                made.leave_behind(execution, first, second, &self.passed);
+                made.trim(execution, &self.behind.asleep);
                 assert_eq!(made.items, self.needed.items);
             }
             &self.needed.items
         } else {
-            if !writes && !self.reversal.build(run, first, second, label) {
+            if !writes && !self.reversal.build(execution, first, second, label) {
                 return false;
             }
-            (self.reversal).leave_behind(run, first, second, &self.passed);
-            self.reversal.trim(run, &self.behind.asleep);
+            (self.reversal).leave_behind(execution, first, second, &self.passed);
+            self.reversal.trim(execution, &self.behind.asleep);
             &self.reversal.items
         };
         let mut parent = self.behind.path.last().copied();
@@ -314,11 +320,11 @@ impl Optimal {
     /// Whether this outcome of the choice at `first` lacks a sequence that has to be searched for. If it lacks a step, this
     /// is planned.
     #[inline(never)]
-    fn lacks_sequence(&mut self, run: &Finished<'_>, first: u32, step: Step) -> bool {
-        let lack = self.lack(run, first, step);
+    fn lacks_sequence(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> bool {
+        let lack = self.lack(execution, first, step);
         if lack == Lack::Step {
             let pending = &mut self.levels[first as usize].pending;
-            let Event { label, index, .. } = *run.trace.at(first);
+            let Event { label, index, .. } = *execution.trace.at(first);
             self.arena.push(pending, step, label, index);
         }
         lack == Lack::Sequence
@@ -326,14 +332,14 @@ impl Optimal {
 
     /// What this outcome of the choice at `first` lacks. Once none lacks anything, it stays so for as long as
     /// there is the level: a choice conflicts with nothing, so only its own outcomes branch off there.
-    fn lack(&mut self, run: &Finished<'_>, first: u32, step: Step) -> Lack {
+    fn lack(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> Lack {
         let level = &mut self.levels[first as usize];
         if level.settled {
             return Lack::Nothing;
         }
         let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
         let (arena, pending) = (&self.arena, level.pending);
-        let lack = self.choices.lack(run, first, step, || {
+        let lack = self.choices.lack(execution, first, step, || {
             let children = arena.iter(pending);
             let children = children.map(|(_, child)| (child.step, child.children.is_empty()));
             let asleep = sleepers.iter().map(|sleeper| (sleeper.step, true));
@@ -351,19 +357,22 @@ impl Behind {
     /// the `waker` wakes is left out: it is planned anyway, and mostly wakes all of them.
     fn put_to_sleep(
         &mut self,
-        run: &Finished<'_>,
+        execution: &Execution<'_>,
         first: u32,
         sleepers: &[Sleeper],
         (arena, pending): (&Arena, List),
         waker: Option<(ThreadId, Label)>,
     ) {
-        let sets = &run.machine.sets;
+        let sets = &execution.machine.sets;
         let asleep = &mut self.asleep;
         asleep.clear();
         for &sleeper in sleepers {
             put(asleep, sets, sleeper, &waker);
         }
-        let (step, label) = (run.trace.at(first).step(), run.trace.at(first).label);
+        let (step, label) = (
+            execution.trace.at(first).step(),
+            execution.trace.at(first).label,
+        );
         put(asleep, sets, Sleeper { step, label }, &waker);
         // Many trees are empty.
         if !pending.is_empty() {
@@ -466,23 +475,24 @@ impl Explorer for Optimal {
         self.free == Free::Last
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
+    fn finish(&mut self, execution: &Execution<'_>) {
         // A failure may end an execution in the middle of its wakeup sequence.
-        self.levels.truncate(run.trace.len());
-        self.extend(run);
+        self.levels.truncate(execution.trace.len());
+        self.extend(execution);
         self.choices.forget();
         // What is settled of the races of the last execution stays so for those that this one has too.
         self.settled
-            .truncate(run.clocks.races_before(run.first_new));
-        self.settled.resize(run.clocks.races().len(), false);
+            .truncate(execution.clocks.races_before(execution.first_new));
+        self.settled.resize(execution.clocks.races().len(), false);
         for race in 0..self.settled.len() {
             if !self.settled[race] {
-                self.settled[race] =
-                    direct(run, race, |first, second| self.reverse(run, first, second));
+                self.settled[race] = direct(execution, race, |first, second| {
+                    self.reverse(execution, first, second)
+                });
             }
         }
-        indirect(run, |first, second| {
-            self.reverse(run, first, second);
+        indirect(execution, |first, second| {
+            self.reverse(execution, first, second);
             // A choice whose outcomes lack nothing need not be asked for the rest of them.
             (self.levels.get(first as usize)).is_none_or(|level| !level.settled)
         });
@@ -490,7 +500,7 @@ impl Explorer for Optimal {
             .rev()
             .find(|&depth| !self.levels[depth].pending.is_empty())
             .map(|depth| {
-                let event = run.trace.at(depth as u32);
+                let event = execution.trace.at(depth as u32);
                 Branch {
                     depth,
                     step: event.step(),

@@ -24,7 +24,7 @@ use crate::rt::event::operation::Step;
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::enabled_set::{Able, leaves_the_others};
 use crate::rt::engine::rng::Rng;
-use crate::rt::engine::{Choice, Coverage, Explorer, Finished, Point};
+use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 
 /// How a thread is drawn.
 pub(crate) trait Strategy {
@@ -181,8 +181,8 @@ impl<S: Strategy> Explorer for Sampler<S> {
         false
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
-        self.catch_up(run.trace.len());
+    fn finish(&mut self, execution: &Execution<'_>) {
+        self.catch_up(execution.trace.len());
         self.strategy.finish();
     }
 

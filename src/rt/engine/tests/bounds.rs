@@ -14,7 +14,7 @@ use crate::rt::engine::strategies::bound::Bounded;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::{MUTEX, Rng, number, program};
 use crate::rt::engine::tests::{load, lost_update, store, var};
-use crate::rt::engine::{Choice, Explorer, Finished, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point};
 use crate::rt::event::id::{Names, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Step};
 use crate::rt::relation::key::{Hashes, TraceKey};
@@ -133,7 +133,7 @@ impl Explorer for Oracle {
         true
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
+    fn finish(&mut self, run: &Execution<'_>) {
         let (mut last, mut cost) = (Births::new(), [0; 3]);
         for (event, level) in run.trace.events().iter().zip(&self.levels) {
             let thread = births(&run.machine.names, event.thread);

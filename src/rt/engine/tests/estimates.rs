@@ -11,7 +11,7 @@ use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::engine::testing::programs::{indexer, lastzero, readers, wakeup_stress};
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::{load, lost_update, store, var};
-use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
 
 /// Asks both estimators after these numbers of executions.
 struct Watched {
@@ -39,7 +39,7 @@ impl Explorer for Watched {
         self.inner.choose(at)
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
+    fn finish(&mut self, run: &Execution<'_>) {
         self.inner.finish(run);
         self.estimator.leaf();
         self.ended += 1;

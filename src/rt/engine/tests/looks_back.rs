@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::testing::*;
-use crate::rt::engine::{Choice, Explorer, Finished, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
 use crate::rt::event::operation::{ObjectKind, OpKind};
 
 /// How often each of the two threads does what it does.
@@ -28,7 +28,7 @@ impl Explorer for Asks {
         Free::Last.choose(at)
     }
 
-    fn finish(&mut self, run: &Finished<'_>) {
+    fn finish(&mut self, run: &Execution<'_>) {
         let mut far = BlockingPairs::default();
         for &position in run.trace.notable() {
             let event = run.trace.at(position);
