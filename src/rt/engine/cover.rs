@@ -35,7 +35,7 @@ use crate::rt::relation::independence::{Class, Label, commutes};
 
 use crate::rt::engine::Execution;
 use crate::rt::engine::relabel::{relabel, state_without};
-use crate::rt::engine::reversal::{Item, OfRace, Reversal, Second};
+use crate::rt::engine::reversal::{Reversal, ReversedEvent, ReversibleRace, SequenceEvent};
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
 
@@ -75,7 +75,7 @@ impl Passed {
     }
 
     /// Whether this item is among it.
-    pub(super) fn has(&self, item: &Item) -> bool {
+    pub(super) fn has(&self, item: &SequenceEvent) -> bool {
         match item.position {
             NOWHERE => self.second,
             _ => {
@@ -120,7 +120,7 @@ pub(super) struct Walk<'a> {
     first: u32,
     /// The thread of the first event, and which of its events it is.
     owner: (ThreadId, u32),
-    second: &'a Second,
+    second: &'a ReversedEvent,
     /// The parts of what it has come by ([`Passed`]).
     gone: &'a mut [u32],
     others: &'a mut Vec<Label>,
@@ -145,7 +145,7 @@ pub(super) struct Walk<'a> {
 /// Whether the reversed event is known to come first in the sequence, whatever comes behind the race. If it is asleep where
 /// the first one is, the reversal is covered: most that are covered are so by this, which can be told without a walk.
 #[inline]
-pub(super) fn comes_first(execution: &Execution<'_>, first: u32, second: &Second) -> bool {
+pub(super) fn comes_first(execution: &Execution<'_>, first: u32, second: &ReversedEvent) -> bool {
     // Else its thread has other items before it.
     second.predecessor.is_none_or(|p| p < first)
         && nothing_on_its_object_comes_before(execution, first, second)
@@ -158,13 +158,13 @@ pub(super) fn comes_first(execution: &Execution<'_>, first: u32, second: &Second
 fn nothing_on_its_object_comes_before(
     execution: &Execution<'_>,
     first: u32,
-    second: &Second,
+    second: &ReversedEvent,
 ) -> bool {
     let Operation { object, kind } = second.operation;
     if is_cut(execution, first, object) && !matches!(kind, OpKind::Wait { .. }) {
         return true;
     }
-    let is_latest = |race: OfRace| execution.clocks.is_latest_of_its_event(race.number);
+    let is_latest = |race: ReversibleRace| execution.clocks.is_latest_of_its_event(race.number);
     kind.is_always_alike() && second.race.is_some_and(is_latest)
 }
 
@@ -178,7 +178,7 @@ fn is_cut(execution: &Execution<'_>, first: u32, object: ObjectId) -> bool {
 #[cfg_attr(test, derive(PartialEq, Debug))]
 enum Head<'a> {
     Event(Look<'a>),
-    Second,
+    ReversedEvent,
     Nothing,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(
         execution: &'a Execution<'a>,
         first: u32,
-        second: &'a Second,
+        second: &'a ReversedEvent,
         passed: &'a mut Passed,
     ) -> Walk<'a> {
         passed.clear(execution.trace.threads());
@@ -263,7 +263,7 @@ impl<'a> Walk<'a> {
         }
         self.settled = match *head {
             Head::Event(at) => self.second_at.is_some_and(|second| at.position < second),
-            Head::Second => self.second_is_always_alike(),
+            Head::ReversedEvent => self.second_is_always_alike(),
             Head::Nothing => false,
         };
     }
@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
     /// it is known not to be asleep.
     #[inline]
     fn second_was_asked_for(&self) -> bool {
-        let Second {
+        let ReversedEvent {
             predecessor,
             operation,
             ..
@@ -353,7 +353,7 @@ impl<'a> Walk<'a> {
                 let event = self.trace.at(at.position);
                 event.alternative == step.alternative && self.is_initial(&at, event)
             }
-            Head::Second => self.second.step == step && self.second_is_initial(),
+            Head::ReversedEvent => self.second.step == step && self.second_is_initial(),
             Head::Nothing => self.commutes_with_all(label),
         }
     }
@@ -371,7 +371,7 @@ impl<'a> Walk<'a> {
     fn pass(&mut self, head: &Head<'_>, thread: ThreadId, index: u32, label: Label) {
         match *head {
             Head::Event(_) => self.gone[thread.index()] = index + 1,
-            Head::Second => *self.taken = true,
+            Head::ReversedEvent => *self.taken = true,
             Head::Nothing if label.changes_count() => self.others.put(label),
             Head::Nothing => {}
         }
@@ -388,7 +388,7 @@ impl<'a> Walk<'a> {
     fn head_at(&self, thread: ThreadId, index: u32) -> Head<'a> {
         // The second event of a race happens after the first one, and so is no item.
         if index == self.second_index && thread == self.second.step.thread && !*self.taken {
-            return Head::Second;
+            return Head::ReversedEvent;
         }
         if let Some(position) = self.trace.nth_of(thread, index) {
             let at = self.clocks.look_at(position);
@@ -397,7 +397,7 @@ impl<'a> Walk<'a> {
             }
         }
         match thread == self.second.step.thread && !*self.taken {
-            true => Head::Second,
+            true => Head::ReversedEvent,
             false => Head::Nothing,
         }
     }

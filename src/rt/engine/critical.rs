@@ -13,12 +13,12 @@ use crate::rt::relation::independence::Class;
 use crate::rt::engine::Execution;
 use crate::rt::engine::cover::touched;
 use crate::rt::engine::driver::Driver;
-use crate::rt::engine::reversal::{Reversal, Second, pairs};
+use crate::rt::engine::reversal::{Reversal, ReversedEvent, pairs};
 
 /// The pairs of an execution, those whose first event is the latest first, at most `most`. A choice is no
 /// pair: with another one the test is another.
 pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
-    let mut found: Vec<(u32, Second)> = Vec::new();
+    let mut found: Vec<(u32, ReversedEvent)> = Vec::new();
     pairs(execution, |first, second| {
         if second.position(execution) != Some(first) && second.step.alternative == 0 {
             found.push((first, *second));
@@ -26,7 +26,7 @@ pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
         true
     });
     for pending in execution.blocked {
-        let second = Second {
+        let second = ReversedEvent {
             step: Step::of(pending.thread),
             operation: pending.operation,
             predecessor: execution.trace.predecessor_of_next(pending.thread),
@@ -43,7 +43,7 @@ pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
         found.extend(events.map(|(_, first)| (first, second)));
     }
     // What is still pending comes after every event.
-    let at = |second: &Second| second.position(execution).unwrap_or(u32::MAX);
+    let at = |second: &ReversedEvent| second.position(execution).unwrap_or(u32::MAX);
     found.sort_by_key(|(first, second)| std::cmp::Reverse((*first, at(second))));
     let mut reversal = Reversal::default();
     let mut pairs = Vec::new();
@@ -55,7 +55,12 @@ pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
     pairs
 }
 
-fn pair(execution: &Execution<'_>, first: u32, second: &Second, reversal: &Reversal) -> Pair {
+fn pair(
+    execution: &Execution<'_>,
+    first: u32,
+    second: &ReversedEvent,
+    reversal: &Reversal,
+) -> Pair {
     let before = execution.trace.events()[..first as usize].iter();
     let steps = before.map(|event| event.step());
     let steps = steps.chain(reversal.items.iter().map(|item| item.step));

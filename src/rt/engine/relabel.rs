@@ -9,14 +9,14 @@ use crate::rt::object::State;
 use crate::rt::relation::independence::{Label, Nature};
 
 use crate::rt::engine::Execution;
-use crate::rt::engine::reversal::Second;
+use crate::rt::engine::reversal::ReversedEvent;
 
 /// The label that the second event has where objects are in the states that `state` says, or `None` if
 /// it is disabled there.
 #[inline(always)]
 pub(super) fn relabel(
     execution: &Execution<'_>,
-    second: &Second,
+    second: &ReversedEvent,
     state: impl Fn(ObjectId) -> State,
 ) -> Option<Label> {
     let Operation { object, kind } = second.operation;

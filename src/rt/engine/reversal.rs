@@ -35,7 +35,7 @@ const IN_VAIN: u32 = if cfg!(test) { 2 } else { 32 };
 
 /// One event of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Item {
+pub(crate) struct SequenceEvent {
     pub(crate) step: Step,
     pub(crate) label: Label,
     /// Which of its thread's events it is.
@@ -46,18 +46,18 @@ pub(crate) struct Item {
 
 /// The event to be executed without the first one of the pair.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Second {
+pub(crate) struct ReversedEvent {
     pub(crate) step: Step,
     pub(crate) operation: Operation,
     /// The event directly before it: of its own thread, or the spawn.
     pub(crate) predecessor: Option<u32>,
     /// The race that it is the second event of, if the race has only this reversal.
-    pub(crate) race: Option<OfRace>,
+    pub(crate) race: Option<ReversibleRace>,
 }
 
 /// What there is to know of the second event of a race as it was executed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OfRace {
+pub(crate) struct ReversibleRace {
     /// The number of the race.
     pub(crate) number: usize,
     pub(crate) position: u32,
@@ -66,7 +66,7 @@ pub(crate) struct OfRace {
     pub(crate) label: Label,
 }
 
-impl Second {
+impl ReversedEvent {
     /// Whether the event at `first` happens before the one directly before this, so that this cannot come first.
     #[inline]
     pub(super) fn is_behind(&self, execution: &Execution<'_>, first: u32) -> bool {
@@ -112,7 +112,7 @@ impl Second {
 /// A sequence that reverses a race; the buffer is used again and again.
 #[derive(Default, Debug)]
 pub(crate) struct Reversal {
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<SequenceEvent>,
     /// For each thread whether the rest of it is known to be outside of the sequence; the scratch of
     /// one call.
     done: Vec<bool>,
@@ -145,7 +145,7 @@ impl Empty for Reversal {
 
 /// Tells what to reverse in an execution: calls `found(e, second)` for every pair of the three
 /// groups. Of a choice it is told no further outcomes once it says no.
-pub(crate) fn pairs(execution: &Execution<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+pub(crate) fn pairs(execution: &Execution<'_>, mut found: impl FnMut(u32, &ReversedEvent) -> bool) {
     for number in 0..execution.clocks.races().len() {
         direct(execution, number, |first, second| {
             found(first, second);
@@ -162,7 +162,7 @@ pub(crate) fn pairs(execution: &Execution<'_>, mut found: impl FnMut(u32, &Secon
 pub(crate) fn direct(
     execution: &Execution<'_>,
     number: usize,
-    mut found: impl FnMut(u32, &Second) -> bool,
+    mut found: impl FnMut(u32, &ReversedEvent) -> bool,
 ) -> bool {
     let race = &execution.clocks.races()[number];
     let event = execution.trace.at(race.second);
@@ -172,13 +172,13 @@ pub(crate) fn direct(
     }
     let outcomes = outcomes(execution, kind);
     if outcomes == 1 {
-        let of_race = OfRace {
+        let of_race = ReversibleRace {
             number,
             position: race.second,
             index: event.index,
             label: event.label,
         };
-        let second = Second {
+        let second = ReversedEvent {
             race: Some(of_race),
             ..executed(execution, race.second, 0)
         };
@@ -192,9 +192,9 @@ pub(crate) fn direct(
 
 /// The event at `position`, or another outcome of it, as a second one.
 #[inline]
-fn executed(execution: &Execution<'_>, position: u32, alternative: u32) -> Second {
+fn executed(execution: &Execution<'_>, position: u32, alternative: u32) -> ReversedEvent {
     let event = execution.trace.at(position);
-    Second {
+    ReversedEvent {
         step: Step {
             thread: event.thread,
             alternative,
@@ -206,7 +206,10 @@ fn executed(execution: &Execution<'_>, position: u32, alternative: u32) -> Secon
 }
 
 /// The pairs that are no races: calls `found` as [`pairs`] does.
-pub(crate) fn indirect(execution: &Execution<'_>, mut found: impl FnMut(u32, &Second) -> bool) {
+pub(crate) fn indirect(
+    execution: &Execution<'_>,
+    mut found: impl FnMut(u32, &ReversedEvent) -> bool,
+) {
     let trace = execution.trace;
     let mut far = BlockingPairs::default();
     for &position in trace.notable() {
@@ -255,7 +258,7 @@ pub(crate) fn indirect(execution: &Execution<'_>, mut found: impl FnMut(u32, &Se
 fn otherwise(
     execution: &Execution<'_>,
     position: u32,
-    mut found: impl FnMut(u32, &Second) -> bool,
+    mut found: impl FnMut(u32, &ReversedEvent) -> bool,
 ) {
     let event = execution.trace.at(position);
     let mut others = (0..event.alternatives).filter(|&other| other != event.alternative);
@@ -267,11 +270,11 @@ fn otherwise(
 fn pending(
     execution: &Execution<'_>,
     far: &mut BlockingPairs,
-    mut found: impl FnMut(u32, &Second) -> bool,
+    mut found: impl FnMut(u32, &ReversedEvent) -> bool,
 ) {
     let trace = execution.trace;
     for blocked in execution.blocked {
-        let second = Second {
+        let second = ReversedEvent {
             step: Step::of(blocked.thread),
             operation: blocked.operation,
             predecessor: trace.predecessor_of_next(blocked.thread),
@@ -307,7 +310,7 @@ impl Reversal {
     /// Makes the sequence of this one step.
     pub(crate) fn only(&mut self, step: Step, label: Label, index: u32) {
         self.items.clear();
-        self.items.push(Item {
+        self.items.push(SequenceEvent {
             step,
             label,
             index,
@@ -328,7 +331,7 @@ impl Reversal {
         &mut self,
         execution: &Execution<'_>,
         first: u32,
-        second: &Second,
+        second: &ReversedEvent,
         label: Option<Label>,
     ) -> bool {
         let Execution { trace, clocks, .. } = *execution;
@@ -369,7 +372,7 @@ impl Reversal {
             let outside = clocks.clock(position, e.thread) > e.index;
             if !outside {
                 counts |= event.label.has_count();
-                self.items.push(Item {
+                self.items.push(SequenceEvent {
                     step: event.step(),
                     label: event.label,
                     index: event.index,
@@ -394,7 +397,7 @@ impl Reversal {
         let Some(label) = label.or_else(|| relabel(execution, second, state)) else {
             return false;
         };
-        self.items.push(Item {
+        self.items.push(SequenceEvent {
             step: second.step,
             label,
             index: second.index(execution),
@@ -438,12 +441,12 @@ impl Reversal {
     /// them, so that a writer can come in (\[SS\] Algorithm 6). False if the writer comes after one.
     fn drop_readers(&mut self, execution: &Execution<'_>, object: ObjectId) -> bool {
         loop {
-            let class = |item: &Item, class: Class| {
+            let class = |item: &SequenceEvent, class: Class| {
                 item.label.class() == class && item.label.object() == object
             };
             let items = &self.items;
             let kept = items.iter().enumerate().find(|&(at, item)| {
-                let mine = |other: &&Item| other.step.thread == item.step.thread;
+                let mine = |other: &&SequenceEvent| other.step.thread == item.step.thread;
                 class(item, Class::ReadAcquire)
                     && items[at..]
                         .iter()
@@ -458,7 +461,7 @@ impl Reversal {
                         })
                         .all(|held| held > 0)
             });
-            let Some((_, &Item { position, .. })) = kept else {
+            let Some((_, &SequenceEvent { position, .. })) = kept else {
                 return true;
             };
             if let Some(predecessor) = self.predecessor
@@ -477,21 +480,22 @@ impl Reversal {
         &mut self,
         execution: &Execution<'_>,
         first: u32,
-        second: &Second,
+        second: &ReversedEvent,
         passed: Option<&Passed>,
     ) {
-        let operation = |item: &Item| match item.position {
+        let operation = |item: &SequenceEvent| match item.position {
             NOWHERE => second.operation,
             position => execution.trace.at(position).operation,
         };
         for i in 0..self.items.len() {
             let object = self.items[i].label.object();
-            let seen = |item: &Item| item.label.has_count() && item.label.object() == object;
+            let seen =
+                |item: &SequenceEvent| item.label.has_count() && item.label.object() == object;
             if !seen(&self.items[i]) || self.items[..i].iter().any(seen) {
                 continue;
             }
             let mut state = state_before(execution, first, object);
-            let mut go_by = |item: &mut Item| {
+            let mut go_by = |item: &mut SequenceEvent| {
                 let operation = operation(item);
                 if operation.object == object {
                     let Step {
@@ -522,7 +526,7 @@ impl Reversal {
         &mut self,
         execution: &Execution<'_>,
         first: u32,
-        second: &Second,
+        second: &ReversedEvent,
         passed: &Passed,
     ) {
         let mut items = self.items.iter();
@@ -545,7 +549,8 @@ impl Reversal {
             *needed = true;
         }
         for sleeper in asleep {
-            let wakes = |item: &Item| !sleeper.survives(sets, item.step.thread, item.label);
+            let wakes =
+                |item: &SequenceEvent| !sleeper.survives(sets, item.step.thread, item.label);
             if second.is_some_and(wakes) {
                 continue;
             }

@@ -15,7 +15,7 @@ use crate::rt::rare::Roomy;
 use crate::rt::relation::independence::{Label, commutes};
 
 use crate::rt::engine::Execution;
-use crate::rt::engine::reversal::Item;
+use crate::rt::engine::reversal::SequenceEvent;
 use crate::rt::engine::sleep::Sleeper;
 
 use crate::rt::engine::cover::{Head, Walk, touched};
@@ -24,7 +24,7 @@ use crate::rt::engine::cover::{Head, Walk, touched};
 #[derive(Default, Debug)]
 pub(crate) struct Needed {
     /// In order; the reversed event is the last, if it is among them.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<SequenceEvent>,
     /// For each thread how many of its events are needed; the scratch of one call.
     clock: Vec<u32>,
 }
@@ -89,7 +89,7 @@ impl Walk<'_> {
                 if clocks.is_counted(event.operation.object) {
                     return false;
                 }
-                items.put(Item {
+                items.put(SequenceEvent {
                     step: event.step(),
                     label: event.label,
                     index: event.index,
@@ -130,8 +130,8 @@ impl Walk<'_> {
 
     /// The reversed event, which has this label, as an item.
     #[inline]
-    fn reversed(&self, label: Label) -> Item {
-        Item {
+    fn reversed(&self, label: Label) -> SequenceEvent {
+        SequenceEvent {
             step: self.second.step,
             label,
             index: self.second.index(self.execution),

@@ -36,7 +36,7 @@ use crate::rt::engine::cover::{Passed, Walk};
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::open_tree::{NodeId, OpenTree, ROOT};
 use crate::rt::engine::order::{Branch, Order};
-use crate::rt::engine::reversal::{Reversal, Second, pairs};
+use crate::rt::engine::reversal::{Reversal, ReversedEvent, pairs};
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
 
@@ -122,7 +122,7 @@ impl Frontier {
     }
 
     /// Plans the sequence that reverses this pair, unless it is covered.
-    fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &Second) {
+    fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) {
         if execution.is_fixed(first as usize) {
             return;
         }
@@ -242,7 +242,7 @@ impl Frontier {
     }
 
     /// Plans the reversal, instead of the event at `first`.
-    fn plan(&mut self, execution: &Execution<'_>, first: u32, second: &Second) {
+    fn plan(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) {
         for depth in self.path.len() - 1..=first as usize {
             let event = execution.trace.at(depth as u32);
             let id = self.tree.push(self.path[depth], event.step(), event.label);

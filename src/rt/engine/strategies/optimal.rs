@@ -32,7 +32,7 @@ use crate::rt::engine::checkpoint::{SavedPoint, Unfinished};
 use crate::rt::engine::choices::{Choices, Known, Lack};
 use crate::rt::engine::cover::{Needed, Passed, Walk, comes_first};
 use crate::rt::engine::driver::Plan;
-use crate::rt::engine::reversal::{Item, Reversal, Second, direct, indirect};
+use crate::rt::engine::reversal::{Reversal, ReversedEvent, SequenceEvent, direct, indirect};
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
 use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
@@ -187,7 +187,7 @@ impl Optimal {
 
     /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then be covered
     /// in every execution that has the same events up to the second one.
-    fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &Second) -> bool {
+    fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) -> bool {
         if rarely!(execution.is_fixed(first as usize)) {
             return false;
         }
@@ -223,7 +223,13 @@ impl Optimal {
 
     /// [`Optimal::plan`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
     /// is planned. Then nobody covers the sequence, nothing else of it is needed, and it is so whatever comes behind the race.
-    fn plan_alone(&mut self, execution: &Execution<'_>, first: u32, second: &Second, label: Label) {
+    fn plan_alone(
+        &mut self,
+        execution: &Execution<'_>,
+        first: u32,
+        second: &ReversedEvent,
+        label: Label,
+    ) {
         let index = second.index(execution);
         // The long way must come to the same.
         #[cfg(test)]
@@ -245,7 +251,7 @@ impl Optimal {
         &mut self,
         execution: &Execution<'_>,
         first: u32,
-        second: &Second,
+        second: &ReversedEvent,
         comes_first: bool,
     ) -> bool {
         let Level { sleep, pending, .. } = self.levels[first as usize];
@@ -302,7 +308,7 @@ impl Optimal {
         };
         let mut parent = self.behind.path.last().copied();
         let pending = &mut self.levels[first as usize].pending;
-        for &Item {
+        for &SequenceEvent {
             step, label, index, ..
         } in items
         {
@@ -311,7 +317,7 @@ impl Optimal {
                 None => self.arena.push(pending, step, label, index),
             });
         }
-        let before = |item: &Item, at| item.position < at || item.position == NOWHERE;
+        let before = |item: &SequenceEvent, at| item.position < at || item.position == NOWHERE;
         settled_at.is_some_and(|at| items.iter().all(|item| before(item, at)))
     }
 }
