@@ -41,7 +41,7 @@ use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
 
 /// By what a walk has come.
 #[derive(Default)]
-pub(super) struct Passed {
+pub(super) struct Consumed {
     /// For each thread how many of its events lie before the sequence or are among it; 0 as long as none is among it and
     /// nobody has asked.
     gone: Vec<u32>,
@@ -51,9 +51,9 @@ pub(super) struct Passed {
     second: bool,
 }
 
-impl Empty for Passed {
+impl Empty for Consumed {
     fn empty(&mut self) {
-        let Passed {
+        let Consumed {
             gone,
             others,
             second,
@@ -64,7 +64,7 @@ impl Empty for Passed {
     }
 }
 
-impl Passed {
+impl Consumed {
     /// It is nothing.
     #[inline]
     fn clear(&mut self, threads: usize) {
@@ -121,7 +121,7 @@ pub(super) struct Walk<'a> {
     /// The thread of the first event, and which of its events it is.
     owner: (ThreadId, u32),
     second: &'a ReversedEvent,
-    /// The parts of what it has come by ([`Passed`]).
+    /// The parts of what it has come by ([`Consumed`]).
     gone: &'a mut [u32],
     others: &'a mut Vec<Label>,
     taken: &'a mut bool,
@@ -189,14 +189,14 @@ impl<'a> Walk<'a> {
         execution: &'a Execution<'a>,
         first: u32,
         second: &'a ReversedEvent,
-        passed: &'a mut Passed,
+        consumed: &'a mut Consumed,
     ) -> Walk<'a> {
-        passed.clear(execution.trace.threads());
-        let Passed {
+        consumed.clear(execution.trace.threads());
+        let Consumed {
             gone,
             others,
             second: taken,
-        } = passed;
+        } = consumed;
         debug_assert!(!second.is_behind(execution, first));
         let second_at = second.race.map(|race| race.position);
         // What most sleeping threads do not commute with is the reversed event, so its label is known from the

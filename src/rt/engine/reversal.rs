@@ -25,7 +25,7 @@ use crate::rt::relation::independence::{Class, Label, commutes, ordered};
 
 use crate::rt::engine::Execution;
 use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
-use crate::rt::engine::cover::Passed;
+use crate::rt::engine::cover::Consumed;
 use crate::rt::engine::enabling::is_enabling_pair;
 use crate::rt::engine::relabel::{relabel, state_before};
 use crate::rt::engine::sleep::Sleeper;
@@ -475,13 +475,13 @@ impl Reversal {
     }
 
     /// Finds the counts of the items anew, by putting each count's history through the model: first what a walk
-    /// has `passed`, if there was one, then the others.
+    /// has `consumed`, if there was one, then the others.
     fn recount(
         &mut self,
         execution: &Execution<'_>,
         first: u32,
         second: &ReversedEvent,
-        passed: Option<&Passed>,
+        consumed: Option<&Consumed>,
     ) {
         let operation = |item: &SequenceEvent| match item.position {
             NOWHERE => second.operation,
@@ -506,16 +506,16 @@ impl Reversal {
                     item.label = state.label(&operation, outcome);
                 }
             };
-            let Some(passed) = passed else {
+            let Some(consumed) = consumed else {
                 self.items.iter_mut().for_each(go_by);
                 continue;
             };
-            let gone = self.items.iter_mut().filter(|item| passed.has(item));
+            let gone = self.items.iter_mut().filter(|item| consumed.has(item));
             gone.for_each(&mut go_by);
-            for item in self.items.iter_mut().filter(|item| !passed.has(item)) {
+            for item in self.items.iter_mut().filter(|item| !consumed.has(item)) {
                 go_by(item);
                 if item.label.object() == object {
-                    item.label = passed.count_in(item.label);
+                    item.label = consumed.count_in(item.label);
                 }
             }
         }
@@ -527,13 +527,15 @@ impl Reversal {
         execution: &Execution<'_>,
         first: u32,
         second: &ReversedEvent,
-        passed: &Passed,
+        consumed: &Consumed,
     ) {
         let mut items = self.items.iter();
-        if passed.has_others() || items.any(|item| item.label.changes_count() && passed.has(item)) {
-            self.recount(execution, first, second, Some(passed));
+        if consumed.has_others()
+            || items.any(|item| item.label.changes_count() && consumed.has(item))
+        {
+            self.recount(execution, first, second, Some(consumed));
         }
-        self.items.retain(|item| !passed.has(item));
+        self.items.retain(|item| !consumed.has(item));
     }
 
     /// Leaves out what is not needed to execute the last item and to wake those who are `asleep` where

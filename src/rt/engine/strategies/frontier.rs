@@ -32,7 +32,7 @@ use crate::rt::event::{NOWHERE, Trace};
 
 use crate::rt::engine::checkpoint::Unfinished;
 use crate::rt::engine::choices::{Choices, Known, Lack};
-use crate::rt::engine::cover::{Passed, Walk};
+use crate::rt::engine::cover::{Consumed, Walk};
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::open_tree::{NodeId, OpenTree, ROOT};
 use crate::rt::engine::order::{Branch, Order};
@@ -58,7 +58,7 @@ pub(crate) struct Frontier {
     reversal: Reversal,
     choices: Choices,
     /// The scratch of [`Walk`].
-    passed: Passed,
+    consumed: Consumed,
     /// The nodes from the point of a reversal to where it becomes a branch of its own.
     way: Vec<NodeId>,
     /// Who will be asleep behind them, unless the reversal wakes them.
@@ -81,7 +81,7 @@ impl Frontier {
             sleepers: Vec::new(),
             reversal: Reversal::default(),
             choices: Choices::default(),
-            passed: Passed::default(),
+            consumed: Consumed::default(),
             way: Vec::new(),
             asleep: Vec::new(),
             next: Vec::new(),
@@ -140,7 +140,7 @@ impl Frontier {
         }
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = second.operation.kind == OpKind::WriteLock;
-        let mut walk = Walk::new(execution, first, second, &mut self.passed);
+        let mut walk = Walk::new(execution, first, second, &mut self.consumed);
         if writes {
             if !self.reversal.build(execution, first, second, None) {
                 return;
@@ -183,7 +183,7 @@ impl Frontier {
         if !writes && !self.reversal.build(execution, first, second, label) {
             return;
         }
-        (self.reversal).leave_behind(execution, first, second, &self.passed);
+        (self.reversal).leave_behind(execution, first, second, &self.consumed);
         self.put_to_sleep(execution, first);
         self.reversal.trim(execution, &self.asleep);
         self.plan(execution, first, second);

@@ -30,7 +30,7 @@ use crate::rt::relation::independence::{Label, ReadSets};
 
 use crate::rt::engine::checkpoint::{SavedPoint, Unfinished};
 use crate::rt::engine::choices::{Choices, Known, Lack};
-use crate::rt::engine::cover::{Needed, Passed, Walk, comes_first};
+use crate::rt::engine::cover::{Consumed, Needed, Walk, comes_first};
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::reversal::{Reversal, ReversedEvent, SequenceEvent, direct, indirect};
 use crate::rt::engine::sleep::Sleeper;
@@ -49,8 +49,8 @@ pub(crate) struct Optimal {
     arena: Arena,
     reversal: Reversal,
     /// The scratch of [`Walk`].
-    passed: Passed,
-    behind: Behind,
+    consumed: Consumed,
+    insertion_point: InsertionPoint,
     needed: Needed,
     /// For each race of the execution whether its reversal is covered whatever comes behind the race.
     settled: Vec<bool>,
@@ -64,16 +64,16 @@ pub(crate) struct Optimal {
 
 /// How far the last walk has come.
 #[derive(Default)]
-struct Behind {
+struct InsertionPoint {
     /// The nodes by which it has come.
     path: Vec<NodeId>,
     /// Who will be asleep behind them, unless the sequence wakes them.
     asleep: Vec<Sleeper>,
 }
 
-impl Empty for Behind {
+impl Empty for InsertionPoint {
     fn empty(&mut self) {
-        let Behind { path, asleep } = self;
+        let InsertionPoint { path, asleep } = self;
         path.empty();
         asleep.empty();
     }
@@ -84,7 +84,7 @@ impl Empty for Behind {
 struct Level {
     sleep: (u32, u32),
     /// The branches still to be explored; the current one is not among them.
-    pending: List,
+    wakeup_tree: List,
     /// Whether the event here is a choice, and each other outcome of it asleep or planned.
     settled: bool,
 }
@@ -97,10 +97,10 @@ struct Branch {
 }
 
 impl Level {
-    fn new(sleep: (u32, u32), pending: List) -> Level {
+    fn new(sleep: (u32, u32), wakeup_tree: List) -> Level {
         Level {
             sleep,
-            pending,
+            wakeup_tree,
             settled: false,
         }
     }
@@ -116,8 +116,8 @@ impl Empty for Optimal {
             sleepers,
             arena,
             reversal,
-            passed,
-            behind,
+            consumed,
+            insertion_point,
             needed,
             settled,
             choices,
@@ -129,8 +129,8 @@ impl Empty for Optimal {
         sleepers.empty();
         arena.empty();
         reversal.empty();
-        passed.empty();
-        behind.empty();
+        consumed.empty();
+        insertion_point.empty();
         needed.empty();
         settled.empty();
         *choices = Choices::default();
@@ -199,7 +199,9 @@ impl Optimal {
         {
             return false;
         }
-        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let Level {
+            sleep, wakeup_tree, ..
+        } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
         let comes_first = comes_first(execution, first, second);
         if comes_first {
@@ -207,7 +209,7 @@ impl Optimal {
             if sleepers.iter().any(is_asleep) {
                 return true;
             }
-            if pending.is_empty()
+            if wakeup_tree.is_empty()
                 && let Some(label) = second.known_label()
             {
                 let (sets, thread) = (&execution.machine.sets, second.step.thread);
@@ -235,14 +237,14 @@ impl Optimal {
         #[cfg(test)]
         {
             assert!(self.plan(execution, first, second, true));
-            let pending = &mut self.levels[first as usize].pending;
-            let node = self.arena.pop(pending).expect("it is planned");
-            assert!(pending.is_empty() && node.children.is_empty());
+            let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
+            let node = self.arena.pop(wakeup_tree).expect("it is planned");
+            assert!(wakeup_tree.is_empty() && node.children.is_empty());
             let planned = (node.step, node.label, node.index);
             assert_eq!(planned, (second.step, label, index));
         }
-        let pending = &mut self.levels[first as usize].pending;
-        self.arena.push(pending, second.step, label, index);
+        let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
+        self.arena.push(wakeup_tree, second.step, label, index);
     }
 
     /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
@@ -254,9 +256,11 @@ impl Optimal {
         second: &ReversedEvent,
         comes_first: bool,
     ) -> bool {
-        let Level { sleep, pending, .. } = self.levels[first as usize];
+        let Level {
+            sleep, wakeup_tree, ..
+        } = self.levels[first as usize];
         let sleepers = &self.sleepers[sleep.0 as usize..sleep.1 as usize];
-        let mut walk = Walk::new(execution, first, second, &mut self.passed);
+        let mut walk = Walk::new(execution, first, second, &mut self.consumed);
         // A writer's sequence leaves readers out; of all others it is known without them what they are.
         let writes = matches!(second.operation.kind, OpKind::WriteLock);
         if writes {
@@ -272,10 +276,10 @@ impl Optimal {
                 return walk.is_settled();
             }
         }
-        let path = &mut self.behind.path;
+        let path = &mut self.insertion_point.path;
         path.clear();
         // Many trees are empty.
-        if !pending.is_empty() && walk.descend(&self.arena, pending, path) {
+        if !wakeup_tree.is_empty() && walk.descend(&self.arena, wakeup_tree, path) {
             return walk.is_settled();
         }
         let label = walk.second_label();
@@ -283,38 +287,39 @@ impl Optimal {
             return walk.is_settled();
         }
         let settled_at = walk.settled_at();
-        let tree = (&self.arena, pending);
+        let tree = (&self.arena, wakeup_tree);
         let waker = walk.waker();
-        (self.behind).put_to_sleep(execution, first, sleepers, tree, waker);
-        let items = if mostly!(walk.gather(&self.behind.asleep, comes_first, &mut self.needed)) {
-            // The long way must come to the same.
-            #[cfg(test)]
-            {
-                (self.behind).put_to_sleep(execution, first, sleepers, tree, None);
-                let made = &mut self.reversal;
-                assert!(made.build(execution, first, second, label));
-                made.leave_behind(execution, first, second, &self.passed);
-                made.trim(execution, &self.behind.asleep);
-                assert_eq!(made.items, self.needed.items);
-            }
-            &self.needed.items
-        } else {
-            if !writes && !self.reversal.build(execution, first, second, label) {
-                return false;
-            }
-            (self.reversal).leave_behind(execution, first, second, &self.passed);
-            self.reversal.trim(execution, &self.behind.asleep);
-            &self.reversal.items
-        };
-        let mut parent = self.behind.path.last().copied();
-        let pending = &mut self.levels[first as usize].pending;
+        (self.insertion_point).put_to_sleep(execution, first, sleepers, tree, waker);
+        let items =
+            if mostly!(walk.gather(&self.insertion_point.asleep, comes_first, &mut self.needed)) {
+                // The long way must come to the same.
+                #[cfg(test)]
+                {
+                    (self.insertion_point).put_to_sleep(execution, first, sleepers, tree, None);
+                    let made = &mut self.reversal;
+                    assert!(made.build(execution, first, second, label));
+                    made.leave_behind(execution, first, second, &self.consumed);
+                    made.trim(execution, &self.insertion_point.asleep);
+                    assert_eq!(made.items, self.needed.items);
+                }
+                &self.needed.items
+            } else {
+                if !writes && !self.reversal.build(execution, first, second, label) {
+                    return false;
+                }
+                (self.reversal).leave_behind(execution, first, second, &self.consumed);
+                self.reversal.trim(execution, &self.insertion_point.asleep);
+                &self.reversal.items
+            };
+        let mut parent = self.insertion_point.path.last().copied();
+        let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
         for &SequenceEvent {
             step, label, index, ..
         } in items
         {
             parent = Some(match parent {
                 Some(parent) => self.arena.push_child(parent, step, label, index),
-                None => self.arena.push(pending, step, label, index),
+                None => self.arena.push(wakeup_tree, step, label, index),
             });
         }
         let before = |item: &SequenceEvent, at| item.position < at || item.position == NOWHERE;
@@ -329,9 +334,9 @@ impl Optimal {
     fn lacks_sequence(&mut self, execution: &Execution<'_>, first: u32, step: Step) -> bool {
         let lack = self.lack(execution, first, step);
         if lack == Lack::Step {
-            let pending = &mut self.levels[first as usize].pending;
+            let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
             let Event { label, index, .. } = *execution.trace.at(first);
-            self.arena.push(pending, step, label, index);
+            self.arena.push(wakeup_tree, step, label, index);
         }
         lack == Lack::Sequence
     }
@@ -344,9 +349,9 @@ impl Optimal {
             return Lack::Nothing;
         }
         let sleepers = &self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize];
-        let (arena, pending) = (&self.arena, level.pending);
+        let (arena, wakeup_tree) = (&self.arena, level.wakeup_tree);
         let lack = self.choices.lack(execution, first, step, || {
-            let children = arena.iter(pending);
+            let children = arena.iter(wakeup_tree);
             let children = children.map(|(_, child)| (child.step, child.children.is_empty()));
             let asleep = sleepers.iter().map(|sleeper| (sleeper.step, true));
             let known = asleep.chain(children);
@@ -357,7 +362,7 @@ impl Optimal {
     }
 }
 
-impl Behind {
+impl InsertionPoint {
     /// Finds out who will be asleep behind `path` in this tree, which is at `first`: the sleepers there,
     /// who goes to sleep because of the steps that come before those of the path, and was not woken by them. Whom
     /// the `waker` wakes is left out: it is planned anyway, and mostly wakes all of them.
@@ -366,7 +371,7 @@ impl Behind {
         execution: &Execution<'_>,
         first: u32,
         sleepers: &[Sleeper],
-        (arena, pending): (&Arena, List),
+        (arena, wakeup_tree): (&Arena, List),
         waker: Option<(ThreadId, Label)>,
     ) {
         let sets = &execution.machine.sets;
@@ -381,21 +386,21 @@ impl Behind {
         );
         put(asleep, sets, Sleeper { step, label }, &waker);
         // Many trees are empty.
-        if !pending.is_empty() {
-            self.go_down(sets, (arena, pending), &waker);
+        if !wakeup_tree.is_empty() {
+            self.go_down(sets, (arena, wakeup_tree), &waker);
         }
     }
 
-    /// [`Behind::put_to_sleep`] for those who go to sleep on the way.
+    /// [`InsertionPoint::put_to_sleep`] for those who go to sleep on the way.
     #[inline(never)]
     fn go_down(
         &mut self,
         sets: &ReadSets,
-        (arena, pending): (&Arena, List),
+        (arena, wakeup_tree): (&Arena, List),
         waker: &Option<(ThreadId, Label)>,
     ) {
-        let Behind { path, asleep } = self;
-        let mut children = pending;
+        let InsertionPoint { path, asleep } = self;
+        let mut children = wakeup_tree;
         let mut way = path.iter();
         loop {
             let next = way.next().copied();
@@ -462,7 +467,7 @@ impl Explorer for Optimal {
             plan.repeated = depth;
         }
         let mut at = depth;
-        while let Some(node) = self.arena.pop(&mut self.levels[at].pending) {
+        while let Some(node) = self.arena.pop(&mut self.levels[at].wakeup_tree) {
             plan.steps.put((node.step, Some(node.label)));
             if node.children.is_empty() {
                 break;
@@ -504,7 +509,7 @@ impl Explorer for Optimal {
         });
         self.next = (0..self.levels.len())
             .rev()
-            .find(|&depth| !self.levels[depth].pending.is_empty())
+            .find(|&depth| !self.levels[depth].wakeup_tree.is_empty())
             .map(|depth| {
                 let event = execution.trace.at(depth as u32);
                 Branch {
@@ -524,7 +529,7 @@ impl Explorer for Optimal {
                 step: event.step(),
                 label: event.label,
                 sleepers: self.sleepers[level.sleep.0 as usize..level.sleep.1 as usize].to_vec(),
-                tree: self.arena.save(level.pending),
+                tree: self.arena.save(level.wakeup_tree),
             }
         };
         let levels = self.levels[..=next.depth].iter().enumerate();
@@ -543,14 +548,14 @@ impl Explorer for Optimal {
             let start = self.sleepers.len() as u32;
             self.sleepers.extend(&point.sleepers);
             let so_far = |thread: ThreadId| made.get(thread.index()).map_or(0, |&made| made);
-            let Some(pending) = self.arena.restore(&point.tree, so_far) else {
+            let Some(wakeup_tree) = self.arena.restore(&point.tree, so_far) else {
                 return false;
             };
             let thread = point.step.thread.index();
             lengthen(&mut made, thread + 1, || 0);
             made[thread] += 1;
             let sleep = (start, self.sleepers.len() as u32);
-            self.levels.push(Level::new(sleep, pending));
+            self.levels.push(Level::new(sleep, wakeup_tree));
             self.elsewhere.push((point.step, Some(point.label)));
         }
         let Some((step, Some(label))) = self.elsewhere.pop() else {
@@ -558,7 +563,7 @@ impl Explorer for Optimal {
         };
         let depth = self.elsewhere.len();
         self.next = Some(Branch { depth, step, label });
-        !self.levels[depth].pending.is_empty()
+        !self.levels[depth].wakeup_tree.is_empty()
     }
 
     fn more(&self) -> bool {
@@ -567,8 +572,8 @@ impl Explorer for Optimal {
 
     fn planned(&self, planned: &mut Vec<(usize, u64)>) {
         for (depth, level) in self.levels.iter().enumerate() {
-            if !level.pending.is_empty() {
-                planned.push((depth, self.arena.iter(level.pending).count() as u64));
+            if !level.wakeup_tree.is_empty() {
+                planned.push((depth, self.arena.iter(level.wakeup_tree).count() as u64));
             }
         }
     }
