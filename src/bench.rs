@@ -8,7 +8,7 @@ use crate::rt::engine::driver::Stats;
 use crate::rt::engine::floor::{Floor, Recorded, Recorder};
 use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::engine::testing::{Found, Program, driver, explore_on, programs};
-use crate::rt::engine::{Explorer, Free};
+use crate::rt::engine::{Explorer, TieBreak};
 use crate::rt::exec::run::{Explored, explore, stacks};
 use crate::rt::object::machine::Learnt;
 
@@ -76,7 +76,7 @@ fn without_stacks(program: &Program) -> Measured {
 /// Measures what `run` does with an explorer.
 fn measure(mut run: impl FnMut(Box<dyn Explorer>) -> Stats) -> Measured {
     let recorded = Recorded::default();
-    let optimal = || Optimal::new(Free::Last);
+    let optimal = || Optimal::new(TieBreak::Last);
     let stats = run(Box::new(Recorder::new(*optimal(), &recorded)));
     let mut timed = |explorer: Box<dyn Explorer>| {
         let start = Instant::now();

@@ -13,7 +13,7 @@ use crate::rt::engine::strategies::pct::Pct;
 use crate::rt::engine::strategies::pos::Pos;
 use crate::rt::engine::strategies::sample::{Sampler, Strategy, Walk};
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
-use crate::rt::engine::{Explorer, Free};
+use crate::rt::engine::{Explorer, TieBreak};
 use crate::rt::exec::pooled_runtime::Seated;
 use crate::rt::object::machine::{Learnt, Limits};
 use crate::verdict::report::Bound;
@@ -105,10 +105,10 @@ impl Builder {
         match self.algorithm {
             Algorithm::Bounded => Box::new(Bounded::new(Price::Preemptions, usize::MAX)),
             Algorithm::Optimal => self.optimal(),
-            Algorithm::Source => Box::new(backtrack::Backtrack::source(Free::Last)),
-            Algorithm::Classic => Box::new(backtrack::Backtrack::classic(Free::Last)),
-            Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(Free::Last)),
-            Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(Free::Last)),
+            Algorithm::Source => Box::new(backtrack::Backtrack::source(TieBreak::Last)),
+            Algorithm::Classic => Box::new(backtrack::Backtrack::classic(TieBreak::Last)),
+            Algorithm::SleepSets => Box::new(exhaustive::Exhaustive::sleep_sets(TieBreak::Last)),
+            Algorithm::Naive => Box::new(exhaustive::Exhaustive::naive(TieBreak::Last)),
             Algorithm::Random => self.sampler(Walk, seed),
             Algorithm::Pct => self.sampler(Pct::new(self.pct_depth), seed),
             Algorithm::Pos => self.sampler(Pos::default(), seed),
@@ -147,13 +147,13 @@ impl Builder {
     /// The explorer that visits each trace once, in the order that the settings ask for.
     fn optimal(&self) -> Box<dyn Explorer> {
         let order = match self.order {
-            Order::DepthFirst => return optimal::Optimal::new(Free::Last),
+            Order::DepthFirst => return optimal::Optimal::new(TieBreak::Last),
             Order::BitReversal => order::Order::BitReversal(0),
             Order::RoundRobin => order::Order::RoundRobin(Turns::new()),
             Order::Stride => order::Order::Stride(0),
             Order::ConflictFirst => order::Order::ConflictFirst(Turns::new()),
         };
-        Box::new(Frontier::new(Free::Last, order))
+        Box::new(Frontier::new(TieBreak::Last, order))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) use crate::rt::engine::driver::steps::Short;
 #[derive(Default, Debug)]
 pub(crate) struct Plan {
     /// How many events of the last execution stay as they are.
-    pub(crate) kept: usize,
+    pub(crate) common_prefix: usize,
     /// The steps that follow them, before the explorer is asked again. Where the label is known,
     /// the step must come out with it.
     pub(crate) steps: Vec<(Step, Option<Label>)>,
@@ -64,16 +64,16 @@ pub(crate) struct Plan {
     pub(crate) repeated: usize,
     /// The place in the program of the event that the first of the other steps is made instead of, if that is
     /// not an event of the last execution.
-    pub(crate) instead: Option<Site>,
+    pub(crate) replaces: Option<Site>,
 }
 
 impl Plan {
     /// Nothing is planned.
     fn clear(&mut self) {
-        self.kept = 0;
+        self.common_prefix = 0;
         self.steps.clear();
         self.repeated = 0;
-        self.instead = None;
+        self.replaces = None;
     }
 }
 
@@ -312,7 +312,7 @@ impl Driver {
         self.replayed = match std::mem::take(&mut self.again) {
             true => self.trace.len(),
             false if !self.plan_next() => return false,
-            false => self.plan.kept,
+            false => self.plan.common_prefix,
         };
         self.trace.truncate(self.replayed);
         self.clocks.truncate(self.replayed);
@@ -326,7 +326,9 @@ impl Driver {
         }
         self.find_break();
         // What is made again may be longer.
-        self.free_from = self.replayed.max(self.plan.kept + self.plan.steps.len());
+        self.free_from = self
+            .replayed
+            .max(self.plan.common_prefix + self.plan.steps.len());
         self.free_for = match self.last_goes_on {
             true => (self.bounds.events_max.saturating_sub(self.free_from)).min(steps::AT_ONCE),
             false => 0,
@@ -344,12 +346,12 @@ impl Driver {
 
     /// How many events of the current execution were planned; behind them threads go on as they like.
     pub(crate) fn planned(&self) -> usize {
-        self.plan.kept + self.plan.steps.len()
+        self.plan.common_prefix + self.plan.steps.len()
     }
 
     /// How many events of the current execution were planned because an earlier one had made them.
     pub(crate) fn repeated(&self) -> usize {
-        self.plan.kept + self.plan.repeated
+        self.plan.common_prefix + self.plan.repeated
     }
 
     /// Asks the explorer for the next execution; false if nothing is left to explore.
@@ -359,11 +361,12 @@ impl Driver {
             return false;
         }
         if self.stats.begun() > 0 && !self.plan.steps.is_empty() {
-            self.estimator.branch(self.plan.kept + self.plan.repeated);
+            self.estimator
+                .branch(self.plan.common_prefix + self.plan.repeated);
             // After an execution that has repeated an earlier one there is no event at that point.
-            let last = self.trace.events().get(self.plan.kept);
+            let last = self.trace.events().get(self.plan.common_prefix);
             let last = last.filter(|_| self.plan.repeated == 0);
-            if let Some(site) = self.plan.instead.or(last.map(|event| event.site)) {
+            if let Some(site) = self.plan.replaces.or(last.map(|event| event.site)) {
                 self.hotspots.book(site);
             }
         }
@@ -458,7 +461,7 @@ impl Driver {
             machine: &self.machine,
             blocked: &blocked,
             fixed: self.regions.fixed(),
-            first_new: self.plan.kept + self.plan.repeated,
+            first_new: self.plan.common_prefix + self.plan.repeated,
             planned: self.plan.steps.len() - self.plan.repeated,
         });
     }
@@ -557,7 +560,7 @@ impl Driver {
 
     /// Whether the execution before had the same events so far. What is asked whenever a block is freed was asked there.
     pub(crate) fn was_asked(&self) -> bool {
-        self.position <= self.plan.kept
+        self.position <= self.plan.common_prefix
     }
 
     /// What has been done to the block with these objects in it that `thread` has just freed: the last reference that this

@@ -43,7 +43,7 @@ impl<E: Explorer> Explorer for Recorder<E> {
         let more = self.explorer.begin(plan);
         if more {
             self.recorded.0.borrow_mut().push(RecordedSteps {
-                kept: plan.kept,
+                kept: plan.common_prefix,
                 planned: plan.steps.iter().map(|&(step, _)| step).collect(),
             });
         }
@@ -83,7 +83,7 @@ impl Explorer for Floor {
             return false;
         };
         self.begun += 1;
-        plan.kept = next.kept;
+        plan.common_prefix = next.kept;
         plan.steps
             .extend(next.planned.iter().map(|&step| (step, None)));
         true

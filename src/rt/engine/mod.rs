@@ -239,7 +239,7 @@ const FOLLOWS: u32 = if cfg!(test) { 2 } else { 16 };
 
 impl Execution<'_> {
     /// Whether no execution may branch off before the event at `position`.
-    pub(crate) fn is_fixed(&self, position: usize) -> bool {
+    pub(crate) fn is_frozen(&self, position: usize) -> bool {
         self.fixed.get(position).is_some_and(|&fixed| fixed)
     }
 
@@ -267,7 +267,7 @@ impl Execution<'_> {
 
 /// How the free choices of an explorer are made. Any choice is right; tests try them all.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) enum Free {
+pub(crate) enum TieBreak {
     /// [`Point::default_thread`]: few switches.
     #[default]
     Last,
@@ -276,7 +276,7 @@ pub(crate) enum Free {
     Random(u64),
 }
 
-impl Free {
+impl TieBreak {
     /// Lets an enabled thread go on with its ordinary outcome.
     #[inline]
     pub(crate) fn choose(&mut self, at: &Point<'_>) -> Choice {
@@ -294,9 +294,9 @@ impl Free {
         allowed: impl Fn(ThreadId) -> bool,
     ) -> Option<ThreadId> {
         match self {
-            Free::Last => at.default_thread(allowed),
+            TieBreak::Last => at.default_thread(allowed),
             #[cfg(test)]
-            Free::Random(seed) => {
+            TieBreak::Random(seed) => {
                 let threads: Vec<ThreadId> = at.enabled().filter(|&t| allowed(t)).collect();
                 // xorshift64*; the quality of the numbers does not matter.
                 *seed ^= *seed >> 12;

@@ -256,7 +256,7 @@ impl Driver {
                 return Next::Begins(thread);
             }
         }
-        let planned = self.position - self.plan.kept;
+        let planned = self.position - self.plan.common_prefix;
         if planned < self.plan.steps.len() {
             let (step, label) = self.plan.steps[planned];
             return self.follow(step, label);

@@ -23,11 +23,11 @@ use crate::rt::relation::independence::Label;
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::reversal::{Reversal, pairs};
 use crate::rt::engine::sleep::Sleeper;
-use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
 /// Explores what backtrack sets ask for.
 pub(crate) struct Backtrack {
-    free: Free,
+    free: TieBreak,
     /// Whether the added thread must happen before the reversed event.
     persistent: bool,
     levels: Vec<Level>,
@@ -46,7 +46,7 @@ struct Level {
 
 impl Backtrack {
     /// Source-DPOR.
-    pub(crate) fn source(free: Free) -> Backtrack {
+    pub(crate) fn source(free: TieBreak) -> Backtrack {
         Backtrack {
             free,
             persistent: false,
@@ -57,7 +57,7 @@ impl Backtrack {
     }
 
     /// Flanagan and Godefroid's DPOR with sleep sets.
-    pub(crate) fn classic(free: Free) -> Backtrack {
+    pub(crate) fn classic(free: TieBreak) -> Backtrack {
         Backtrack {
             persistent: true,
             ..Backtrack::source(free)
@@ -74,7 +74,7 @@ impl Backtrack {
 
     /// Sees to it that the sequence in `reversal` is begun at `depth`.
     fn cover(&mut self, execution: &Execution<'_>, depth: usize) {
-        if execution.is_fixed(depth) {
+        if execution.is_frozen(depth) {
             return;
         }
         let v = &self.reversal;
@@ -122,7 +122,7 @@ impl Explorer for Backtrack {
                     continue;
                 }
                 level.taken = Some((step, None));
-                plan.kept = self.levels.len() - 1;
+                plan.common_prefix = self.levels.len() - 1;
                 plan.steps.push((step, None));
                 return true;
             }

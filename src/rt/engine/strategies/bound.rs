@@ -365,9 +365,9 @@ impl Bounded {
         // What the last execution has of it stays.
         let both = self.levels.iter().zip(&self.followed);
         let same = both.take_while(|(level, node)| level.node == Some(**node));
-        plan.kept = same.count().saturating_sub(1);
-        self.keep(plan.kept);
-        let prefix = self.followed[plan.kept + 1..].iter();
+        plan.common_prefix = same.count().saturating_sub(1);
+        self.keep(plan.common_prefix);
+        let prefix = self.followed[plan.common_prefix + 1..].iter();
         let steps = prefix.map(|&node| (self.nodes[node as usize].step, None));
         plan.steps.extend(steps);
         plan.repeated = plan.steps.len();
@@ -388,7 +388,7 @@ impl Bounded {
                 if self.visited(candidate) {
                     continue;
                 }
-                plan.kept = depth;
+                plan.common_prefix = depth;
                 plan.steps.push((candidate.step, None));
                 self.keep(depth);
                 self.followed.truncate(depth + 1);

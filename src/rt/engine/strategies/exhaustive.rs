@@ -10,11 +10,11 @@ use crate::rt::relation::independence::Label;
 
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::sleep::Sleeper;
-use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
 /// Tries every enabled step at every point.
 pub(crate) struct Exhaustive {
-    free: Free,
+    free: TieBreak,
     /// Whether sleeping threads are left out.
     sleeping: bool,
     levels: Vec<Level>,
@@ -31,7 +31,7 @@ struct Level {
 
 impl Exhaustive {
     /// Every interleaving.
-    pub(crate) fn naive(free: Free) -> Exhaustive {
+    pub(crate) fn naive(free: TieBreak) -> Exhaustive {
         Exhaustive {
             free,
             sleeping: false,
@@ -41,7 +41,7 @@ impl Exhaustive {
     }
 
     /// Every interleaving, minus what a sleep set covers.
-    pub(crate) fn sleep_sets(free: Free) -> Exhaustive {
+    pub(crate) fn sleep_sets(free: TieBreak) -> Exhaustive {
         Exhaustive {
             sleeping: true,
             ..Exhaustive::naive(free)
@@ -76,7 +76,7 @@ impl Explorer for Exhaustive {
             }
             if let Some(step) = level.todo.pop() {
                 level.taken = Some((step, None));
-                plan.kept = self.levels.len() - 1;
+                plan.common_prefix = self.levels.len() - 1;
                 plan.steps.push((step, None));
                 return true;
             }

@@ -38,11 +38,11 @@ use crate::rt::engine::open_tree::{NodeId, OpenTree, ROOT};
 use crate::rt::engine::order::{Branch, Order};
 use crate::rt::engine::reversal::{Reversal, ReversedEvent, pairs};
 use crate::rt::engine::sleep::Sleeper;
-use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
 /// The explorer that visits each trace once, in an order of choice.
 pub(crate) struct Frontier {
-    free: Free,
+    free: TieBreak,
     order: Order,
     tree: OpenTree,
     /// The nodes of the current execution, from the root on: those that it was planned with, and those
@@ -69,7 +69,7 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    pub(crate) fn new(free: Free, order: Order) -> Frontier {
+    pub(crate) fn new(free: TieBreak, order: Order) -> Frontier {
         Frontier {
             free,
             order,
@@ -123,7 +123,7 @@ impl Frontier {
 
     /// Plans the sequence that reverses this pair, unless it is covered.
     fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) {
-        if execution.is_fixed(first as usize) {
+        if execution.is_frozen(first as usize) {
             return;
         }
         if let OpKind::Choose { .. } = second.operation.kind {
@@ -274,18 +274,19 @@ impl Explorer for Frontier {
         self.tree.start(end, &mut self.next);
         let same = self.path.iter().zip(&self.next).take_while(|(a, b)| a == b);
         // A failure may have ended the last execution before it came to the end of its branch.
-        plan.kept = (same.count() - 1).min(self.executed);
+        plan.common_prefix = (same.count() - 1).min(self.executed);
         // Behind what was planned nobody sleeps.
         let none = self.sleep.last().map_or(0, |&(_, end)| end);
         self.sleep
-            .resize(self.sleep.len().max(plan.kept + 1), (none, none));
-        self.sleep.truncate(plan.kept + 1);
-        self.sleepers.truncate(self.sleep[plan.kept].1 as usize);
+            .resize(self.sleep.len().max(plan.common_prefix + 1), (none, none));
+        self.sleep.truncate(plan.common_prefix + 1);
+        self.sleepers
+            .truncate(self.sleep[plan.common_prefix].1 as usize);
         std::mem::swap(&mut self.path, &mut self.next);
-        for &id in &self.path[plan.kept + 1..] {
+        for &id in &self.path[plan.common_prefix + 1..] {
             let node = self.tree.node(id);
             if node.begins {
-                plan.instead = node.instead;
+                plan.replaces = node.instead;
                 plan.repeated = plan.steps.len();
             }
             plan.steps.push((node.step, Some(node.label)));
@@ -299,7 +300,7 @@ impl Explorer for Frontier {
     }
 
     fn lets_the_last_go_on(&self) -> bool {
-        self.free == Free::Last
+        self.free == TieBreak::Last
     }
 
     fn finish(&mut self, execution: &Execution<'_>) {

@@ -35,12 +35,12 @@ use crate::rt::engine::driver::Plan;
 use crate::rt::engine::reversal::{Reversal, ReversedEvent, SequenceEvent, direct, indirect};
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::wakeup_tree::{Arena, List, NodeId};
-use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
 /// The explorer that visits each trace once.
 #[derive(Default)]
 pub(crate) struct Optimal {
-    free: Free,
+    free: TieBreak,
     /// One for each point of the current execution up to the last one at which somebody sleeps or
     /// something is planned.
     levels: Vec<Level>,
@@ -140,7 +140,7 @@ impl Empty for Optimal {
 }
 
 impl Optimal {
-    pub(crate) fn new(free: Free) -> Box<Optimal> {
+    pub(crate) fn new(free: TieBreak) -> Box<Optimal> {
         let mut optimal = Pooled::<Box<Optimal>>::default();
         optimal.free = free;
         optimal.into_inner()
@@ -188,7 +188,7 @@ impl Optimal {
     /// Plans the sequence that reverses this pair, unless it is covered. Says whether it will then be covered
     /// in every execution that has the same events up to the second one.
     fn reverse(&mut self, execution: &Execution<'_>, first: u32, second: &ReversedEvent) -> bool {
-        if rarely!(execution.is_fixed(first as usize)) {
+        if rarely!(execution.is_frozen(first as usize)) {
             return false;
         }
         if self.levels.len() <= first as usize {
@@ -461,7 +461,7 @@ impl Explorer for Optimal {
         self.sleepers.put(Sleeper { step, label });
         self.levels[depth].sleep.1 += 1;
         if mostly!(self.elsewhere.is_empty()) {
-            plan.kept = depth;
+            plan.common_prefix = depth;
         } else {
             plan.steps.append(&mut self.elsewhere);
             plan.repeated = depth;
@@ -483,7 +483,7 @@ impl Explorer for Optimal {
     }
 
     fn lets_the_last_go_on(&self) -> bool {
-        self.free == Free::Last
+        self.free == TieBreak::Last
     }
 
     fn finish(&mut self, execution: &Execution<'_>) {

@@ -10,7 +10,7 @@ use crate::rt::engine::rng::Rng;
 use crate::rt::engine::strategies::frontier::Frontier;
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
 use crate::rt::engine::testing::{Code, Final, Program, site};
-use crate::rt::engine::{Explorer, Free};
+use crate::rt::engine::{Explorer, TieBreak};
 use crate::rt::event::Trace;
 use crate::rt::event::operation::{OpKind, Step};
 use crate::rt::event::verdict::{End, Pruned};
@@ -55,7 +55,7 @@ pub(crate) fn key_of(
 /// The algorithms by name.
 pub(crate) const ALGORITHMS: [&str; 5] = ["naive", "sleep_sets", "classic", "source", "optimal"];
 
-pub(crate) fn explorer(name: &str, free: Free) -> Box<dyn Explorer> {
+pub(crate) fn explorer(name: &str, free: TieBreak) -> Box<dyn Explorer> {
     match name {
         "naive" => Box::new(exhaustive::Exhaustive::naive(free)),
         "sleep_sets" => Box::new(exhaustive::Exhaustive::sleep_sets(free)),
@@ -101,7 +101,7 @@ fn limits(program: &Program) -> Limits {
 pub(crate) fn explore_up_to(
     program: &Program,
     algorithm: &str,
-    free: Free,
+    free: TieBreak,
     most: u64,
 ) -> Option<Found> {
     explore_with(program, explorer(algorithm, free), true, most)
@@ -118,8 +118,13 @@ pub(crate) fn count(program: &Program, algorithm: &str) -> u64 {
 
 /// What an exploration of `program` cost.
 pub(crate) fn stats(program: &Program, algorithm: &str) -> Stats {
-    explore_with(program, explorer(algorithm, Free::Last), false, u64::MAX)
-        .map_or_else(Stats::default, |f| f.stats)
+    explore_with(
+        program,
+        explorer(algorithm, TieBreak::Last),
+        false,
+        u64::MAX,
+    )
+    .map_or_else(Stats::default, |f| f.stats)
 }
 
 /// Explores `program`; `None` beyond `most` executions. Traces and final states are collected if

@@ -255,7 +255,7 @@ fn traces(kind: ObjectKind, value: u64, threads: Vec<Vec<Ins>>) -> u64 {
     program = program.with(MUTEX, ObjectKind::Mutex, 0);
     let expected = brute_force(&program, 10_000).expect("small").traces.len();
     for seed in 1..50 {
-        let free = crate::rt::engine::Free::Random(seed);
+        let free = crate::rt::engine::TieBreak::Random(seed);
         let found = explore_up_to(&program, "optimal", free, 1000).expect("few executions");
         assert_eq!(found.traces.len(), expected, "seed {seed}");
         assert_eq!(found.stats.complete, expected as u64, "seed {seed}");

@@ -82,7 +82,7 @@ impl Explorer for Oracle {
         }
         while let Some(level) = self.levels.last_mut() {
             if let Some(step) = level.todo.pop() {
-                plan.kept = self.levels.len() - 1;
+                plan.common_prefix = self.levels.len() - 1;
                 plan.steps.push((step, None));
                 return true;
             }

@@ -1,6 +1,6 @@
 //! Is an exploration that was interrupted and taken up again the same exploration?
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::checkpoint::Statics;
 use crate::rt::engine::driver::Driver;
 use crate::rt::engine::testing::programs::var;
@@ -26,7 +26,7 @@ fn interrupted(program: &Program, order: &str, every: u64, most: u64) -> Found {
     // With how many executions there would be about.
     let mut saved: Option<(Vec<u8>, Option<f64>)> = None;
     loop {
-        let mut driver = driver(program, explorer(order, Free::Last));
+        let mut driver = driver(program, explorer(order, TieBreak::Last));
         if let Some((bytes, estimate)) = &saved {
             assert!(driver.restore(bytes, &NoStatics), "its own checkpoint");
             assert_eq!(driver.estimate(), *estimate, "{order}");
@@ -60,7 +60,7 @@ fn interruptions_at_any_point_lose_nothing_and_repeat_nothing() {
     let mut interruptions = 0;
     for seed in 1..=number("DPOR_FUZZ", 45_000).div_ceil(100).max(200) {
         let program = program(seed);
-        let Some(whole) = explore_up_to(&program, "optimal", Free::Last, 150) else {
+        let Some(whole) = explore_up_to(&program, "optimal", TieBreak::Last, 150) else {
             continue;
         };
         for every in [1, 2, 7] {
@@ -89,7 +89,7 @@ fn what_only_earlier_executions_have_done_to_an_object_is_not_forgotten() {
     // One succeeds, and the other one fails behind it or has failed before, which is spurious; or both fail. That one succeeds
     // behind the spurious failure of the other is planned where both fail: in an execution that only reads.
     for order in ORDERS.into_iter().chain(["optimal"]) {
-        let whole = explore_up_to(&program, order, Free::Last, 5).expect("five traces");
+        let whole = explore_up_to(&program, order, TieBreak::Last, 5).expect("five traces");
         assert_eq!(whole.traces.len(), 5);
         assert_eq!(interrupted(&program, order, 1, 5), whole, "{order}");
     }
@@ -104,7 +104,7 @@ fn a_damaged_checkpoint_is_no_checkpoint_or_still_one_but_never_a_crash() {
 }
 
 fn damage(program: &Program, order: &str) {
-    let mut first = driver(program, explorer(order, Free::Last));
+    let mut first = driver(program, explorer(order, TieBreak::Last));
     let mut found = Found::default();
     let go_on = |driver: &Driver| driver.stats.begun() < 10;
     explore_on(program, &mut first, false, &mut found, go_on);
@@ -113,7 +113,7 @@ fn damage(program: &Program, order: &str) {
         .expect("unfinished")
         .expect("no statics");
     let restores = |bytes: &[u8]| {
-        let mut driver = driver(program, explorer(order, Free::Last));
+        let mut driver = driver(program, explorer(order, TieBreak::Last));
         driver.restore(bytes, &NoStatics)
     };
     assert!(restores(&bytes));

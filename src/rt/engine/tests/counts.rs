@@ -1,7 +1,7 @@
 //! Random programs in which several threads release several counts, and arrive at a barrier, against brute
 //! force: a sequence may come by so many releases that are not in it that one of its own becomes the last.
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::{Rng, agree};
 use crate::rt::event::operation::{ObjectKind, OpKind};
@@ -147,7 +147,7 @@ fn what_a_plan_releases_need_not_be_known_to_every_execution() {
     let oracle = brute_force(&program, 5_000).expect("it is small");
     // The order in which threads go on hangs on the seed.
     for seed in 0..200 {
-        let free = Free::Random(seed);
+        let free = TieBreak::Random(seed);
         for algorithm in ["optimal", "bit_reversal"] {
             let found = explore_up_to(&program, algorithm, free, u64::MAX).expect("no limit");
             assert_eq!(found.keys(), oracle.keys(), "{algorithm}, {free:?}");
@@ -177,7 +177,7 @@ fn what_a_reader_releases_that_a_writer_leaves_out_is_not_counted() {
         .with(LOCK, ObjectKind::RwLock, 0);
     let oracle = brute_force(&program, 5_000).expect("it is small");
     for algorithm in ORDERS.into_iter().chain(["optimal"]) {
-        let found = explore_up_to(&program, algorithm, Free::Last, u64::MAX).expect("no limit");
+        let found = explore_up_to(&program, algorithm, TieBreak::Last, u64::MAX).expect("no limit");
         assert_eq!(found.keys(), oracle.keys(), "{algorithm}");
         assert_eq!(found.stats.complete as usize, oracle.traces.len());
     }

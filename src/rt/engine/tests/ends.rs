@@ -1,6 +1,6 @@
 //! Does it make a difference whether the end of a thread is an event, if no thread looks for one?
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::{ALGORITHMS, Ins, Program, explore_up_to};
 use crate::rt::engine::tests::random::{number, program};
 use crate::rt::engine::tests::{load, store};
@@ -20,7 +20,7 @@ fn there_are_as_many_traces_with_ends_that_are_events_as_without() {
         }
         let mut with = without.clone();
         with.ends_are_events = true;
-        let found = |program| explore_up_to(program, "optimal", Free::Random(seed | 1), 300);
+        let found = |program| explore_up_to(program, "optimal", TieBreak::Random(seed | 1), 300);
         let (Some(without), Some(with)) = (found(&without), found(&with)) else {
             continue;
         };
@@ -57,7 +57,7 @@ fn a_thread_without_events_ends_when_it_begins() {
     };
     for algorithm in ALGORITHMS {
         for seed in 1..20 {
-            let found = explore_up_to(&program, algorithm, Free::Random(seed), 1000);
+            let found = explore_up_to(&program, algorithm, TieBreak::Random(seed), 1000);
             let found = found.expect("few executions");
             assert_eq!(found.traces.len(), 2, "{algorithm} with {seed}");
         }

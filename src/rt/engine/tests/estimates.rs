@@ -11,7 +11,7 @@ use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::engine::testing::programs::{indexer, lastzero, readers, wakeup_stress};
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::{load, lost_update, store, var};
-use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
 /// Asks both estimators after these numbers of executions.
 struct Watched {
@@ -29,7 +29,7 @@ impl Explorer for Watched {
             return false;
         }
         if self.begun {
-            self.estimator.branch(plan.kept);
+            self.estimator.branch(plan.common_prefix);
         }
         self.begun = true;
         true
@@ -59,7 +59,7 @@ impl Explorer for Watched {
 fn estimates(program: &Program, total: u64) -> Vec<(f64, f64)> {
     let answers = Rc::new(RefCell::new(Vec::new()));
     let explorer = Watched {
-        inner: *Optimal::new(Free::Last),
+        inner: *Optimal::new(TieBreak::Last),
         estimator: Estimator::default(),
         ended: 0,
         ask: vec![total / 100, total / 10, total],

@@ -95,7 +95,7 @@ fn small_programs_that_catch_wrong_implementations_have_their_traces() {
     let check = |name: &str, threads: Vec<Vec<Ins>>, expected: u64| {
         // Every free choice is right, and each takes another way through the program.
         for seed in 1..200 {
-            let free = crate::rt::engine::Free::Random(seed);
+            let free = crate::rt::engine::TieBreak::Random(seed);
             let program = Program::of(threads.clone());
             let found = explore_up_to(&program, "optimal", free, 1000).expect("few executions");
             assert_eq!(found.stats.complete, expected, "{name}, seed {seed}");
@@ -158,7 +158,7 @@ fn two_mutexes_taken_in_opposite_order_have_three_traces_one_of_them_a_deadlock(
     let program = Program::of(vec![body(a, b), body(b, a)])
         .with(0, ObjectKind::Mutex, 0)
         .with(1, ObjectKind::Mutex, 0);
-    let found = explore_up_to(&program, "optimal", crate::rt::engine::Free::Last, 100);
+    let found = explore_up_to(&program, "optimal", crate::rt::engine::TieBreak::Last, 100);
     let found = found.expect("few executions");
     assert_eq!((found.traces.len(), found.deadlocks), (3, 1));
 }

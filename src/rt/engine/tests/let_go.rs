@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::{Rng, agree, number};
 use crate::rt::event::operation::Rmw;
@@ -136,7 +136,7 @@ fn tiring(seed: u64) -> Program {
 const LOOKED_AT: usize = 300;
 
 /// Explores `program` where executions end after so many events. Gives how many of them did so.
-fn explore_tired(program: &Program, algorithm: &str, free: Free, events_max: usize) -> usize {
+fn explore_tired(program: &Program, algorithm: &str, free: TieBreak, events_max: usize) -> usize {
     let mut driver = driver_up_to(program, explorer(algorithm, free), events_max);
     let (mut hashes, mut seen) = (Hashes::default(), BTreeSet::new());
     let mut too_long = 0;
@@ -172,7 +172,7 @@ fn what_is_planned_of_executions_that_are_too_long_comes_out_so() {
         let order = ORDERS[seed as usize % ORDERS.len()];
         for events_max in [12, 20, 30] {
             for algorithm in ["optimal", "source", order] {
-                for free in [Free::Last, Free::Random(seed | 1)] {
+                for free in [TieBreak::Last, TieBreak::Random(seed | 1)] {
                     let found = std::panic::catch_unwind(|| {
                         explore_tired(&program, algorithm, free, events_max)
                     });

@@ -1,6 +1,6 @@
 //! Is the order that people read the same trace, and is none simpler?
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::driver::Driver;
 use crate::rt::engine::linearise::{fewest_switches, past};
 use crate::rt::engine::replay::Replay;
@@ -42,7 +42,7 @@ fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
     let mut compared = 0;
     for seed in 1..=number("DPOR_FUZZ", 30_000) / 60 {
         let program = program(seed);
-        let mut driver = driver(&program, explorer("optimal", Free::Random(seed | 1)));
+        let mut driver = driver(&program, explorer("optimal", TieBreak::Random(seed | 1)));
         for _ in 0..4 {
             let Some(end) = run(&program, &mut driver) else {
                 break;
@@ -105,7 +105,7 @@ fn the_past_of_a_thread_is_what_it_may_depend_on() {
         vec![crate::rt::engine::tests::load(0, 0)],
     ];
     let program = Program::of(threads);
-    let mut driver = driver(&program, explorer("optimal", Free::Last));
+    let mut driver = driver(&program, explorer("optimal", TieBreak::Last));
     run(&program, &mut driver).expect("one execution");
     let (trace, clocks) = (&driver.trace, &driver.clocks);
     let reader = trace

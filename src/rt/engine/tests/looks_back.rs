@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::testing::*;
-use crate::rt::engine::{Choice, Execution, Explorer, Free, Point};
+use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 use crate::rt::event::operation::{ObjectKind, OpKind};
 
 /// How often each of the two threads does what it does.
@@ -25,7 +25,7 @@ impl Explorer for Asks {
     }
 
     fn choose(&mut self, at: &Point<'_>) -> Choice {
-        Free::Last.choose(at)
+        TieBreak::Last.choose(at)
     }
 
     fn finish(&mut self, run: &Execution<'_>) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::order::Order;
 use crate::rt::engine::rng::Rng;
 use crate::rt::engine::strategies::frontier::Frontier;
@@ -19,7 +19,7 @@ fn check(seed: u64) -> Option<usize> {
     let program = program(seed);
     let oracle = brute_force(&program, 600)?;
     for order in ORDERS {
-        for free in [Free::Last, Free::Random(seed | 1)] {
+        for free in [TieBreak::Last, TieBreak::Random(seed | 1)] {
             let found = explore_up_to(&program, order, free, u64::MAX)?;
             let context = || format!("{order}, {free:?}, seed {seed}:\n{}", program.listing());
             assert_eq!(found.keys(), oracle.keys(), "traces of {}", context());
@@ -52,7 +52,7 @@ fn every_order_finds_each_trace_of_random_programs_once_and_begins_nothing_in_va
 
 /// What an exploration cost: executions, seconds, and the most bytes that held what was planned.
 fn cost(program: &Program, order: &str) -> (u64, f64, usize) {
-    let mut driver = driver(program, explorer(order, Free::Last));
+    let mut driver = driver(program, explorer(order, TieBreak::Last));
     let mut bytes = 0;
     let start = Instant::now();
     let all = explore_on(
@@ -120,7 +120,7 @@ fn what_an_elder_sibling_finds_is_planned_below_a_younger_one_that_was_started_b
     assert_eq!(oracle.traces.len(), 4);
     for seed in 1..200 {
         let order = Order::Random(Rng::new(seed, 0));
-        let explorer = Box::new(Frontier::new(Free::Random(seed), order));
+        let explorer = Box::new(Frontier::new(TieBreak::Random(seed), order));
         let found = explore_with(&program, explorer, true, 100).expect("no more than the traces");
         assert_eq!(found.traces, oracle.traces, "seed {seed}");
     }
@@ -128,7 +128,7 @@ fn what_an_elder_sibling_finds_is_planned_below_a_younger_one_that_was_started_b
 
 /// The estimate after a tenth of the executions, of which there are `traces`.
 fn estimate(program: &Program, order: &str, traces: u64) -> f64 {
-    let mut driver = driver(program, explorer(order, Free::Last));
+    let mut driver = driver(program, explorer(order, TieBreak::Last));
     let mut estimate = None;
     explore_on(
         program,

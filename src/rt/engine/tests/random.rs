@@ -4,7 +4,7 @@
 //! enough; `DPOR_FUZZ_SEED` starts at another seed, `DPOR_FUZZ_ALGORITHM` leaves out the other algorithms. A failing program prints
 //! itself and its seed.
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::blocking::{Blocking, OBJECT};
 use crate::rt::event::operation::{ObjectKind, OpKind, Rmw};
@@ -353,7 +353,7 @@ fn instruction(
 fn check(seed: u64) -> Option<usize> {
     let program = program(seed);
     let oracle = brute_force(&program, 600)?;
-    let random = Free::Random(seed | 1);
+    let random = TieBreak::Random(seed | 1);
     let only = std::env::var("DPOR_FUZZ_ALGORITHM").ok();
     for algorithm in ALGORITHMS {
         let wanted = match only.as_deref() {
@@ -363,7 +363,7 @@ fn check(seed: u64) -> Option<usize> {
         if !wanted {
             continue;
         }
-        for free in [Free::Last, random] {
+        for free in [TieBreak::Last, random] {
             // Interleavings are many even where traces are few.
             let most = if algorithm == "naive" { 500 } else { u64::MAX };
             let Some(found) = explore_up_to(&program, algorithm, free, most) else {
@@ -413,7 +413,7 @@ pub(super) fn agree(programs: u64, most: usize, one_in: u64, program: fn(u64) ->
         let other = ["source"].into_iter().chain(ORDERS);
         let other = other.cycle().nth(seed as usize % 6);
         for algorithm in ["optimal"].into_iter().chain(other) {
-            for free in [Free::Last, Free::Random(seed | 1)] {
+            for free in [TieBreak::Last, TieBreak::Random(seed | 1)] {
                 let context =
                     || format!("{algorithm}, {free:?}, seed {seed}:\n{}", program.listing());
                 let found = std::panic::catch_unwind(|| {

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::thread;
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::program;
 
 /// What the first executions of the program are, and what is known behind them.
 fn told(seed: u64) -> String {
     let program = program(seed);
-    let mut driver = driver(&program, explorer("optimal", Free::Last));
+    let mut driver = driver(&program, explorer("optimal", TieBreak::Last));
     let mut told = String::new();
     for _ in 0..20 {
         let Some(end) = run(&program, &mut driver) else {

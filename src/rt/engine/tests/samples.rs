@@ -8,7 +8,7 @@ use crate::rt::engine::strategies::pos::Pos;
 use crate::rt::engine::strategies::sample::{Sampler, Walk};
 use crate::rt::engine::testing::{explore_up_to, explore_with};
 use crate::rt::engine::tests::random::program;
-use crate::rt::engine::{Explorer, Free};
+use crate::rt::engine::{Explorer, TieBreak};
 
 #[test]
 fn a_depth_beyond_every_execution_costs_no_more_than_one_as_long() {
@@ -33,7 +33,7 @@ fn samples_are_among_the_traces() {
     let mut sampled = 0;
     for seed in 1..1500 {
         let program = program(seed);
-        let Some(traces) = explore_up_to(&program, "optimal", Free::Last, 600) else {
+        let Some(traces) = explore_up_to(&program, "optimal", TieBreak::Last, 600) else {
             continue;
         };
         for sampler in samplers {

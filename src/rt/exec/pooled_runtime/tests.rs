@@ -5,7 +5,7 @@ use std::panic::{Location, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::cell::UnsafeCell;
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::event::Trace;
 use crate::rt::event::id::ObjectId;
@@ -147,7 +147,7 @@ fn told(program: fn()) -> String {
     let mut told = String::new();
     let mut pool = stacks(64 * 1024);
     let driver = Seated::new(
-        Optimal::new(Free::Last),
+        Optimal::new(TieBreak::Last),
         Limits::default(),
         Bounds::default(),
     );

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::rt::engine::Free;
+use crate::rt::engine::TieBreak;
 use crate::rt::engine::driver::Bounds;
 use crate::rt::engine::strategies::optimal::Optimal;
 use crate::rt::object::machine::Limits;
@@ -13,7 +13,7 @@ use super::*;
 
 /// Explores `body` on stacks of this pool; gives the number of executions.
 fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
-    let explorer = Optimal::new(Free::Last);
+    let explorer = Optimal::new(TieBreak::Last);
     let driver = Seated::new(explorer, Limits::default(), Bounds::default());
     let settings = Settings {
         patience: None,
