@@ -63,7 +63,7 @@ fn tell_of_refusal() {
 
 /// What leads to the free while the thread is held up, or has not begun, and then to its going on.
 fn delayed(driver: &mut Driver, raw: &RawUse) -> Schedule {
-    driver.measure();
+    driver.compute_clocks();
     let mut order = without(driver, (raw.thread, raw.events + 1), raw.length);
     // Nor has it come to its end, which is no event: who has waited for that waits.
     let joins = OpKind::Join { child: raw.thread };

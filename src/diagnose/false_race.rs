@@ -64,7 +64,7 @@ impl Probe<'_> {
     /// has ordered them. Nothing is known if the free depends on that use.
     fn comes_first(&mut self, found: &mut Found, race: &DataRace) -> Option<bool> {
         let driver = &mut found.driver;
-        driver.measure();
+        driver.compute_clocks();
         let (trace, clocks) = (&driver.trace, &driver.clocks);
         let mut freed = [(race.second.thread, race.second.after)];
         let began = begin_with_spawns(trace, &mut freed);

@@ -91,7 +91,7 @@ impl Probe<'_> {
         let mut left = self.settings.simplify;
         loop {
             let now = best.as_deref_mut().unwrap_or(found);
-            now.driver.measure();
+            now.driver.compute_clocks();
             let (trace, clocks) = (&now.driver.trace, &now.driver.clocks);
             if preemptions(trace, clocks) <= PREEMPTIONS_MAX {
                 break;
@@ -116,7 +116,7 @@ impl Probe<'_> {
 /// if that cannot be told.
 fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     let driver = &mut found.driver;
-    driver.measure();
+    driver.compute_clocks();
     let (trace, clocks) = (&driver.trace, &driver.clocks);
     // Waits that were let go depend on everything.
     if trace.events().iter().any(|e| e.outcome.is_let_go()) {

@@ -452,7 +452,7 @@ impl Driver {
             _ => self.stats.complete += 1,
         }
         if self.asks_for_clocks {
-            self.measure();
+            self.compute_clocks();
         }
         let blocked = self.pending(end);
         self.explorer.finish(&Execution {
@@ -536,7 +536,7 @@ impl Driver {
     /// Whether this access of another thread was made before the last event of `thread`, in whatever order the events of
     /// this trace come.
     pub(crate) fn comes_before(&mut self, access: &Access, thread: ThreadId) -> bool {
-        self.measure();
+        self.compute_clocks();
         let last = self.last_of(thread);
         last.is_some_and(|at| (self.clocks).knows(at, access.thread, access.after))
     }
@@ -579,7 +579,7 @@ impl Driver {
         {
             return None;
         }
-        self.measure();
+        self.compute_clocks();
         let ends = self.owners.ends_of(count, &self.trace);
         let ends = ends.chain(self.last_of(thread)).collect();
         Some(Releases::among(&uses, &self.trace, count, ends))
@@ -593,19 +593,19 @@ impl Driver {
 
     /// Whether this access to it can.
     pub(crate) fn can_come_later(&mut self, access: &Access, releases: &Releases) -> bool {
-        self.measure();
+        self.compute_clocks();
         releases.let_through(&self.clocks, access.thread, access.after)
     }
 
     /// Gives a clock to every event.
-    pub(crate) fn measure(&mut self) {
+    pub(crate) fn compute_clocks(&mut self) {
         self.trace.place();
         self.clocks.extend(&self.trace, &self.machine.sets);
     }
 
     /// Looks at an execution that has ended, without anything being learnt from it.
     pub(crate) fn ended<R>(&mut self, end: &End, look: impl FnOnce(&Execution<'_>) -> R) -> R {
-        self.measure();
+        self.compute_clocks();
         look(&Execution {
             trace: &self.trace,
             clocks: &self.clocks,

@@ -216,7 +216,7 @@ impl Driver {
         };
         let others = |event: &Event| event.thread != thread;
         let may_show = |event: &Event| others(event) && (shows(event) || can_hold(event));
-        self.measure();
+        self.compute_clocks();
         let is_known = |event: &Event| self.clocks.clock(last, event.thread) > event.index;
         let revoked = Revoked::since(from, self.executed(), is_known);
         // Who is to be held up behind how many events, where that is, and whether it has shown a pointer.

@@ -207,7 +207,7 @@ pub(crate) fn explore_on(
             other => panic!("{program:?} ended with {other:?}"),
         }
         if record && !matches!(end, End::Pruned(Pruned::Asleep)) {
-            driver.measure();
+            driver.compute_clocks();
             let key = key_of(&mut hashes, &driver.trace, &driver.clocks, &driver.machine);
             *found.traces.entry(key).or_default() += 1;
             found.finals.insert(code.final_state(&driver.machine));

@@ -154,7 +154,7 @@ fn explore_tired(program: &Program, algorithm: &str, free: TieBreak, events_max:
             continue;
         }
         assert_eq!(driver.stats.asleep, 0, "pruned");
-        driver.measure();
+        driver.compute_clocks();
         let key = key_of(&mut hashes, &driver.trace, &driver.clocks, &driver.machine);
         assert!(seen.insert(key), "a trace more than once");
     }

@@ -74,7 +74,7 @@ fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
             let mut again =
                 crate::rt::engine::testing::driver(&program, Box::new(Replay::new(schedule)));
             let same = run(&program, &mut again).expect("one execution");
-            again.measure();
+            again.compute_clocks();
             assert_eq!(
                 std::mem::discriminant(&same),
                 std::mem::discriminant(&end),
