@@ -64,18 +64,18 @@ pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
 /// Whether the short way ([`exec::short`]) was enough for an operation. Without a runtime it is not. Mostly it is, which the
 /// compiler sees only where the longer way begins, so there each caller says so ([`cold_path`]).
 #[inline(always)]
-fn shortly(way: impl FnOnce(&Runtime) -> bool) -> bool {
+fn try_fast(way: impl FnOnce(&Runtime) -> bool) -> bool {
     context::with_any(way) == Some(true)
 }
 
 /// [`perform`] for a load of an atomic. Loads, stores and modifications are most operations, so what they need is
-/// handed over in pieces, and where it is enough ([`shortly`]) nothing else is made of them. As the other operations on
+/// handed over in pieces, and where it is enough ([`try_fast`]) nothing else is made of them. As the other operations on
 /// atomics it says whether the thread is [`delayed`] behind it.
 #[track_caller]
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn load(address: usize, ty: AtomicType, memory: u64, order: Ordering) -> bool {
     let site = context::here();
-    if shortly(|runtime| runtime.load(address, ty, memory, order, site)) {
+    if try_fast(|runtime| runtime.load(address, ty, memory, order, site)) {
         return false;
     }
     cold_path();
@@ -124,7 +124,7 @@ pub(crate) fn store(
     value: u64,
 ) -> (Answer, bool) {
     let site = context::here();
-    if shortly(|runtime| runtime.store(address, ty, memory, order, value, site)) {
+    if try_fast(|runtime| runtime.store(address, ty, memory, order, value, site)) {
         return (Answer::Done(Outcome::Done), false);
     }
     cold_path();
@@ -144,7 +144,7 @@ pub(crate) fn modify(
     (rmw, operand): (Rmw, u64),
 ) -> bool {
     let site = context::here();
-    if shortly(|runtime| runtime.modify(address, ty, memory, order, (rmw, operand), site)) {
+    if try_fast(|runtime| runtime.modify(address, ty, memory, order, (rmw, operand), site)) {
         return false;
     }
     cold_path();
@@ -190,7 +190,7 @@ pub(crate) fn retain(address: usize, observed: bool, memory: u64) -> Answer {
 /// [`perform_at`] for a reference that is given up.
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn release(address: usize, observed: bool, memory: u64, site: event::Site) {
-    if !shortly(|runtime| runtime.release(address, observed, memory, site)) {
+    if !try_fast(|runtime| runtime.release(address, observed, memory, site)) {
         cold_path();
         let target = Target::count(address, observed, memory);
         announce::perform(&target, &OpKind::Release { told: false }, site);
@@ -202,7 +202,7 @@ pub(crate) fn release(address: usize, observed: bool, memory: u64, site: event::
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn lock(address: usize, held: bool) -> Answer {
     let site = context::here();
-    match shortly(|runtime| runtime.lock(address, held, site)) {
+    match try_fast(|runtime| runtime.lock(address, held, site)) {
         true => Answer::Done(Outcome::Done),
         false => {
             cold_path();
@@ -214,7 +214,7 @@ pub(crate) fn lock(address: usize, held: bool) -> Answer {
 /// [`perform_at`] for unlocking a mutex. Says whether the thread is held up behind it, and has to [`resume`].
 #[cfg_attr(not(debug_assertions), inline)]
 pub(crate) fn unlock(address: usize, held: bool, changed: bool, site: event::Site) -> bool {
-    if shortly(|runtime| runtime.unlock(address, held, changed, site)) {
+    if try_fast(|runtime| runtime.unlock(address, held, changed, site)) {
         return false;
     }
     cold_path();
@@ -333,7 +333,7 @@ pub(crate) fn is_finished(thread: ThreadId) -> Answer {
 #[track_caller]
 pub(crate) fn unpark(thread: ThreadId) {
     let site = context::here();
-    if !shortly(|runtime| runtime.unpark(thread, site)) {
+    if !try_fast(|runtime| runtime.unpark(thread, site)) {
         cold_path();
         on_token(thread, OpKind::Unpark);
         is_done(site);

@@ -25,7 +25,7 @@ use crate::rt::exec::context::{Inner, Runtime};
 use crate::rt::exec::memory::published;
 
 /// Why the short way is too short.
-enum TooShort {
+enum FastPathMiss {
     /// The object is not at hand: mostly this execution has not met it.
     Unmet,
     /// There is more to ask.
@@ -45,10 +45,10 @@ impl Runtime {
     ) -> bool {
         let target = Target::atomic(address, ty, memory);
         let kind = OpKind::Load { order };
-        match self.shortly(target, &kind, site) {
-            Err(TooShort::Unmet) => {
+        match self.try_fast(target, &kind, site) {
+            Err(FastPathMiss::Unmet) => {
                 let found = (ObjectKind::Atomic(ty), memory);
-                self.once_met(address, found, move || {
+                self.with_known_object(address, found, move || {
                     self.load(address, ty, memory, order, site)
                 })
             }
@@ -69,11 +69,11 @@ impl Runtime {
     ) -> bool {
         let target = Target::atomic(address, ty, memory);
         let kind = OpKind::Store { order, value };
-        match self.shortly(target, &kind, site) {
-            Err(TooShort::Unmet) => {
+        match self.try_fast(target, &kind, site) {
+            Err(FastPathMiss::Unmet) => {
                 let found = (ObjectKind::Atomic(ty), memory);
                 let again = move || self.store(address, ty, memory, order, value, site);
-                self.once_met(address, found, again)
+                self.with_known_object(address, found, again)
             }
             made => made.is_ok(),
         }
@@ -96,11 +96,11 @@ impl Runtime {
             operand,
         };
         let target = Target::atomic(address, ty, memory);
-        match self.shortly(target, &kind, site) {
-            Err(TooShort::Unmet) => {
+        match self.try_fast(target, &kind, site) {
+            Err(FastPathMiss::Unmet) => {
                 let found = (ObjectKind::Atomic(ty), memory);
                 let again = move || self.modify(address, ty, memory, order, (rmw, operand), site);
-                self.once_met(address, found, again)
+                self.with_known_object(address, found, again)
             }
             made => made.is_ok(),
         }
@@ -121,10 +121,10 @@ impl Runtime {
             return None;
         };
         let target = Target::atomic(address, ty, memory);
-        match self.shortly(target, kind, site) {
-            Err(TooShort::Unmet) => {
+        match self.try_fast(target, kind, site) {
+            Err(FastPathMiss::Unmet) => {
                 let found = (ObjectKind::Atomic(ty), memory);
-                self.once_met(address, found, move || {
+                self.with_known_object(address, found, move || {
                     self.compare(address, ty, memory, kind, site)
                 })
             }
@@ -142,10 +142,10 @@ impl Runtime {
         site: Site,
     ) -> Option<Outcome> {
         let target = Target::count(address, observed, memory);
-        match self.shortly(target, &OpKind::Retain, site) {
-            Err(TooShort::Unmet) => {
+        match self.try_fast(target, &OpKind::Retain, site) {
+            Err(FastPathMiss::Unmet) => {
                 let found = (ObjectKind::Count { observed }, memory);
-                self.once_met(address, found, move || {
+                self.with_known_object(address, found, move || {
                     self.retain(address, observed, memory, site)
                 })
             }
@@ -158,17 +158,17 @@ impl Runtime {
     pub(crate) fn release(&self, address: usize, observed: bool, memory: u64, site: Site) -> bool {
         let target = Target::count(address, observed, memory);
         let kind = OpKind::Release { told: false };
-        self.shortly(target, &kind, site).is_ok()
+        self.try_fast(target, &kind, site).is_ok()
     }
 
     /// Locks a mutex, whose memory says whether it is held. False if nothing was done.
     #[inline(never)]
     pub(crate) fn lock(&self, address: usize, held: bool, site: Site) -> bool {
         let target = Target::mutex(address, held);
-        match self.shortly(target, &OpKind::Lock, site) {
-            Err(TooShort::Unmet) => {
+        match self.try_fast(target, &OpKind::Lock, site) {
+            Err(FastPathMiss::Unmet) => {
                 let found = (ObjectKind::Mutex, held as u64);
-                self.once_met(address, found, move || self.lock(address, held, site))
+                self.with_known_object(address, found, move || self.lock(address, held, site))
             }
             made => made.is_ok(),
         }
@@ -179,7 +179,7 @@ impl Runtime {
     pub(crate) fn unlock(&self, address: usize, held: bool, changed: bool, site: Site) -> bool {
         let target = Target::mutex(address, held);
         let kind = OpKind::Unlock { changed };
-        self.shortly(target, &kind, site).is_ok()
+        self.try_fast(target, &kind, site).is_ok()
     }
 
     /// Makes the token of `thread` available. False if nothing was done.
@@ -221,12 +221,12 @@ impl Runtime {
     /// Performs an operation on an atomic, a reference count or a mutex if that needs no decision and no switch, and no
     /// memory to be asked for. Otherwise nothing was done.
     #[inline(always)]
-    fn shortly(&self, target: Target, kind: &OpKind, site: Site) -> Result<Outcome, TooShort> {
+    fn try_fast(&self, target: Target, kind: &OpKind, site: Site) -> Result<Outcome, FastPathMiss> {
         let at_hand = |inner: &Inner| inner.table.at_hand(target.address);
         self.shortly_on(at_hand, target, kind, site)
     }
 
-    /// [`Runtime::shortly`] for the object that is `found`.
+    /// [`Runtime::try_fast`] for the object that is `found`.
     #[inline(always)]
     fn shortly_on(
         &self,
@@ -234,15 +234,15 @@ impl Runtime {
         target: Target,
         kind: &OpKind,
         site: Site,
-    ) -> Result<Outcome, TooShort> {
+    ) -> Result<Outcome, FastPathMiss> {
         if rarely!(self.heap.has_news()) || rarely!(!self.roomy.get().is_here()) {
-            return Err(TooShort::Asks);
+            return Err(FastPathMiss::Asks);
         }
         debug_assert!(!self.stopping.get() && self.unwinding.is_calm());
         let mut inner = self.inner.borrow_mut();
         let Some(object) = found(&inner) else {
             cold_path();
-            return Err(TooShort::Unmet);
+            return Err(FastPathMiss::Unmet);
         };
         let me = self.current.get();
         let known = (target.kind, target.memory);
@@ -250,11 +250,11 @@ impl Runtime {
             outcome,
             events,
             noted,
-        } = match inner.driver.shortly(me, (object, kind, site), known) {
+        } = match inner.driver.try_fast(me, (object, kind, site), known) {
             Some(made) => made,
             None => {
                 cold_path();
-                return Err(TooShort::Asks);
+                return Err(FastPathMiss::Asks);
             }
         };
         let is_watched = inner.races.is_active();
@@ -266,7 +266,7 @@ impl Runtime {
         let Noted { all, found, left } = noted;
         let is_over = !is_watched & all & (published == 0);
         if rarely!(!is_over) && !self.follow_up(object, all, (found, left), published, site) {
-            return Err(TooShort::Asks);
+            return Err(FastPathMiss::Asks);
         }
         Ok(outcome)
     }
@@ -277,7 +277,7 @@ impl Runtime {
     /// anything else.
     #[cold]
     #[inline(never)]
-    fn once_met<T: Default>(
+    fn with_known_object<T: Default>(
         &self,
         address: usize,
         (kind, memory): (ObjectKind, u64),

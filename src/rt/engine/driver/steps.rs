@@ -1,6 +1,6 @@
 //! How is one step made?
 //!
-//! By the thread that announces it ([`Driver::shortly`], [`Driver::at_once`]) if that one goes on anyhow, and
+//! By the thread that announces it ([`Driver::try_fast`], [`Driver::at_once`]) if that one goes on anyhow, and
 //! otherwise by whoever is to go on ([`Driver::next`]). Either way it is a step of the prefix that the
 //! execution shares with the one before, and must come out as it did then; or one of the sequence that was
 //! planned; or a new one, of a thread that the explorer chooses.
@@ -35,7 +35,7 @@ impl Driver {
     /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this kind, whose memory
     /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
     #[inline(always)]
-    pub(crate) fn shortly(
+    pub(crate) fn try_fast(
         &mut self,
         thread: ThreadId,
         (object, kind, site): (ObjectId, &OpKind, Site),
