@@ -119,7 +119,7 @@ fn fewest(found: &mut Found) -> Option<(Cost, Schedule)> {
     driver.compute_clocks();
     let (trace, clocks) = (&driver.trace, &driver.clocks);
     // Waits that were let go depend on everything.
-    if trace.events().iter().any(|e| e.outcome.is_let_go()) {
+    if trace.events().iter().any(|e| e.outcome.is_released()) {
         return None;
     }
     let all = |thread: ThreadId| (thread, trace.positions_of(thread).len() as u32);

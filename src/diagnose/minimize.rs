@@ -400,7 +400,7 @@ pub(crate) fn decided(found: &Found) -> usize {
 /// spin, again and again, and the first of them was let go.
 fn spins_from(trace: &Trace, stuck: &[Blocked]) -> usize {
     let events = trace.events();
-    let let_go = |event: &&Event| event.outcome.is_let_go();
+    let let_go = |event: &&Event| event.outcome.is_released();
     let mut rounds: Vec<(ThreadId, Site)> = Vec::new();
     let spin = |it: &&Blocked| matches!(it.operation.kind, OpKind::Wait { .. });
     for Blocked { thread, .. } in stuck.iter().filter(spin) {

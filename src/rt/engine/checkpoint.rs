@@ -216,7 +216,7 @@ pub(crate) fn decode(
     let step = |from: &mut Reader<'_>| {
         let (step, label) = from.step()?;
         let most = match label.class() {
-            Class::Wait | Class::LetGo => sets,
+            Class::Wait | Class::Released => sets,
             _ => objects,
         };
         let known = label.object() == ObjectId::NONE || label.object().index() < most;

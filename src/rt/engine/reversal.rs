@@ -221,7 +221,7 @@ pub(crate) fn indirect(
         if cfg!(test) || !is_let_in {
             // From the moment on when a wait was let go nothing has shut it out.
             let since = match event.outcome {
-                Outcome::LetGo { quiet_at } => quiet_at as u32,
+                Outcome::Released { quiescent_at } => quiescent_at as u32,
                 _ => position,
             };
             let waiting = (event.thread, event.operation);

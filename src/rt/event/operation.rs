@@ -397,7 +397,7 @@ pub(crate) enum Outcome {
     Failure(u64),
     /// A [`OpKind::Wait`] that was let go, because nothing else could run when so many events had happened. It is as wide as
     /// the other values, so that an outcome is copied in the pieces that it was written in.
-    LetGo { quiet_at: u64 },
+    Released { quiescent_at: u64 },
 }
 
 impl Outcome {
@@ -408,7 +408,7 @@ impl Outcome {
             Outcome::Value(value) | Outcome::Success(value) | Outcome::Failure(value) => {
                 Some(value)
             }
-            Outcome::Done | Outcome::LetGo { .. } => None,
+            Outcome::Done | Outcome::Released { .. } => None,
         }
     }
 
@@ -417,14 +417,14 @@ impl Outcome {
     pub(crate) fn succeeded(self) -> bool {
         match self {
             Outcome::Done | Outcome::Value(_) | Outcome::Success(_) => true,
-            Outcome::Failure(_) | Outcome::LetGo { .. } => false,
+            Outcome::Failure(_) | Outcome::Released { .. } => false,
         }
     }
 
     /// Whether it is a wait that was let go.
     #[inline]
-    pub(crate) fn is_let_go(self) -> bool {
-        matches!(self, Outcome::LetGo { .. })
+    pub(crate) fn is_released(self) -> bool {
+        matches!(self, Outcome::Released { .. })
     }
 }
 

@@ -191,7 +191,7 @@ struct Thread {
     released: Option<u32>,
     /// What it has waited in last.
     loops: Loop,
-    let_go_in_a_row: u32,
+    consecutive_releases: u32,
     /// How many of its last waits in a row were in loops without a hint, if it was let go in all of them but the last.
     unhinted_in_a_row: u32,
     timeouts: Timeouts,
@@ -233,7 +233,7 @@ impl Thread {
             unparked: None,
             released: None,
             loops: Loop::Hinted,
-            let_go_in_a_row: 0,
+            consecutive_releases: 0,
             unhinted_in_a_row: 0,
             timeouts: Timeouts::default(),
             wakeups: 0,

@@ -84,7 +84,7 @@ pub(crate) enum Class {
     Wait,
     /// A wait that was let go because nothing else could run. It comes after everything that
     /// happened before that moment; `happens_before.rs` sees to it.
-    LetGo,
+    Released,
 }
 
 /// Every class, in the order of the table in `docs/DEPENDENCY.md`.
@@ -135,7 +135,7 @@ pub(crate) const ALL: [Class; 47] = [
     Class::DropReceiver,
     Class::Local,
     Class::Wait,
-    Class::LetGo,
+    Class::Released,
 ];
 
 const _: () = {
@@ -268,7 +268,7 @@ impl Class {
             AddSender => Classes::NONE,
             // A spawn comes before the child's first event; that edge belongs to happens-before
             // itself and not to an object, as does the one from a thread's last event to a join.
-            Spawn | Local | Wait | LetGo => Classes::NONE,
+            Spawn | Local | Wait | Released => Classes::NONE,
         }
     }
 
@@ -295,7 +295,7 @@ impl Class {
             | Class::OnceBegin
             | Class::Sent
             | Class::Local
-            | Class::LetGo => 1,
+            | Class::Released => 1,
             Class::Drop
             | Class::Join
             | Class::ParkFailed

@@ -364,8 +364,8 @@ impl HappensBefore {
             }
         } else if let OpKind::Join { .. } = event.operation.kind {
             return self.past.add_joins(trace, clock);
-        } else if let Outcome::LetGo { quiet_at } = event.outcome {
-            clock = (self.past).follow_all(trace, event.thread, quiet_at as u32, clock);
+        } else if let Outcome::Released { quiescent_at } = event.outcome {
+            clock = (self.past).follow_all(trace, event.thread, quiescent_at as u32, clock);
         }
         self.past.rows.push(Row {
             whose: Whose {

@@ -178,7 +178,7 @@ pub(crate) const fn changes_value(class: Class) -> bool {
         | Class::AddSender
         | Class::Local
         | Class::Wait
-        | Class::LetGo => false,
+        | Class::Released => false,
     }
 }
 

@@ -57,7 +57,7 @@ impl TraceKey {
         let event = trace.at(position);
         let label = event.label.canonical();
         let on = match label.class() {
-            Class::Wait | Class::LetGo => {
+            Class::Wait | Class::Released => {
                 let locations = sets.get(label.object().0).iter();
                 // In whatever order they were read.
                 let places = locations.map(|&object| hashes.objects[object.index()]);

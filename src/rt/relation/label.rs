@@ -250,7 +250,7 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Choose { .. } | OpKind::Start | OpKind::GiveUp { .. } | OpKind::Resume => {
             Class::Local
         }
-        OpKind::Wait { .. } if outcome.is_let_go() => Class::LetGo,
+        OpKind::Wait { .. } if outcome.is_released() => Class::Released,
         OpKind::Wait { .. } => Class::Wait,
     }
 }
@@ -275,7 +275,7 @@ const APART: Classes = Classes::of(&[
     Class::Spawn,
     Class::Join,
     Class::Wait,
-    Class::LetGo,
+    Class::Released,
 ]);
 
 /// The classes whose labels have a count that depends on what happened to the object before.

@@ -442,7 +442,7 @@ impl<'a> Names<'a> {
                     "its time is not over: it woke up for no reason".to_owned()
                 }
             },
-            OpKind::Wait { timed, .. } if event.outcome.is_let_go() => match timed {
+            OpKind::Wait { timed, .. } if event.outcome.is_released() => match timed {
                 true => "another timeout: nothing else can run".to_owned(),
                 false => "spin: nothing else can run".to_owned(),
             },

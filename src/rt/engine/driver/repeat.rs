@@ -32,11 +32,11 @@ impl Driver {
         }
         let event = self.trace.at(self.position as u32);
         let (step, label) = (event.step(), event.label);
-        if let Outcome::LetGo { quiet_at } = event.outcome
-            && quiet_at as usize == self.position
+        if let Outcome::Released { quiescent_at } = event.outcome
+            && quiescent_at as usize == self.position
         {
             cold_path();
-            self.machine.let_go(quiet_at as u32);
+            self.machine.release_waiters(quiescent_at as u32);
         }
         let pending = self.machine.pending(step.thread).filter(|found| {
             let Operation { object, ref kind } = found.operation;
@@ -125,7 +125,7 @@ impl Driver {
             // The step may be one of several waits that were let go at this point.
             let mut live = self.machine.live().iter();
             if live.all(|&thread| !self.machine.enabled(thread)) {
-                self.machine.let_go(self.position as u32);
+                self.machine.release_waiters(self.position as u32);
             }
             if !self.machine.enabled(step.thread) {
                 return self.misfit(step.thread, None);

@@ -223,7 +223,7 @@ impl Driver {
         if position < self.unbroken {
             let event = self.trace.at(position as u32);
             let fits = alike(&event.operation, operation.object, &operation.kind)
-                && !event.outcome.is_let_go()
+                && !event.outcome.is_released()
                 && self.machine.can_perform(thread, operation);
             if !fits {
                 return Ok(None);
@@ -342,7 +342,7 @@ impl Driver {
             return Some(End::Pruned(Pruned::InVain));
         }
         let livelock = (self.machine).livelock(self.position, self.bounds.events_max);
-        if livelock.is_none() && self.machine.let_go(self.position as u32) {
+        if livelock.is_none() && self.machine.release_waiters(self.position as u32) {
             return None;
         }
         let may_block = self.machine.limits.detached_may_block

@@ -266,7 +266,11 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
                 matches!(pending.operation.kind, OpKind::GiveUp { .. })
             });
             let quiet = steps.is_empty();
-            if !quiet || livelock || gave_up || !node.machine.let_go(node.trace.len() as u32) {
+            if !quiet
+                || livelock
+                || gave_up
+                || !node.machine.release_waiters(node.trace.len() as u32)
+            {
                 if quiet {
                     found.traces.insert(node.key, 1);
                     found.finals.insert(node.code.final_state(&node.machine));

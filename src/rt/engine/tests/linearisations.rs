@@ -48,7 +48,7 @@ fn the_shown_order_is_the_same_trace_with_the_fewest_switches() {
                 break;
             };
             let (trace, clocks) = (&driver.trace, &driver.clocks);
-            let let_go = |e: &crate::rt::event::Event| e.outcome.is_let_go();
+            let let_go = |e: &crate::rt::event::Event| e.outcome.is_released();
             if trace.len() > 12 || trace.events().iter().any(let_go) {
                 continue;
             }

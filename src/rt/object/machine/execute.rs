@@ -57,7 +57,7 @@ impl Thread {
         }
         let all = self.spin.note(object, found, left, is_kept);
         if all && left != found {
-            self.let_go_in_a_row = 0;
+            self.consecutive_releases = 0;
         }
         Noted { all, found, left }
     }
@@ -96,7 +96,7 @@ impl Thread {
             Meaning::Nothing => Noted::NOTHING,
             Meaning::Change => {
                 self.spin.change();
-                self.let_go_in_a_row = 0;
+                self.consecutive_releases = 0;
                 Noted::NOTHING
             }
             Meaning::Look(seen) => self.look_at(object, seen),
@@ -360,7 +360,7 @@ impl Machine {
                     entry.spin.unread(operation.object);
                 } else {
                     entry.spin.change();
-                    entry.let_go_in_a_row = 0;
+                    entry.consecutive_releases = 0;
                 }
                 let class = classify(kind, outcome, Nature::Plain);
                 Executed::plainly(outcome, label(class), Some(before as u64))
@@ -494,12 +494,12 @@ impl Machine {
                 let entry = &mut self.threads[thread.index()];
                 match entry.released.take() {
                     Some(events) => {
-                        let quiet_at = u64::from(events);
-                        executed.outcome = Outcome::LetGo { quiet_at };
-                        entry.let_go_in_a_row += 1;
+                        let quiescent_at = u64::from(events);
+                        executed.outcome = Outcome::Released { quiescent_at };
+                        entry.consecutive_releases += 1;
                     }
                     None => {
-                        entry.let_go_in_a_row = 0;
+                        entry.consecutive_releases = 0;
                         self.hintless_ends |= entry.loops == Loop::Unhinted;
                     }
                 }

@@ -27,7 +27,7 @@ impl Machine {
         entry.at_hint = 0;
         entry.children = 0;
         entry.released = None;
-        entry.let_go_in_a_row = 0;
+        entry.consecutive_releases = 0;
         entry.timeouts.reset();
         entry.wakeups = 0;
         entry.failed.clear();

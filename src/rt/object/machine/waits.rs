@@ -69,9 +69,9 @@ impl Thread {
     fn wait_in(&mut self, loops: Loop) {
         // It has not come to a hint with all of it undone.
         if self.spin.has_left_a_change() {
-            self.let_go_in_a_row = 0;
+            self.consecutive_releases = 0;
         }
-        let before = match self.let_go_in_a_row {
+        let before = match self.consecutive_releases {
             0 => None,
             _ => Some((self.loops, self.unhinted_in_a_row)),
         };
@@ -126,14 +126,14 @@ impl Machine {
             }
         }
         // One that was let go may find what has changed meanwhile.
-        if entry.let_go_in_a_row > 0 && entry.spin.has_seen_a_change() {
-            entry.let_go_in_a_row = 0;
+        if entry.consecutive_releases > 0 && entry.spin.has_seen_a_change() {
+            entry.consecutive_releases = 0;
         }
         if entry.spin.hint(site, self.limits.spin_bound) {
             return AtHint::Waits;
         }
         if entry.spin.has_left_a_change() {
-            entry.let_go_in_a_row = 0;
+            entry.consecutive_releases = 0;
         }
         AtHint::GoesOn
     }
@@ -373,7 +373,7 @@ impl Machine {
 
     /// Lets every waiting thread go, because nothing else can run after `events` events. False if
     /// there is none.
-    pub(crate) fn let_go(&mut self, events: u32) -> bool {
+    pub(crate) fn release_waiters(&mut self, events: u32) -> bool {
         self.let_go_at = events;
         let mut any = false;
         for &thread in self.live.iter() {
@@ -414,7 +414,7 @@ impl Machine {
         // How often it has been let go in a row in loops without a hint, if that is often enough, whatever came before.
         let unhinted = |entry: &Thread| {
             let times = match entry.loops {
-                Loop::Unhinted => entry.let_go_in_a_row,
+                Loop::Unhinted => entry.consecutive_releases,
                 Loop::Hinted => entry.unhinted_in_a_row.saturating_sub(1),
             };
             (times >= unhinted_bound).then_some(times)
@@ -424,13 +424,13 @@ impl Machine {
                 true => HINTED_LEAST,
                 false => self.limits.livelock_bound,
             };
-            let hinted = entry.loops == Loop::Hinted && entry.let_go_in_a_row >= hinted_bound;
+            let hinted = entry.loops == Loop::Hinted && entry.consecutive_releases >= hinted_bound;
             hinted || unhinted(entry).is_some()
         };
         // A loop without a hint goes round many times before it waits again.
         let rounds = |entry: &Thread| match unhinted(entry) {
             Some(times) => times * self.limits.unhinted_spin_bound,
-            None => entry.let_go_in_a_row,
+            None => entry.consecutive_releases,
         };
         let rounds = waiting.clone().map(rounds).min();
         rounds.filter(|_| waiting.clone().all(in_vain))

@@ -222,12 +222,12 @@ impl Past {
         &mut self,
         trace: &Trace,
         me: ThreadId,
-        quiet_at: u32,
+        quiescent_at: u32,
         mut clock: Clock,
     ) -> Clock {
         for thread in (0..trace.threads() as u32).map(ThreadId) {
             if thread != me
-                && let Some(earlier) = trace.previous_of(thread, quiet_at)
+                && let Some(earlier) = trace.previous_of(thread, quiescent_at)
                 && !self.knows(clock.start, earlier)
             {
                 clock = self.join(clock, earlier);

@@ -102,7 +102,7 @@ impl Links {
             OpKind::ParkTimeout { .. } if ok => by(last(Deed::Unparked)),
             OpKind::Awake { .. } if ok => by(last(Deed::Notified(event.thread))),
             OpKind::Leave { .. } => by(last(Deed::Completed)),
-            OpKind::Wait { set, .. } if !event.outcome.is_let_go() => {
+            OpKind::Wait { set, .. } if !event.outcome.is_released() => {
                 let changes = sets.get(set).iter();
                 let changes = changes.map(|&it| self.latest.get(&(it, Deed::Changed)).copied());
                 by(changes.max().flatten())

@@ -96,7 +96,7 @@ impl Ahead {
                     *next = None;
                 }
             }
-            if event.label.class() == Class::LetGo {
+            if event.label.class() == Class::Released {
                 self.next.clear();
             }
             let races = self.clocks.races_of(position as u32);
