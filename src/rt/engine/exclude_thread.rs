@@ -9,7 +9,7 @@ use crate::rt::event::operation::Step;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::Pruned;
 
-use crate::rt::engine::replay::{Replay, Steps, Way};
+use crate::rt::engine::replay::{Replay, ReplayPolicy, Steps};
 use crate::rt::engine::{Choice, Point};
 
 /// How many steps the others make at most. Threads may keep each other going for ever.
@@ -39,7 +39,7 @@ impl Without {
     }
 }
 
-impl Way for Without {
+impl ReplayPolicy for Without {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         if !self.steps.is_over(at) {
             return self.steps.choose(at);

@@ -7,7 +7,7 @@ use crate::rt::event::operation::Step;
 use crate::rt::event::schedule::Schedule;
 
 use crate::rt::engine::price::waits;
-use crate::rt::engine::replay::{Replay, Steps, Way};
+use crate::rt::engine::replay::{Replay, ReplayPolicy, Steps};
 use crate::rt::engine::{Choice, Point};
 
 /// The way of an execution in full.
@@ -36,7 +36,7 @@ impl InFull {
     }
 }
 
-impl Way for InFull {
+impl ReplayPolicy for InFull {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         // Mostly nobody waits.
         let mut live = at.machine.live().iter();

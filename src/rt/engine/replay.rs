@@ -14,7 +14,7 @@ pub(crate) struct Replay<W> {
 }
 
 /// Who goes on in an execution that is run once.
-pub(crate) trait Way {
+pub(crate) trait ReplayPolicy {
     fn choose(&mut self, at: &Point<'_>) -> Choice;
     /// As [`Explorer::misfit_at_the_end`].
     fn misfit_at_the_end(&self) -> Option<String> {
@@ -75,7 +75,7 @@ impl Steps {
     }
 }
 
-impl<W: Way> Replay<W> {
+impl<W: ReplayPolicy> Replay<W> {
     pub(crate) fn along(way: W) -> Replay<W> {
         Replay {
             way,
@@ -84,7 +84,7 @@ impl<W: Way> Replay<W> {
     }
 }
 
-impl Way for Steps {
+impl ReplayPolicy for Steps {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         self.catch_up(at);
         if at.enabled().next().is_none() {
@@ -157,7 +157,7 @@ impl Steps {
     }
 }
 
-impl<W: Way> Explorer for Replay<W> {
+impl<W: ReplayPolicy> Explorer for Replay<W> {
     fn begin(&mut self, _plan: &mut Plan) -> bool {
         !std::mem::replace(&mut self.started, true)
     }

@@ -6,7 +6,7 @@
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::Step;
 
-use crate::rt::engine::replay::Way;
+use crate::rt::engine::replay::ReplayPolicy;
 use crate::rt::engine::{Choice, Point};
 
 /// How many steps a thread makes before it is another one's turn. Who spins for what another thread does makes no
@@ -20,7 +20,7 @@ pub(crate) struct Leisure {
     since: Option<usize>,
 }
 
-impl Way for Leisure {
+impl ReplayPolicy for Leisure {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         let events = at.trace.len();
         let made = self.since.map_or(0, |since| events - since);

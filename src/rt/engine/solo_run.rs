@@ -13,7 +13,7 @@ use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::Pruned;
 
 use crate::rt::engine::expand_awaits::InFull;
-use crate::rt::engine::replay::{Replay, Way};
+use crate::rt::engine::replay::{Replay, ReplayPolicy};
 use crate::rt::engine::{Choice, Point};
 
 /// A thread that has not come back to its hint after so many events has left the loop. One without a hint comes back after
@@ -53,7 +53,7 @@ impl Further {
     }
 }
 
-impl Way for Further {
+impl ReplayPolicy for Further {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         if !self.steps.is_over(at) {
             return self.steps.choose(at);

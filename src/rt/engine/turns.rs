@@ -13,7 +13,7 @@ use crate::rt::event::id::{Names, ThreadId};
 use crate::rt::event::operation::Step;
 use crate::rt::relation::happens_before::HappensBefore;
 
-use crate::rt::engine::replay::Way;
+use crate::rt::engine::replay::ReplayPolicy;
 use crate::rt::engine::{Choice, Point};
 
 /// An order of turns.
@@ -102,7 +102,7 @@ pub(crate) fn preemptions(trace: &Trace, clocks: &HappensBefore) -> usize {
     preemptions
 }
 
-impl Way for Turns {
+impl ReplayPolicy for Turns {
     fn choose(&mut self, at: &Point<'_>) -> Choice {
         while let Some((path, steps)) = self.turns.get(self.at) {
             let thread = at.machine.names.find(path);
