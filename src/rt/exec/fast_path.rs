@@ -17,7 +17,7 @@ use crate::rt::engine::driver::Short;
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
-use crate::rt::object::machine::{AtHint, Noted};
+use crate::rt::object::machine::{AtHint, Noticed};
 use crate::rt::rare::{cold_path, rarely};
 
 use crate::rt::coroutine::Stretch;
@@ -263,7 +263,7 @@ impl Runtime {
         self.pulse.beat(site);
         let published = published(&target, kind).unwrap_or(0);
         // What there is to call is called last of all, so that nothing has to be kept meanwhile.
-        let Noted { all, found, left } = noted;
+        let Noticed { all, found, left } = noted;
         let is_over = !is_watched & all & (published == 0);
         if rarely!(!is_over) && !self.follow_up(object, all, (found, left), published, site) {
             return Err(FastPathMiss::Asks);
@@ -322,7 +322,7 @@ impl Runtime {
     ) -> bool {
         self.heap.record(false);
         let mut inner = self.inner.borrow_mut();
-        let noted = Noted { all, found, left };
+        let noted = Noticed { all, found, left };
         (inner.driver.machine).note_more(self.current.get(), object, noted);
         if !inner.watched() {
             drop(inner);

@@ -12,7 +12,7 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
 use crate::rt::event::schedule::Hold;
 use crate::rt::event::verdict::{End, Pruned};
-use crate::rt::object::machine::{Executed, Noted, Pending, outcome_of_life};
+use crate::rt::object::machine::{Executed, Noticed, Pending, outcome_of_life};
 use crate::rt::rare::{cold_path, rarely};
 
 use crate::rt::engine::driver::repeat::{Made, alike, same};
@@ -28,7 +28,7 @@ pub(crate) struct Short {
     /// How many events its thread has performed.
     pub(crate) events: u32,
     /// What it was for its thread, if that is not all noted yet.
-    pub(crate) noted: Noted,
+    pub(crate) noted: Noticed,
 }
 
 impl Driver {
@@ -60,26 +60,26 @@ impl Driver {
                 return None;
             }
             let step = Step::of(thread);
-            let foreseen = (self.machine).foresee(step, (object, kind), known)?;
-            let event = foreseen.event(step, &whole, site);
+            let computed = (self.machine).compute(step, (object, kind), known)?;
+            let event = computed.event(step, &whole, site);
             (outcome, events) = (event.outcome, event.index + 1);
             if rarely!(!self.trace.append_in_place(event)) {
                 return None;
             }
-            noted = foreseen.make((object, kind, site));
+            noted = computed.make((object, kind, site));
         } else if position < self.unbroken {
             let event = self.trace.again(position);
             if event.thread != thread || rarely!(!alike(&event.operation, object, kind)) {
                 return None;
             }
-            let foreseen = (self.machine).foresee(event.step(), (object, kind), known)?;
-            let executed = foreseen.executed;
+            let computed = (self.machine).compute(event.step(), (object, kind), known)?;
+            let executed = computed.executed;
             if rarely!(!same(executed.label, event.label)) {
                 return None;
             }
             (outcome, events) = (executed.outcome, event.index + 1);
             event.refresh(&whole, outcome, executed.before);
-            noted = foreseen.make((object, kind, site));
+            noted = computed.make((object, kind, site));
         } else {
             return None;
         }

@@ -28,14 +28,14 @@ pub(crate) struct Executed {
 /// What a thread has found in an object and has left there, or nothing it could see. Whether that is all noted, or
 /// [`Machine::note_more`] has to follow.
 #[derive(Clone, Copy)]
-pub(crate) struct Noted {
+pub(crate) struct Noticed {
     pub(crate) all: bool,
     pub(crate) found: u64,
     pub(crate) left: u64,
 }
 
-impl Noted {
-    pub(super) const NOTHING: Noted = Noted {
+impl Noticed {
+    pub(super) const NOTHING: Noticed = Noticed {
         all: true,
         found: 0,
         left: 0,
@@ -45,26 +45,26 @@ impl Noted {
 impl Thread {
     /// What an operation on an atomic means for whether the thread is in a loop that only looks.
     #[inline(always)]
-    pub(super) fn saw(
+    pub(super) fn notice_access(
         &mut self,
         object: ObjectId,
         (found, left): (u64, u64),
         outcome: Outcome,
         is_kept: bool,
-    ) -> Noted {
+    ) -> Noticed {
         if rarely!(left == found && !is_look(found, left, outcome)) {
-            return Noted::NOTHING;
+            return Noticed::NOTHING;
         }
         let all = self.spin.note(object, found, left, is_kept);
         if all && left != found {
             self.consecutive_releases = 0;
         }
-        Noted { all, found, left }
+        Noticed { all, found, left }
     }
 
     /// Notes what is left to be noted, if anything is.
     #[inline]
-    fn note_more(&mut self, object: ObjectId, noted: Noted) {
+    fn note_more(&mut self, object: ObjectId, noted: Noticed) {
         if !noted.all {
             self.spin.note_more(object, noted.found, noted.left);
         }
@@ -91,13 +91,13 @@ impl Thread {
 
     /// What it has done to an object means this.
     #[inline(always)]
-    pub(super) fn understand(&mut self, object: ObjectId, meaning: Meaning) -> Noted {
+    pub(super) fn notice(&mut self, object: ObjectId, meaning: Meaning) -> Noticed {
         match meaning {
-            Meaning::Nothing => Noted::NOTHING,
+            Meaning::Nothing => Noticed::NOTHING,
             Meaning::Change => {
                 self.spin.change();
                 self.consecutive_releases = 0;
-                Noted::NOTHING
+                Noticed::NOTHING
             }
             Meaning::Look(seen) => self.look_at(object, seen),
         }
@@ -105,8 +105,8 @@ impl Thread {
 
     /// It has seen this in an object.
     #[inline(always)]
-    fn look_at(&mut self, object: ObjectId, seen: u64) -> Noted {
-        Noted {
+    fn look_at(&mut self, object: ObjectId, seen: u64) -> Noticed {
+        Noticed {
             all: self.spin.note(object, seen, seen, false),
             found: seen,
             left: seen,
@@ -115,7 +115,7 @@ impl Thread {
 
     /// It has made this token available. A loop that does so in each round goes on when the token has been taken.
     #[inline(always)]
-    pub(super) fn note_unpark(&mut self, token: ObjectId) -> Noted {
+    pub(super) fn note_unpark(&mut self, token: ObjectId) -> Noticed {
         self.unparked = Some(token);
         self.look_at(token, 1)
     }
@@ -130,7 +130,7 @@ impl Thread {
     ) -> Executed {
         let (after, executed, meaning) = on_mutex(*mutex, thread, (object, kind));
         *mutex = after;
-        let noted = self.understand(object, meaning);
+        let noted = self.notice(object, meaning);
         self.note_more(object, noted);
         executed
     }
@@ -144,7 +144,7 @@ impl Thread {
         let shown = state.polled();
         let outcome = state.apply(step.thread, kind, step.alternative);
         let meaning = meaning(kind, outcome, (shown, state.polled()));
-        let noted = self.understand(operation.object, meaning);
+        let noted = self.notice(operation.object, meaning);
         self.note_more(operation.object, noted);
         Executed {
             alternatives,
@@ -224,7 +224,7 @@ pub(crate) fn outcome_of_life(operation: &Operation) -> Executed {
 
 impl Machine {
     /// Notes what is left to be noted of a step that `thread` has made.
-    pub(crate) fn note_more(&mut self, thread: ThreadId, object: ObjectId, noted: Noted) {
+    pub(crate) fn note_more(&mut self, thread: ThreadId, object: ObjectId, noted: Noticed) {
         self.threads[thread.index()].note_more(object, noted);
     }
 
@@ -319,7 +319,7 @@ impl Machine {
         if let OpKind::CompareExchange { .. } = kind {
             entry.note_failure((object, kind), executed.outcome);
         }
-        let noted = entry.saw(object, (before, after), executed.outcome, is_kept);
+        let noted = entry.notice_access(object, (before, after), executed.outcome, is_kept);
         entry.note_more(object, noted);
         executed
     }

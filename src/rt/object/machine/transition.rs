@@ -13,12 +13,12 @@ use crate::rt::object::{State, count};
 use crate::rt::rare::cold_path;
 use crate::rt::relation::independence::{Label, Nature, classify};
 
-use crate::rt::object::machine::execute::{Executed, Noted, fails_for_no_reason, on_atomic};
+use crate::rt::object::machine::execute::{Executed, Noticed, fails_for_no_reason, on_atomic};
 use crate::rt::object::machine::waits::looks;
 use crate::rt::object::machine::{Machine, Object, Thread};
 
 /// A step that has not been made, and of which it is known what comes of it.
-pub(crate) struct Foreseen<'a> {
+pub(crate) struct Transition<'a> {
     pub(crate) executed: Executed,
     thread: &'a mut Thread,
     change: Change<'a>,
@@ -42,7 +42,7 @@ enum Change<'a> {
     Unpark { available: &'a mut bool },
 }
 
-impl Foreseen<'_> {
+impl Transition<'_> {
     /// The event that the step will be.
     #[inline(always)]
     pub(crate) fn event(&self, step: Step, operation: &Operation, site: Site) -> Event {
@@ -53,8 +53,8 @@ impl Foreseen<'_> {
     /// Makes the step. What is left to be noted of it takes a call, around which whatever is still needed would have to be kept,
     /// so it is left to the caller.
     #[inline(always)]
-    pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) -> Noted {
-        let Foreseen {
+    pub(crate) fn make(self, (object, kind, site): (ObjectId, &OpKind, Site)) -> Noticed {
+        let Transition {
             thread,
             change,
             executed,
@@ -72,14 +72,14 @@ impl Foreseen<'_> {
                     *value = after;
                 }
                 if !kind.is_atomic() {
-                    return Noted::NOTHING;
+                    return Noticed::NOTHING;
                 }
                 let is_kept = looks(kind) && thread.spin.come_back(site, object, before, bound);
                 // What fails for no reason is not foreseen.
                 if let OpKind::CompareExchange { .. } = kind {
                     thread.note_success(object, executed.outcome);
                 }
-                thread.saw(object, (before, after), executed.outcome, is_kept)
+                thread.notice_access(object, (before, after), executed.outcome, is_kept)
             }
             Change::Mutex {
                 mutex,
@@ -87,7 +87,7 @@ impl Foreseen<'_> {
                 meaning,
             } => {
                 *mutex = after;
-                thread.understand(object, meaning)
+                thread.notice(object, meaning)
             }
             Change::Unpark { available } => {
                 *available = true;
@@ -103,12 +103,12 @@ impl Machine {
     /// because the object is another one, because the thread has to wait for it, or for a change before, or because
     /// the operation is not one of the frequent ones.
     #[inline(always)]
-    pub(crate) fn foresee(
+    pub(crate) fn compute(
         &mut self,
         step: Step,
         (object, kind): (ObjectId, &OpKind),
         (of, memory): (ObjectKind, u64),
-    ) -> Option<Foreseen<'_>> {
+    ) -> Option<Transition<'_>> {
         let (Some(met), Some(thread)) = (
             self.objects.get_mut(object.index()),
             self.threads.get_mut(step.thread.index()),
@@ -135,7 +135,7 @@ impl Machine {
                 {
                     return too_short();
                 }
-                Some(Foreseen {
+                Some(Transition {
                     executed,
                     thread,
                     change: Change::Word {
@@ -165,7 +165,7 @@ impl Machine {
                     }
                     _ => return too_short(),
                 };
-                Some(Foreseen {
+                Some(Transition {
                     executed,
                     thread,
                     change: Change::Word {
@@ -197,7 +197,7 @@ impl Machine {
                     }
                     _ => return too_short(),
                 };
-                Some(Foreseen {
+                Some(Transition {
                     executed,
                     thread,
                     change: Change::Mutex {
@@ -215,7 +215,7 @@ impl Machine {
                 let before = *available;
                 let (_, outcome) = token_apply(before, &OpKind::Unpark);
                 let label = Label::of(object, classify(&OpKind::Unpark, outcome, Nature::Plain));
-                Some(Foreseen {
+                Some(Transition {
                     executed: Executed::plainly(outcome, label, Some(before as u64)),
                     thread,
                     change: Change::Unpark { available },
