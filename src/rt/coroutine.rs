@@ -49,7 +49,7 @@ use crate::rt::exec::faults;
 use crate::rt::exec::faults::Fault;
 use crate::rt::exec::outsiders;
 use crate::rt::exec::process_exit;
-use crate::rt::exec::thread_op::live;
+use crate::rt::exec::thread_op::run_thread;
 use crate::rt::pooled::Pooled;
 use crate::rt::rare::{Roomy, cold_path, mostly};
 use crate::rt::{ThreadMain, Work};
@@ -519,7 +519,7 @@ impl Control {
     fn serve(&self) {
         while let Some(body) = self.body.take() {
             let run = || match self.instead.get() {
-                None => live(body),
+                None => run_thread(body),
                 Some(instead) => {
                     cold_path();
                     instead();

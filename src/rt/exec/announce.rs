@@ -94,7 +94,7 @@ pub(crate) fn spawn(
         runtime.heap.note_others(true);
         let object = inner.driver.machine.new_thread_object(child);
         let kind = OpKind::Spawn { child };
-        runtime.live(inner, &Operation { object, kind }, site)?;
+        runtime.thread_op(inner, &Operation { object, kind }, site)?;
         Some(child)
     });
     spawned.ok()
@@ -107,7 +107,7 @@ pub(crate) fn join(thread: ThreadId, site: Site) -> bool {
         let mut inner = runtime.inner.borrow_mut();
         let object = inner.driver.machine.thread_object(thread);
         let kind = OpKind::Join { child: thread };
-        runtime.live(inner, &Operation { object, kind }, site)?;
+        runtime.thread_op(inner, &Operation { object, kind }, site)?;
         let machine = &runtime.inner.borrow().driver.machine;
         runtime
             .heap
@@ -167,6 +167,6 @@ pub(crate) fn exit(site: Site) {
         }
         let object = machine.thread_object(me);
         let kind = OpKind::Exit;
-        runtime.live(inner, &Operation { object, kind }, site)
+        runtime.thread_op(inner, &Operation { object, kind }, site)
     });
 }

@@ -209,7 +209,7 @@ impl Runtime {
 
     /// [`Runtime::step`] for a step in the life of a thread, of which always the same comes.
     #[inline(always)]
-    pub(super) fn live<'a>(
+    pub(super) fn thread_op<'a>(
         &'a self,
         mut inner: RefMut<'a, Inner>,
         operation: &Operation,
@@ -222,7 +222,7 @@ impl Runtime {
                 cold_path();
                 None
             }
-            false => inner.driver.live_on(me, operation, site),
+            false => inner.driver.step_thread_op(me, operation, site),
         };
         let Some(events) = events else {
             return self.step(inner, operation, site).map(|_| ());

@@ -16,7 +16,7 @@ use crate::rt::exec::context::{drop_locals, here};
 
 /// Runs the code of a thread. Where no runtime is, that is all.
 #[inline(always)]
-pub(crate) fn live(body: ThreadMain) {
+pub(crate) fn run_thread(body: ThreadMain) {
     /// Drops the thread's variables if its body unwinds.
     struct Unwinds;
     impl Drop for Unwinds {

@@ -27,7 +27,7 @@ pub(crate) use awaits::{AwaitLoop, Awaits, Spot, look};
 pub(crate) use learnt::{Hintless, Learnt};
 pub(crate) use waits::{AtHint, Waited, WaitsAt};
 
-pub(crate) use execute::{Executed, Noticed, outcome_of_life};
+pub(crate) use execute::{Executed, Noticed, outcome_of_thread_op};
 use waits::{asks, is_timed, looks};
 
 use super::State;

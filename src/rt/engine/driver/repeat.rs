@@ -76,7 +76,7 @@ impl Driver {
     /// [`Driver::repeat`] for a step in the life of a thread, which is mostly made on a short way.
     #[inline(never)]
     fn repeat_in_life(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
-        self.machine.perform_life(step.thread, operation, site);
+        self.machine.thread_op(step.thread, operation, site);
         // It is the same event in all, so there is nothing to compare or to replace.
         self.after(step, &operation.kind)?;
         Ok(Outcome::Done)

@@ -12,7 +12,7 @@ use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
 use crate::rt::event::schedule::Hold;
 use crate::rt::event::verdict::{End, Pruned};
-use crate::rt::object::machine::{Executed, Noticed, Pending, outcome_of_life};
+use crate::rt::object::machine::{Executed, Noticed, Pending, outcome_of_thread_op};
 use crate::rt::rare::{cold_path, rarely};
 
 use crate::rt::engine::driver::repeat::{Made, alike, same};
@@ -95,7 +95,7 @@ impl Driver {
     /// [`Driver::at_once`] for a step in the life of a thread ([`OpKind::is_of_a_life`]), for which there is a short way,
     /// too. Gives how many events the thread has performed; `None` if the way is too short, and nothing was done.
     #[inline(always)]
-    pub(crate) fn live_on(
+    pub(crate) fn step_thread_op(
         &mut self,
         thread: ThreadId,
         operation: &Operation,
@@ -118,9 +118,9 @@ impl Driver {
         if !may_go_on || !self.machine.can_perform(thread, operation) {
             return None;
         }
-        let index = self.machine.perform_life(thread, operation, site)?;
+        let index = self.machine.thread_op(thread, operation, site)?;
         if !repeats {
-            let executed = outcome_of_life(operation);
+            let executed = outcome_of_thread_op(operation);
             (self.trace).append(executed.event(Step::of(thread), index, operation, site));
             if !self.last_goes_on && !leaves_the_others(kind) {
                 self.free_for = 0;
@@ -410,7 +410,7 @@ impl Driver {
         let Pending { operation, site } = self.machine.take(step.thread);
         // What comes of a step stays in registers, as long as it does not meet with what comes of another kind.
         let made = match operation.kind.is_of_a_life() {
-            true => self.live_anew(step, &operation, site),
+            true => self.new_thread_op(step, &operation, site),
             false => self.make_anew(step, &operation, site),
         };
         self.made(step.thread, made)
@@ -419,19 +419,19 @@ impl Driver {
     /// [`Driver::run`] for a step in the life of a thread. It is mostly the end of another one that is announced, because
     /// only that may have to be waited for, and with the kind in sight, little is left of it.
     #[inline(never)]
-    fn live_anew(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+    fn new_thread_op(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
         let Operation { object, kind } = *operation;
         if let OpKind::Join { child } = kind {
             let kind = OpKind::Join { child };
-            return self.live_anew_as(step, &Operation { object, kind }, site);
+            return self.new_thread_op_as(step, &Operation { object, kind }, site);
         }
-        self.live_anew_as(step, operation, site)
+        self.new_thread_op_as(step, operation, site)
     }
 
     #[inline(always)]
-    fn live_anew_as(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
-        self.machine.perform_life(step.thread, operation, site);
-        let executed = outcome_of_life(operation);
+    fn new_thread_op_as(&mut self, step: Step, operation: &Operation, site: Site) -> Made<Outcome> {
+        self.machine.thread_op(step.thread, operation, site);
+        let executed = outcome_of_thread_op(operation);
         self.record(&executed, step, (operation, site));
         self.after(step, &operation.kind)?;
         Ok(executed.outcome)

@@ -213,7 +213,7 @@ pub(super) fn on_atomic(
 
 /// What comes of a step in the life of a thread, each time.
 #[inline(always)]
-pub(crate) fn outcome_of_life(operation: &Operation) -> Executed {
+pub(crate) fn outcome_of_thread_op(operation: &Operation) -> Executed {
     let Operation { object, ref kind } = *operation;
     let class = classify(kind, Outcome::Done, Nature::Plain);
     // Only a finished thread can be joined, and one is spawned and ends before it is.
@@ -286,11 +286,11 @@ impl Machine {
         let Operation { object, kind } = *operation;
         if let OpKind::Join { child } = kind {
             let kind = OpKind::Join { child };
-            self.perform_life(thread, &Operation { object, kind }, site);
-            return outcome_of_life(&Operation { object, kind });
+            self.thread_op(thread, &Operation { object, kind }, site);
+            return outcome_of_thread_op(&Operation { object, kind });
         }
-        self.perform_life(thread, operation, site);
-        outcome_of_life(operation)
+        self.thread_op(thread, operation, site);
+        outcome_of_thread_op(operation)
     }
 
     /// [`Machine::perform`] for an operation on an atomic.
@@ -404,10 +404,10 @@ impl Machine {
     }
 
     /// Executes a step that its thread has not announced before, if it is one in the life of a thread
-    /// ([`OpKind::is_of_a_life`]), of which always the same comes ([`outcome_of_life`]). Gives how many events the thread had
+    /// ([`OpKind::is_of_a_life`]), of which always the same comes ([`outcome_of_thread_op`]). Gives how many events the thread had
     /// performed before; `None` if it is another one, and nothing was done.
     #[inline(always)]
-    pub(crate) fn perform_life(
+    pub(crate) fn thread_op(
         &mut self,
         thread: ThreadId,
         operation: &Operation,
