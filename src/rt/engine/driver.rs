@@ -209,7 +209,7 @@ pub(crate) struct Driver {
     /// Uses of freed memory that there may be and nobody sees. In a box, because mostly there are none.
     pub(crate) raw_uses: Option<Box<RawUses>>,
     /// All of an execution of which a part is hidden.
-    whole: Option<Box<(Trace, HappensBefore, Machine)>>,
+    hidden: Option<Box<(Trace, HappensBefore, Machine)>>,
 }
 
 impl Driver {
@@ -398,12 +398,12 @@ impl Driver {
 
     /// Drops the events of the execution before that this one has not come to, and hides what came after its first
     /// `most` events. Who explores on has to look at all of them.
-    pub(crate) fn cut(&mut self, most: usize) {
+    pub(crate) fn hide_suffix(&mut self, most: usize) {
         self.trace.cut(self.position, self.begun);
         self.clocks.truncate(self.position);
         if most < self.position {
             let (trace, clocks) = (self.trace.clone(), self.clocks.clone());
-            self.whole = Some(Box::new((trace, clocks, self.machine.clone())));
+            self.hidden = Some(Box::new((trace, clocks, self.machine.clone())));
             self.trace.cut(most, self.begun);
             self.clocks.truncate(most);
             self.machine.rewind(self.trace.events());
@@ -436,9 +436,9 @@ impl Driver {
             self.ends_are_seen = true;
             return;
         }
-        if let Some(whole) = self.whole.take() {
+        if let Some(hidden) = self.hidden.take() {
             cold_path();
-            (self.trace, self.clocks, self.machine) = *whole;
+            (self.trace, self.clocks, self.machine) = *hidden;
         }
         self.trace.place();
         self.stats.events += self.position as u64;
@@ -467,8 +467,8 @@ impl Driver {
     }
 
     /// From here on nobody explores the execution, which goes on as it likes for at most `further` events. What was
-    /// to be learnt from it was learnt, or is learnt after [`Driver::take_up`].
-    pub(crate) fn leave(&mut self, further: usize) -> Left {
+    /// to be learnt from it was learnt, or is learnt after [`Driver::reattach`].
+    pub(crate) fn detach(&mut self, further: usize) -> Left {
         let explorer = Box::new(Replay::along(Leisure::default()));
         let left = Left {
             explorer: std::mem::replace(&mut self.explorer, explorer),
@@ -486,7 +486,7 @@ impl Driver {
     }
 
     /// The execution, which was left, has ended, and is again what it was then.
-    pub(crate) fn take_up(&mut self, left: Left) {
+    pub(crate) fn reattach(&mut self, left: Left) {
         let Left {
             explorer,
             bounds,

@@ -131,7 +131,7 @@ pub(crate) trait Explorer {
         0
     }
     /// The exploration is over. What has memory that the next one may need leaves it to that.
-    fn leave(self: Box<Self>) {}
+    fn recycle(self: Box<Self>) {}
 }
 
 /// What an exploration that came to its end has covered.

@@ -54,7 +54,7 @@ impl Runtime {
         // While the other threads run out there are more, and behind a panic there may be. They are not the failure.
         let later = std::mem::replace(&mut driver.machine, machine);
         driver.machine.keep_names_of(later);
-        driver.cut(events);
+        driver.hide_suffix(events);
         Some((self.report)(&Unshown {
             end: &end,
             trace: &driver.trace,

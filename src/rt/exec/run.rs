@@ -166,7 +166,7 @@ pub(crate) fn explore(
         payload,
     } = failed;
     let (message, raised) = raised.map(|raised| (raised.panic, raised.stack)).unzip();
-    driver.cut(events);
+    driver.hide_suffix(events);
     let runtime = driver.runtime();
     let names = take(&mut runtime.inner.get_mut().names);
     let (watched, faulted) = (runtime.heap.take_watched(), runtime.faulted.take());

@@ -46,7 +46,7 @@ impl Default for Driver {
             owners: Owners::default(),
             looks_for_raw_uses: false,
             raw_uses: None,
-            whole: None,
+            hidden: None,
         }
     }
 }
@@ -81,7 +81,7 @@ impl Empty for Driver {
             owners,
             looks_for_raw_uses,
             raw_uses,
-            whole,
+            hidden,
         } = self;
         machine.empty();
         trace.empty();
@@ -90,11 +90,11 @@ impl Empty for Driver {
         plan.steps.empty();
         estimator.empty();
         hotspots.empty();
-        std::mem::replace(explorer, Box::new(Nothing)).leave();
+        std::mem::replace(explorer, Box::new(Nothing)).recycle();
         (*stats, *regions, *owners) = Default::default();
         (*replayed, *begun, *unbroken, *again) = Default::default();
         (*free_from, *free_for, *position) = Default::default();
-        (*current, *end, *ends_are_seen, *whole) = (ThreadId::MAIN, None, false, None);
+        (*current, *end, *ends_are_seen, *hidden) = (ThreadId::MAIN, None, false, None);
         (*looks_for_raw_uses, *raw_uses) = (false, None);
     }
 }

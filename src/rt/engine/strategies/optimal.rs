@@ -584,7 +584,7 @@ impl Explorer for Optimal {
             + self.sleepers.capacity() * size_of::<Sleeper>()
     }
 
-    fn leave(self: Box<Self>) {
+    fn recycle(self: Box<Self>) {
         drop(Pooled::from(self));
     }
 }

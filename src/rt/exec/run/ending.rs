@@ -247,13 +247,13 @@ fn left_behind(
 /// of what they do would be cheaper, but then destructors find what no execution leads to, and one that panics
 /// for that ends the process.
 fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box<dyn Any + Send>>) {
-    let left = runtime.inner.borrow_mut().driver.leave(FURTHER);
+    let left = runtime.inner.borrow_mut().driver.detach(FURTHER);
     runtime.unexplored.set(true);
     // Each panic ends a thread, or leaves it in the middle of its unwinding.
     while let End::Panicked { .. } = go_further(runtime, stacks, panicked) {}
     runtime.unexplored.set(false);
     let mut inner = runtime.inner.borrow_mut();
-    inner.driver.take_up(left);
+    inner.driver.reattach(left);
     (inner.next, inner.end) = (None, None);
 }
 
