@@ -14,7 +14,7 @@ use crate::rt::engine::driver::Driver;
 use crate::rt::engine::solo_run::Further;
 use crate::rt::event::Event;
 use crate::rt::event::verdict::End;
-use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::{Explored, explore_a_few};
 use crate::rt::exec::state_capture::StateCapture;
 use crate::rt::object::machine::{AwaitLoop, Spot, WaitsAt, look};
@@ -70,7 +70,7 @@ impl Probe<'_> {
     }
 
     /// Lets the thread go round alone. Gives after how many rounds the loop gives up, if it does, and what is known then.
-    fn solo_run(&mut self, wait: &FirstWait) -> (Option<usize>, Seated) {
+    fn solo_run(&mut self, wait: &FirstWait) -> (Option<usize>, PooledDriver) {
         let path = wait.path.clone();
         let (explorer, rounds) = Further::explorer(wait.schedule.clone(), path.clone());
         let mut driver = self.driver(Box::new(explorer));

@@ -28,7 +28,7 @@ use crate::rt::event::verdict::{Block, Blocked, End, Pair, Panic, Reproduction};
 use crate::rt::event::{Event, Site, Trace};
 use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::log::Log;
-use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::{Explored, Found, Settings, explore_a_few};
 use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
 use crate::rt::heap::Watched;
@@ -209,7 +209,7 @@ impl Probe<'_> {
     }
 
     /// A driver for this explorer.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> Seated {
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>) -> PooledDriver {
         self.settings.driver(explorer, self.learnt.clone())
     }
 
@@ -240,7 +240,12 @@ impl Probe<'_> {
     }
 
     /// [`Probe::explored`] by a driver that may have explored something before.
-    pub(crate) fn goes_on(&mut self, driver: Seated, most: u64, looks: Looks) -> (Explored, Log) {
+    pub(crate) fn goes_on(
+        &mut self,
+        driver: PooledDriver,
+        most: u64,
+        looks: Looks,
+    ) -> (Explored, Log) {
         let mut settings = Settings {
             watch: looks.block,
             callers: looks.callers,
@@ -274,7 +279,7 @@ impl Probe<'_> {
     }
 
     /// The execution that begins like this, and goes on as it likes, if it is fine.
-    pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<Seated> {
+    pub(crate) fn passes(&mut self, schedule: &Schedule) -> Option<PooledDriver> {
         let explorer = Box::new(Replay::new(schedule.clone()));
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.driver(explorer);

@@ -35,7 +35,7 @@ use crate::rt::event::Site;
 use crate::rt::event::schedule::{Guarded, Schedule};
 use crate::rt::event::verdict::End;
 use crate::rt::exec::log::Log;
-use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
 use crate::rt::exec::state_capture::StateCapture;
 use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
@@ -151,7 +151,7 @@ fn known_from(schedule: &Schedule) -> Learnt {
 
 impl Exploration<'_> {
     /// Explores until there is no more to be explored. What is known in the end is in the driver.
-    fn search(&mut self, mut driver: Seated) -> Seated {
+    fn search(&mut self, mut driver: PooledDriver) -> PooledDriver {
         loop {
             let running = Settings {
                 statics: self.statics,
@@ -229,7 +229,7 @@ impl Exploration<'_> {
     }
 
     /// What was learnt makes another exploration of it.
-    fn restart(&mut self, driver: &Driver, learns: impl FnOnce(&mut Learnt)) -> Seated {
+    fn restart(&mut self, driver: &Driver, learns: impl FnOnce(&mut Learnt)) -> PooledDriver {
         let before = &driver.machine.limits.learnt;
         let mut learnt = before.clone();
         learns(&mut learnt);
@@ -245,7 +245,7 @@ impl Exploration<'_> {
     }
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
-    fn look_at(&mut self, mut found: Found) -> Result<Seated, Seated> {
+    fn look_at(&mut self, mut found: Found) -> Result<PooledDriver, PooledDriver> {
         if found.end.is_doubted() && self.body(&found.driver).hangs_from_a_static(&mut found) {
             self.statics = Rooted::Stays;
             let mut driver = found.driver;
@@ -353,7 +353,7 @@ impl Exploration<'_> {
     }
 
     /// Nothing has failed. Says what there is to be said of that.
-    fn passed(&mut self, driver: Seated) -> Passed {
+    fn passed(&mut self, driver: PooledDriver) -> Passed {
         let is_plain = mostly!(self.watch.is_plain(&driver));
         if !is_plain && let Some(line) = self.watch.vain(&driver) {
             above(|| eprintln!("{line}"));

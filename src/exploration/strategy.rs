@@ -14,13 +14,13 @@ use crate::rt::engine::strategies::pos::Pos;
 use crate::rt::engine::strategies::sample::{Sampler, Strategy, Walk};
 use crate::rt::engine::strategies::{backtrack, exhaustive, optimal};
 use crate::rt::engine::{Explorer, TieBreak};
-use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::object::machine::{Learnt, Limits};
 use crate::verdict::report::Bound;
 
 impl Builder {
     /// A driver for this explorer of a program of which so much is known.
-    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, learnt: Learnt) -> Seated {
+    pub(crate) fn driver(&self, explorer: Box<dyn Explorer>, learnt: Learnt) -> PooledDriver {
         let mut limits = Limits {
             spin_bound: self.spin_bound,
             spurious_failures: self.spurious_failures,
@@ -38,7 +38,7 @@ impl Builder {
             threads_max: self.max_threads,
             explicit: self.expect_explicit_explore,
         };
-        Seated::new(explorer, limits, bounds)
+        PooledDriver::new(explorer, limits, bounds)
     }
 
     /// The bound that is set.

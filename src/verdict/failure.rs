@@ -7,7 +7,7 @@ use crate::diagnose::minimize::{Minimized, leads_to};
 use crate::exploration::replay_command;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::{End, Panic, Wrong};
-use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::Found;
 use crate::rt::report::execution::Execution;
 use crate::rt::report::record::Record;
@@ -184,7 +184,7 @@ pub(crate) fn failure(
     found: Found,
     shown: Minimized,
     given: Option<&Schedule>,
-) -> (Failure, End, Seated) {
+) -> (Failure, End, PooledDriver) {
     let executions = found.driver.stats.numbered() + 1;
     let mut failure = told(
         shown.simpler.as_deref().unwrap_or(&found),

@@ -11,7 +11,7 @@ use crate::rt::engine::price::Price;
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::schedule::{Hold, Schedule};
 use crate::rt::event::{Event, Site, foreign, verdict};
-use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::report::source::Sources;
 use crate::verdict::outcomes::Outcomes;
 use crate::verdict::plural::{counted, estimated};
@@ -75,7 +75,7 @@ pub struct Report {
 
 /// An exploration without a failure.
 pub(crate) struct Passed {
-    pub(crate) driver: Seated,
+    pub(crate) driver: PooledDriver,
     /// Which part of the traces was explored.
     pub(crate) verdict: Verdict,
     pub(crate) elapsed: Duration,

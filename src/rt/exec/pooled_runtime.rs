@@ -29,16 +29,16 @@ use crate::rt::process::watchdog::Watchdog;
 
 /// A driver, in the runtime in which it explores a program.
 #[derive(Default)]
-pub(crate) struct Seated(Pooled<Box<Runtime>>);
+pub(crate) struct PooledDriver(Pooled<Box<Runtime>>);
 
 pooled!(Box<Runtime>);
 
-impl Seated {
+impl PooledDriver {
     /// A driver for this explorer.
-    pub(crate) fn new(explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) -> Seated {
-        let mut seated = Seated::default();
-        seated.prepare(explorer, limits, bounds);
-        seated
+    pub(crate) fn new(explorer: Box<dyn Explorer>, limits: Limits, bounds: Bounds) -> PooledDriver {
+        let mut pooled = PooledDriver::default();
+        pooled.prepare(explorer, limits, bounds);
+        pooled
     }
 
     /// The runtime of an exploration that begins, which has nothing of an earlier one but the driver.
@@ -78,7 +78,7 @@ impl Seated {
     }
 }
 
-impl Deref for Seated {
+impl Deref for PooledDriver {
     type Target = Driver;
 
     #[inline]
@@ -89,7 +89,7 @@ impl Deref for Seated {
     }
 }
 
-impl DerefMut for Seated {
+impl DerefMut for PooledDriver {
     #[inline]
     fn deref_mut(&mut self) -> &mut Driver {
         &mut self.0.inner.get_mut().driver

@@ -24,7 +24,7 @@ use super::outsiders;
 use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
 use crate::rt::exec::crash_report::Unshown;
-use crate::rt::exec::pooled_runtime::Seated;
+use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::{MustFree, Watched};
@@ -41,7 +41,7 @@ use stacks::Stacks;
 /// An execution that failed, with everything that is needed to tell about it.
 pub(crate) struct Found {
     pub(crate) end: End,
-    pub(crate) driver: Seated,
+    pub(crate) driver: PooledDriver,
     /// Names given to threads.
     pub(crate) names: Vec<(ThreadId, String)>,
     /// What the program said, to be filled in by who has listened.
@@ -82,7 +82,7 @@ impl Found {
 pub(crate) enum Explored {
     /// Nothing failed. Whether `go_on` left something out is the caller's to know; the driver knows
     /// the rest.
-    Passed(Seated),
+    Passed(PooledDriver),
     /// This execution failed.
     Failed(Box<Found>),
 }
@@ -137,7 +137,7 @@ pub(crate) fn stacks(bytes: usize) -> Pool {
 #[inline(never)]
 pub(crate) fn explore_a_few(
     main: &dyn Work,
-    driver: Seated,
+    driver: PooledDriver,
     pool: &mut Pool,
     settings: Settings,
     go_on: &mut dyn FnMut(&Between<'_>) -> bool,
@@ -149,7 +149,7 @@ pub(crate) fn explore_a_few(
 /// says no.
 pub(crate) fn explore(
     main: &dyn Work,
-    mut driver: Seated,
+    mut driver: PooledDriver,
     pool: &mut Pool,
     settings: Settings,
     go_on: impl FnMut(&Between<'_>) -> bool,

@@ -146,7 +146,7 @@ fn events(trace: &Trace, driver: &Driver) -> String {
 fn told(program: fn()) -> String {
     let mut told = String::new();
     let mut pool = stacks(64 * 1024);
-    let driver = Seated::new(
+    let driver = PooledDriver::new(
         Optimal::new(TieBreak::Last),
         Limits::default(),
         Bounds::default(),
@@ -181,11 +181,11 @@ fn told(program: fn()) -> String {
         .expect("a string");
         true
     });
-    let seated = match &explored {
+    let pooled = match &explored {
         Explored::Passed(driver) => driver,
         Explored::Failed(found) => &found.driver,
     };
-    let hangs = seated.0.pulse.describe(Duration::ZERO);
+    let hangs = pooled.0.pulse.describe(Duration::ZERO);
     assert_eq!(hangs, None, "nothing is explored any more");
     match explored {
         Explored::Passed(driver) => write!(told, "{:?}", driver.stats),

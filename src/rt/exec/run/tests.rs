@@ -14,7 +14,7 @@ use super::*;
 /// Explores `body` on stacks of this pool; gives the number of executions.
 fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
     let explorer = Optimal::new(TieBreak::Last);
-    let driver = Seated::new(explorer, Limits::default(), Bounds::default());
+    let driver = PooledDriver::new(explorer, Limits::default(), Bounds::default());
     let settings = Settings {
         patience: None,
         site: Location::caller(),
