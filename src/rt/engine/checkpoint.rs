@@ -314,7 +314,7 @@ impl Writer {
                 nth.into(),
                 offset as u64,
             ],
-            Region::Elsewhere { address } => match statics.number(address) {
+            Region::External { address } => match statics.number(address) {
                 Some(number) => &[2, number],
                 None => {
                     return Err(format!(
@@ -419,7 +419,7 @@ impl Reader<'_> {
                 nth: self.index()?,
                 offset: self.size()?,
             },
-            2 => Region::Elsewhere {
+            2 => Region::External {
                 address: statics.address(self.number()?)?,
             },
             3 => Region::Thread(ThreadId(self.index()?)),

@@ -120,7 +120,7 @@ pub(crate) enum Region {
         offset: usize,
     },
     /// A static, or memory that is older than the model: its address.
-    Elsewhere { address: usize },
+    External { address: usize },
     /// Whether a thread has finished.
     Thread(ThreadId),
     /// A thread's park token.
@@ -146,7 +146,7 @@ impl Region {
             {
                 behind.checked_sub(offset)
             }
-            (Region::Elsewhere { address }, Region::Elsewhere { address: behind }) => {
+            (Region::External { address }, Region::External { address: behind }) => {
                 behind.checked_sub(address)
             }
             _ => None,

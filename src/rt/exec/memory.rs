@@ -65,7 +65,7 @@ impl Runtime {
                 })
             }
         };
-        was.unwrap_or(Region::Elsewhere { address })
+        was.unwrap_or(Region::External { address })
     }
 
     /// A wrong use of memory by the thread that runs.
@@ -143,7 +143,7 @@ impl Runtime {
             |(_, (bottom, top)): &&(ThreadId, (usize, usize))| (*bottom..*top).contains(&address);
         match ended.iter().rev().find(on_stack) {
             Some(&(thread, _)) => Err(Gone::Stack(thread)),
-            None => Ok(Region::Elsewhere { address }),
+            None => Ok(Region::External { address }),
         }
     }
 
@@ -198,7 +198,7 @@ impl Runtime {
     /// An execution that is torn down uses this shim, which may be older than it.
     pub(super) fn meet_at_end(&self, inner: &mut Inner, target: &Target) {
         let region = self.locate(&inner.stacks, &inner.ended, target.address);
-        if let Ok(Region::Elsewhere { .. }) = region {
+        if let Ok(Region::External { .. }) = region {
             inner.table.meet_at_end(target);
         }
     }
@@ -206,7 +206,7 @@ impl Runtime {
     /// The same of plain memory.
     pub(super) fn keep_at_end(&self, inner: &mut Inner, memory: Memory) {
         let region = self.locate(&inner.stacks, &inner.ended, memory.start.addr());
-        if let Ok(Region::Elsewhere { .. }) = region {
+        if let Ok(Region::External { .. }) = region {
             inner.table.keep_foreign(memory);
         }
     }
@@ -229,7 +229,7 @@ impl Runtime {
             Some(Ok(region)) => Some(region),
             None => None,
         };
-        if let Some(Region::Elsewhere { .. }) = region {
+        if let Some(Region::External { .. }) = region {
             self.inner.borrow_mut().table.keep_foreign(memory);
         }
         self.begin_access_to(cell, (None, region), effect, site)

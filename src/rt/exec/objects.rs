@@ -208,7 +208,7 @@ impl Table {
     pub(crate) fn was_elsewhere(&self, address: usize) -> bool {
         let latest = self.entries.get(self.latest[place(address)] as usize);
         latest.is_some_and(|entry| {
-            entry.address == address && matches!(entry.region, Region::Elsewhere { .. })
+            entry.address == address && matches!(entry.region, Region::External { .. })
         })
     }
 
@@ -287,7 +287,7 @@ impl Table {
     ) -> (u32, ObjectId) {
         let Target { address, kind, .. } = *target;
         let memory = match region {
-            Region::Elsewhere { .. } => self.note_older(target),
+            Region::External { .. } => self.note_older(target),
             _ => target.memory,
         };
         let known = number.map(|number| &self.entries[number as usize]);
@@ -574,7 +574,7 @@ mod tests {
         assert_eq!(met, Err(()));
         assert_eq!(table.known(address), None);
         assert_eq!(table.at_hand(address), None);
-        let region = Region::Elsewhere { address };
+        let region = Region::External { address };
         let met = table.object::<()>(&mut machine, &target(address, 2), || Ok(region));
         let region = Region::Stack {
             thread: ThreadId::MAIN,

@@ -172,7 +172,7 @@ fn position(first: Region, other: Region) -> Option<usize> {
         // The further from the top, the lower.
         Region::Stack { depth, .. } => usize::MAX - depth,
         Region::Heap { offset, .. } => offset,
-        Region::Elsewhere { address } => address,
+        Region::External { address } => address,
         _ => return None,
     })
 }

@@ -365,7 +365,7 @@ impl<'a> Gathering<'a> {
             let (memory, owner) = match self.view.machine.names.place(object).region {
                 Region::Stack { thread, .. } => ("stack", Some(thread)),
                 Region::Heap { thread, .. } => ("heap", Some(thread)),
-                Region::Elsewhere { .. } => ("static", None),
+                Region::External { .. } => ("static", None),
                 Region::Thread(thread) | Region::Token(thread) => ("runtime", Some(thread)),
                 #[cfg(any(test, feature = "bench"))]
                 Region::Abstract(_) => ("abstract", None),
