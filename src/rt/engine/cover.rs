@@ -275,7 +275,7 @@ impl<'a> Walk<'a> {
 
     /// Whether this step, of an event with this label, may come first in the rest of the sequence.
     #[inline(never)]
-    pub(super) fn begins_with(&mut self, step: Step, label: Label) -> bool {
+    pub(super) fn has_weak_initial(&mut self, step: Step, label: Label) -> bool {
         let head = self.head(step.thread);
         let begins = self.begins_as(&head, step, label);
         if begins {
@@ -290,7 +290,7 @@ impl<'a> Walk<'a> {
     /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the next event of its thread
     /// is in the sequence, so is what has woken the thread before that, with which it does not commute, either.
     #[inline(always)]
-    pub(super) fn begins_with_sleeper(&mut self, sleeper: &Sleeper) -> bool {
+    pub(super) fn has_weak_initial_sleeper(&mut self, sleeper: &Sleeper) -> bool {
         let &Sleeper { step, label } = sleeper;
         if self.unchanged.is_some()
             && let Some(second) = self.label
@@ -300,11 +300,11 @@ impl<'a> Walk<'a> {
                 false => !commutes(&self.execution.machine.sets, label, second),
             };
             if is_told {
-                assert!(!cfg!(test) || !self.begins_with(step, label));
+                assert!(!cfg!(test) || !self.has_weak_initial(step, label));
                 return false;
             }
         }
-        self.begins_with(step, label)
+        self.has_weak_initial(step, label)
     }
 
     /// Whether the reversed event comes first of its thread and has its label whatever comes before it, so that

@@ -48,7 +48,7 @@ pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
     let mut reversal = Reversal::default();
     let mut pairs = Vec::new();
     for (first, second) in found {
-        if pairs.len() < most && reversal.build(execution, first, &second, None) {
+        if pairs.len() < most && reversal.build_notdep(execution, first, &second, None) {
             pairs.push(pair(execution, first, &second, &reversal));
         }
     }

@@ -327,7 +327,7 @@ impl Reversal {
 
     /// Makes the sequence that executes `second` without `first`; false if there is none. The label that the
     /// reversed event will have may be known.
-    pub(crate) fn build(
+    pub(crate) fn build_notdep(
         &mut self,
         execution: &Execution<'_>,
         first: u32,

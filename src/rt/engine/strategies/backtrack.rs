@@ -177,7 +177,7 @@ impl Explorer for Backtrack {
         }
         let mut reversal = std::mem::take(&mut self.reversal);
         pairs(execution, |first, second| {
-            if reversal.build(execution, first, second, None) {
+            if reversal.build_notdep(execution, first, second, None) {
                 std::mem::swap(&mut self.reversal, &mut reversal);
                 self.cover(execution, first as usize);
                 std::mem::swap(&mut self.reversal, &mut reversal);

@@ -142,14 +142,14 @@ impl Frontier {
         let writes = second.operation.kind == OpKind::WriteLock;
         let mut walk = Walk::new(execution, first, second, &mut self.consumed);
         if writes {
-            if !self.reversal.build(execution, first, second, None) {
+            if !self.reversal.build_notdep(execution, first, second, None) {
                 return;
             }
             walk.keep_to(&self.reversal);
         }
         let (from, to) = self.sleep.get(first as usize).copied().unwrap_or_default();
         for &Sleeper { step, label } in &self.sleepers[from as usize..to as usize] {
-            if walk.is_impossible() || walk.begins_with(step, label) {
+            if walk.is_impossible() || walk.has_weak_initial(step, label) {
                 return;
             }
         }
@@ -163,7 +163,7 @@ impl Frontier {
                     continue;
                 }
                 let child = self.tree.node(id);
-                if walk.begins_with(child.step, child.label) {
+                if walk.has_weak_initial(child.step, child.label) {
                     if !younger || child.awake {
                         return;
                     }
@@ -180,7 +180,7 @@ impl Frontier {
         if walk.is_impossible() {
             return;
         }
-        if !writes && !self.reversal.build(execution, first, second, label) {
+        if !writes && !self.reversal.build_notdep(execution, first, second, label) {
             return;
         }
         (self.reversal).leave_behind(execution, first, second, &self.consumed);

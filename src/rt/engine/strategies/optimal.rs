@@ -215,17 +215,17 @@ impl Optimal {
                 let (sets, thread) = (&execution.machine.sets, second.step.thread);
                 let sleeps_on = |sleeper: &Sleeper| sleeper.survives(sets, thread, label);
                 if !sleepers.iter().any(sleeps_on) {
-                    self.plan_alone(execution, first, second, label);
+                    self.insert_single(execution, first, second, label);
                     return true;
                 }
             }
         }
-        self.plan(execution, first, second, comes_first)
+        self.insert_wakeup(execution, first, second, comes_first)
     }
 
-    /// [`Optimal::plan`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
+    /// [`Optimal::insert_wakeup`] where the reversed event comes first in the sequence, wakes everybody who is asleep, and nothing
     /// is planned. Then nobody covers the sequence, nothing else of it is needed, and it is so whatever comes behind the race.
-    fn plan_alone(
+    fn insert_single(
         &mut self,
         execution: &Execution<'_>,
         first: u32,
@@ -236,7 +236,7 @@ impl Optimal {
         // The long way must come to the same.
         #[cfg(test)]
         {
-            assert!(self.plan(execution, first, second, true));
+            assert!(self.insert_wakeup(execution, first, second, true));
             let wakeup_tree = &mut self.levels[first as usize].wakeup_tree;
             let node = self.arena.pop(wakeup_tree).expect("it is planned");
             assert!(wakeup_tree.is_empty() && node.children.is_empty());
@@ -249,7 +249,7 @@ impl Optimal {
 
     /// [`Optimal::reverse`] where it cannot be told at once that the sequence is covered.
     #[inline(never)]
-    fn plan(
+    fn insert_wakeup(
         &mut self,
         execution: &Execution<'_>,
         first: u32,
@@ -266,13 +266,13 @@ impl Optimal {
         if writes {
             // To make it takes longer than to go there.
             cold_path();
-            if !self.reversal.build(execution, first, second, None) {
+            if !self.reversal.build_notdep(execution, first, second, None) {
                 return false;
             }
             walk.keep_to(&self.reversal);
         }
         for sleeper in sleepers {
-            if walk.begins_with_sleeper(sleeper) || walk.is_impossible() {
+            if walk.has_weak_initial_sleeper(sleeper) || walk.is_impossible() {
                 return walk.is_settled();
             }
         }
@@ -297,14 +297,14 @@ impl Optimal {
                 {
                     (self.insertion_point).put_to_sleep(execution, first, sleepers, tree, None);
                     let made = &mut self.reversal;
-                    assert!(made.build(execution, first, second, label));
+                    assert!(made.build_notdep(execution, first, second, label));
                     made.leave_behind(execution, first, second, &self.consumed);
                     made.trim(execution, &self.insertion_point.asleep);
                     assert_eq!(made.items, self.needed.items);
                 }
                 &self.needed.items
             } else {
-                if !writes && !self.reversal.build(execution, first, second, label) {
+                if !writes && !self.reversal.build_notdep(execution, first, second, label) {
                     return false;
                 }
                 (self.reversal).leave_behind(execution, first, second, &self.consumed);
