@@ -16,7 +16,7 @@ pub(crate) struct Accessing {
     size: usize,
     site: Site,
     /// Whether the memory may be used up to the end of this. If not, then up to the last event before that, and where
-    /// the access [goes on](Accessing::go_on).
+    /// the access [goes on](Accessing::resume).
     lasts: bool,
 }
 

@@ -1,6 +1,6 @@
 //! What may a shim ask of the runtime?
 //!
-//! Shims (`sync`, `thread`, `hint`, ...) see this page, with [`memory`] for what is not about operations, and nothing below
+//! Shims (`sync`, `thread`, `hint`, ...) see this page, with [`doors`] for what is not about operations, and nothing below
 //! it.
 //!
 //! What most operations go through is inlined into the program, unless this crate has debug assertions. Then the program
@@ -61,7 +61,7 @@ pub(crate) fn perform(target: Target, kind: OpKind) -> Answer {
     announce::perform(&target, &kind, context::here())
 }
 
-/// Whether the short way ([`exec::short`]) was enough for an operation. Without a runtime it is not. Mostly it is, which the
+/// Whether the short way ([`exec::fast_path`]) was enough for an operation. Without a runtime it is not. Mostly it is, which the
 /// compiler sees only where the longer way begins, so there each caller says so ([`cold_path`]).
 #[inline(always)]
 fn try_fast(way: impl FnOnce(&Runtime) -> bool) -> bool {

@@ -284,7 +284,7 @@ impl<'a> Walk<'a> {
         begins
     }
 
-    /// [`Walk::begins_with`] at the beginning of the sequence for a thread that is asleep there, where the reversed event was
+    /// [`Walk::has_weak_initial`] at the beginning of the sequence for a thread that is asleep there, where the reversed event was
     /// not found to be if it [comes first](comes_first).
     ///
     /// Most sleepers do not commute with the reversed event. Such a one does not come first: if the next event of its thread
@@ -345,7 +345,7 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// [`Walk::begins_with`] where this comes first of the step's thread.
+    /// [`Walk::has_weak_initial`] where this comes first of the step's thread.
     #[inline(always)]
     fn begins_as(&mut self, head: &Head<'_>, step: Step, label: Label) -> bool {
         match *head {

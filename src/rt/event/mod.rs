@@ -2,7 +2,7 @@
 //!
 //! A [`Trace`] holds the events of one execution in the order in which they happened. Two
 //! executions are the *same* Mazurkiewicz trace if they have the same events and the same
-//! happens-before between them ([`happens_before`], [`key`]); what order independent events came in
+//! happens-before between them ([`happens_before`](crate::rt::relation::happens_before), [`key`](crate::rt::relation::key)); what order independent events came in
 //! does not matter.
 //!
 //! The trace outlives its execution: the next one keeps the prefix up to the point where it

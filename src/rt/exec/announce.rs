@@ -1,7 +1,7 @@
 //! How do operations come to the runtime?
 //!
 //! Each is announced, and what comes back is its outcome, once it has happened. Most operations do not come here, because the
-//! short way ([`short`](super::short)) is enough for them.
+//! short way ([`short`](super::fast_path)) is enough for them.
 
 use crate::rt::engine::driver::Driver;
 use crate::rt::event::Site;

@@ -4,7 +4,7 @@
 //! is held up there ([`Hold`](crate::rt::event::schedule::Hold)): it announces to go on ([`OpKind::Resume`]), once its shim has done
 //! to its memory what was announced before. Nobody is held up in an exploration, and those in which somebody is are rare.
 //!
-//! [`OpKind::Resume`]: crate::rt::event::operation::OpKind::GoOn
+//! [`OpKind::Resume`]: crate::rt::event::operation::OpKind::Resume
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

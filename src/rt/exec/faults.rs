@@ -3,13 +3,13 @@
 //! A pointer that is null, or was read from memory that is gone, is what many a bug of a lock-free structure comes to,
 //! and the system ends the process for it: then nothing tells which execution it was. So a handler of `SIGSEGV` and
 //! `SIGBUS` leaves the thread where it is, for good, like one whose stack has overflowed
-//! ([`coroutine`](super::coroutine)), and the execution fails.
+//! ([`coroutine`](crate::rt::coroutine)), and the execution fails.
 //!
 //! That is done only where it can end well:
 //!
 //! - The code of a thread of the model runs. In the middle of the runtime something of it is borrowed.
 //! - It is not in the allocator that lies behind the tracking one, which would be left with its lock held, and from
-//!   then on wait for that. There it is only told in which execution that was ([`ends`](super::ends)).
+//!   then on wait for that. There it is only told in which execution that was ([`ends`](super::process_exit)).
 //! - A use of memory has caused the signal. Whoever sends it by `kill` wants the process to end.
 //!
 //! Everything else goes to a handler that was there before: on the stack of a generator to `generator`'s, which sees to

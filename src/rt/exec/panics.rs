@@ -1,6 +1,6 @@
 //! Who panicked, where, and what must not be printed twice?
 //!
-//! A panic hook ([`hook`](super::hook)) asks whether this OS thread is running the code of a
+//! A panic hook ([`hook`](crate::rt::process::panic_hook)) asks whether this OS thread is running the code of a
 //! modelled thread; then it keeps the message for the report and prints nothing, unless the panic ends
 //! the process ([`Fatal`]): then there will be no report, and what there is to tell is told at once. Any
 //! other panic goes to the hook that was there before.
@@ -94,7 +94,7 @@ pub(super) enum Fatal {
     Function,
     /// It cannot unwind: a check has failed whose caller is not made for that.
     Itself,
-    /// The program ends it, without a panic ([`ends`](super::ends)).
+    /// The program ends it, without a panic ([`ends`](super::process_exit)).
     Exit,
     Abort,
     Instruction,

@@ -2,7 +2,7 @@
 //!
 //! It drops its variables when the code has ended, one way or the other, and announces its end where that is an event.
 //!
-//! [`live`] is inlined into the code that each stack runs, so that the code of a thread returns there and nowhere else: a
+//! [`run_thread`] is inlined into the code that each stack runs, so that the code of a thread returns there and nowhere else: a
 //! processor foretells where a function returns to from the calls it has seen, which after a switch are those of another stack.
 //! But an idle stack goes to another OS thread, and the compiler may look up once in a function where the thread-locals of
 //! its OS thread are. So nothing that is inlined there may have to do with any, and what does is a call.

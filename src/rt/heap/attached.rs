@@ -58,7 +58,7 @@ pub(crate) fn unrecorded<R>(call: impl FnOnce() -> R) -> R {
 }
 
 /// Called by the tracking allocator before it calls the allocator behind it to make a block larger, so that a
-/// coroutine that runs out of stack does so here and not in there: see [`coroutine`](crate::rt::exec::coroutine). The other
+/// coroutine that runs out of stack does so here and not in there: see [`coroutine`](crate::rt::coroutine). The other
 /// functions that are called before that one do so themselves.
 #[inline]
 pub(crate) fn entered() {

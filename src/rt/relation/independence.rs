@@ -1,6 +1,6 @@
 //! Which operations do not commute? The only place that knows.
 //!
-//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to [`label`]; its [`Class`] is a part of it.
+//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to [`label`](crate::rt::relation::label); its [`Class`] is a part of it.
 //! [`Class::conflicts`] then says which classes may not be swapped on one object. Both are exhaustive, without a
 //! catch-all arm.
 //!

@@ -1,6 +1,6 @@
 //! How is every trace explored exactly once, in any order?
 //!
-//! [`optimal`](crate::rt::engine::optimal) takes up the planned branch that is deepest. Here any of them may be next
+//! [`optimal`](crate::rt::engine::strategies::optimal) takes up the planned branch that is deepest. Here any of them may be next
 //! ([`order`](crate::rt::engine::order)); still no trace comes twice, and no execution is begun in vain. What
 //! depth-first search decides by time, whether something is explored already, is decided here by the order
 //! of siblings, which is that in which they were planned:
