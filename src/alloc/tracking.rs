@@ -187,7 +187,8 @@ static GLOBAL: Tracking<System> = Tracking::new(System);
 mod tests {
     use super::*;
     use crate::rt::ThreadMain;
-    use crate::rt::coroutine::{Pool, Resumed};
+    use crate::rt::coroutine::Resumed;
+    use crate::rt::exec::run::stacks;
     use crate::rt::heap::Heap;
     use std::cell::RefCell;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -370,7 +371,7 @@ mod tests {
             ]
         };
         let heap = Heap::new();
-        let mut pool = Pool::new(64 * 1024);
+        let mut pool = stacks(64 * 1024);
         heap.attach(|| {
             for call in calls {
                 let mut coroutine = pool.start(ThreadMain::of(move || {

@@ -10,7 +10,8 @@ use crate::rt::engine::replay::Replay;
 use crate::rt::event::id::{ObjectId, Region};
 use crate::rt::event::verdict::{Block, DataRace, End};
 use crate::rt::exec::run::Found;
-use crate::rt::exec::suppressed_races::{COUNTS, SuppressedRaces};
+use crate::rt::exec::suppressed_races::SuppressedRaces;
+use crate::rt::heap::COUNTS;
 
 /// Whether the threads of this execution have operated on objects where a block of std's has its counts.
 fn are_counts_seen(found: &Found, block: &Block) -> bool {

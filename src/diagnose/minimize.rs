@@ -28,6 +28,7 @@ use crate::rt::event::verdict::{Block, Blocked, End, Pair, Panic, Reproduction};
 use crate::rt::event::{Event, Site, Trace};
 use crate::rt::exec::callers::stands_nowhere;
 use crate::rt::exec::log::Log;
+use crate::rt::exec::panics::LISTENER;
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::{Explored, Found, Settings, explore_a_few};
 use crate::rt::exec::suppressed_races::{InOrder, SuppressedRaces};
@@ -162,7 +163,7 @@ impl Probe<'_> {
         if found.message.is_some() || !may_come_again(&found.end) {
             return;
         }
-        panic_hook::set_above();
+        panic_hook::set_above(LISTENER);
         let again = Box::new(Replay::new(leads_to(found)));
         let Some(again) = self.fails(again, 1, Looks::default()) else {
             return;

@@ -37,22 +37,18 @@ use std::thread;
 
 use generator::{Gn, LocalGenerator, Scope};
 
-use crate::rt::coroutine::kept::{FEW, Spare};
 #[cfg(unix)]
+pub(crate) use crate::rt::coroutine::fault::Fault;
+use crate::rt::coroutine::kept::{FEW, Spare};
 pub(crate) use crate::rt::coroutine::overflow::is_overflow;
 pub(crate) use crate::rt::coroutine::overflow::{
-    largest_stack, leave_room, leave_room_on_coroutine,
+    ROOM, largest_stack, leave_room, leave_room_on_coroutine,
 };
 pub(crate) use crate::rt::coroutine::stretch::Stretch;
-use crate::rt::exec::context::ROOM;
-use crate::rt::exec::faults;
-use crate::rt::exec::faults::Fault;
-use crate::rt::exec::outsiders;
-use crate::rt::exec::process_exit;
-use crate::rt::exec::thread_op::run_thread;
 use crate::rt::pooled::Pooled;
+use crate::rt::process::outside_use;
 use crate::rt::rare::{Roomy, cold_path, mostly};
-use crate::rt::{ThreadMain, Work};
+use crate::rt::thread_main::{ThreadMain, Work};
 
 /// What a panic leaves behind.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -78,18 +74,19 @@ pub(crate) struct Pool {
     idle: Pooled<Spare>,
     /// See [`Pool::got_after`].
     got_after: u64,
+    ends: &'static ThreadEnds,
 }
 
 impl Pool {
     /// A pool without stacks. `stack_bytes`, the size of each, is rounded up to whole pages; the
-    /// guard page comes on top. Calls [`prepare`].
-    pub(crate) fn new(stack_bytes: usize) -> Pool {
-        prepare();
+    /// guard page comes on top. [`prepare`] must have been called.
+    pub(crate) fn new(stack_bytes: usize, ends: &'static ThreadEnds) -> Pool {
         let stack_bytes = stack_bytes.next_multiple_of(PAGE);
         let mut pool = Pool {
             stack_bytes,
             idle: Spare::of(stack_bytes),
             got_after: 0,
+            ends,
         };
         pool.got();
         pool
@@ -99,7 +96,7 @@ impl Pool {
     #[inline]
     fn got(&mut self) {
         // Up to now they may have been another exploration's, which outsiders may have used.
-        self.got_after = outsiders::noted();
+        self.got_after = outside_use::noted();
     }
 
     /// An idle stack, or a new one. `None` if the system has no memory for that.
@@ -142,7 +139,7 @@ impl Pool {
         let before = stacks.len();
         kept.take(bytes, few, stacks);
         if stacks.len() == before {
-            stacks.push(Coroutine::new(bytes)?);
+            stacks.push(Coroutine::new(bytes, self.ends)?);
         }
         self.got();
         self.idle.stacks.pop()
@@ -205,7 +202,7 @@ pub(crate) struct Coroutine(Rc<Control>);
 
 impl Coroutine {
     /// One with a stack of so many bytes. `None` if the system has no memory for that.
-    fn new(stack_bytes: usize) -> Option<Coroutine> {
+    fn new(stack_bytes: usize, ends: &'static ThreadEnds) -> Option<Coroutine> {
         let control = Rc::new(Control {
             state: Cell::new(State::Idle),
             body: Cell::new(None),
@@ -218,6 +215,7 @@ impl Coroutine {
             bottom: Cell::new(0),
             top: Cell::new(0),
             roomy: Cell::default(),
+            ends,
         });
         let served = Rc::clone(&control);
         // The size is counted in words. It is a multiple of the page size and thus even; an odd
@@ -363,6 +361,11 @@ pub(crate) fn suspend() {
 /// that is suspended while it unwinds, and caught on this one. False if there is no OS thread or no stack to be had.
 #[cold]
 pub(crate) fn forget_panic() -> bool {
+    /// No runtime is told of what runs there.
+    static NO_ENDS: ThreadEnds = ThreadEnds {
+        returns: || {},
+        unwinds: || {},
+    };
     /// A stack that only its owner knows.
     struct Alone(Coroutine);
     // SAFETY: everything that knows of the control block moves with it, and the other OS thread has ended when this one goes on.
@@ -378,7 +381,7 @@ pub(crate) fn forget_panic() -> bool {
         resume_unwind(Box::new(()));
     }
     let begun = thread::Builder::new().spawn(|| {
-        let mut alone = Alone(Coroutine::new(SMALL)?);
+        let mut alone = Alone(Coroutine::new(SMALL, &NO_ENDS)?);
         alone.0.0.instead.set(Some(unwind));
         // SAFETY: it is a constant.
         alone.0.put(unsafe { Work::body(&|| ()) });
@@ -438,11 +441,12 @@ pub(crate) unsafe fn leave(signal: libc::c_int, fault: Fault) {
 
 /// Makes `generator` install its panic hook and its signal handler now, once per process. A panic
 /// hook that is set afterwards comes before `generator`'s, which only keeps quiet about the panics
-/// that `generator` itself makes.
-pub(crate) fn prepare() {
+/// that `generator` itself makes. `install` has to call its argument, and may install handlers
+/// before and behind it.
+pub(crate) fn prepare(install: fn(&dyn Fn())) {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
-        faults::install(|| {
+        install(&|| {
             // On a thread of its own, because the panic hook cannot be changed by a thread that is
             // panicking, and a model may be run by a destructor.
             let installed = thread::spawn(|| {
@@ -452,7 +456,6 @@ pub(crate) fn prepare() {
                 .join()
                 .expect("dpor bug: a generator without code failed");
         });
-        process_exit::install();
     });
 }
 
@@ -511,6 +514,15 @@ struct Control {
     top: Cell<usize>,
     /// What there is between them above [`ROOM`].
     roomy: Cell<Stretch>,
+    ends: &'static ThreadEnds,
+}
+
+/// What is called behind the code of each thread, on its stack.
+pub(crate) struct ThreadEnds {
+    /// The code has returned.
+    pub(crate) returns: fn(),
+    /// The code unwinds.
+    pub(crate) unwinds: fn(),
 }
 
 impl Control {
@@ -519,7 +531,7 @@ impl Control {
     fn serve(&self) {
         while let Some(body) = self.body.take() {
             let run = || match self.instead.get() {
-                None => run_thread(body),
+                None => self.run(body),
                 Some(instead) => {
                     cold_path();
                     instead();
@@ -532,6 +544,29 @@ impl Control {
             }
             self.switch_back(State::Idle);
         }
+    }
+
+    /// Runs the code of a thread, and what its runtime does behind it.
+    ///
+    /// It is inlined into the code that each stack runs, so that the code of a thread returns there and nowhere else: a
+    /// processor predicts where a function returns to from the calls it has seen, which after a switch are those of
+    /// another stack. But an idle stack goes to another OS thread, and the compiler may look up once in a function where
+    /// the thread-locals of its OS thread are. So nothing that is inlined here may have to do with any, and what does is
+    /// a call.
+    #[inline(always)]
+    fn run(&self, body: ThreadMain) {
+        /// The body unwinds if this is dropped.
+        struct Unwinds(fn());
+        impl Drop for Unwinds {
+            #[cold]
+            fn drop(&mut self) {
+                (self.0)();
+            }
+        }
+        let unwinds = Unwinds(self.ends.unwinds);
+        body.run();
+        std::mem::forget(unwinds);
+        (self.ends.returns)();
     }
 
     /// Goes over to the code on the stack, until that switches back. Must not be called on this stack.
@@ -554,6 +589,7 @@ impl Control {
     }
 }
 
+mod fault;
 mod kept;
 mod overflow;
 mod stretch;

@@ -4,7 +4,7 @@
 //! end; and what is in it.
 
 use crate::rt::event::Site;
-use crate::rt::exec::{accesses, context, frees, restore};
+use crate::rt::exec::{accesses, context, frees, memory, restore};
 use crate::rt::heap::contents;
 use crate::rt::shim::{Memory, Target};
 use crate::rt::statics;
@@ -154,5 +154,5 @@ pub(crate) fn bytes<T: ?Sized>(data: &T) -> u64 {
 /// not known, or the thread that runs here is not in a loop with a hint.
 pub(crate) fn contents<T: ?Sized>(data: &T) -> Option<u64> {
     // SAFETY: a reference leads to memory that can be read.
-    unsafe { contents::of_all((&raw const *data).expose_provenance(), size_of_val(data)) }
+    unsafe { memory::reached_contents((&raw const *data).expose_provenance(), size_of_val(data)) }
 }

@@ -39,8 +39,8 @@ use std::cell::Cell;
 use std::mem;
 
 use crate::rt::event::NOWHERE;
-use crate::rt::exec::outsiders;
 use crate::rt::pooled::Empty;
+use crate::rt::process::outside_use;
 use crate::rt::rare::{Roomy, cold_path, rarely};
 
 mod attached;
@@ -52,8 +52,6 @@ pub(crate) mod contents;
 mod counters;
 mod guarded;
 mod kept;
-#[cfg(any(target_os = "linux", all(unix, target_pointer_width = "64")))]
-pub(crate) mod page;
 mod stock;
 mod watched;
 
@@ -72,7 +70,7 @@ pub(crate) use crate::rt::heap::guarded::{CAN_LOCK, was_refused};
 pub(crate) use crate::rt::heap::kept::Kept;
 use crate::rt::heap::kept::Queue;
 use crate::rt::heap::stock::Stock;
-pub(crate) use crate::rt::heap::watched::Watched;
+pub(crate) use crate::rt::heap::watched::{COUNTS, Watched};
 
 /// When is the memory of a block given back?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,6 +114,8 @@ pub(crate) struct Heap {
     others: Cell<bool>,
     /// Whether a block is watched.
     watching: Cell<bool>,
+    /// Whether the execution that runs here has failed.
+    failed: Cell<fn() -> bool>,
     /// Which blocks get pages of their own, which are locked when they are freed.
     guarding: Cell<Option<Guarded>>,
     /// Whether a block of this execution had to be freed whatever the settings say.
@@ -152,6 +152,7 @@ impl Heap {
             tells_all: Cell::new(false),
             others: Cell::new(false),
             watching: Cell::new(false),
+            failed: Cell::new(|| false),
             guarding: Cell::new(None),
             owing: Cell::new(false),
             state: Cell::new(Some(Box::default())),
@@ -194,7 +195,7 @@ impl Heap {
         state.counters.clear();
         state.fault = None;
         state.freed.clear();
-        state.outsiders = outsiders::noted();
+        state.outsiders = outside_use::noted();
         state.later.clear();
         // As in `with`.
         mem::forget(self.state.replace(Some(state)));
@@ -434,7 +435,7 @@ impl Heap {
             self.with(|state| {
                 let shelf = kept().map_or(NOWHERE, |kept| state.stock.add(kept));
                 let block = state.named(start, layout, by, shelf);
-                let outsiders = outsiders::noted();
+                let outsiders = outside_use::noted();
                 if rarely!(outsiders != state.outsiders) {
                     state.later.push((start, outsiders));
                 }

@@ -23,9 +23,9 @@ use crate::rt::engine::checkpoint::Statics;
 use crate::rt::event::operation::ObjectKind;
 use crate::rt::rare::rarely;
 
-use crate::rt::Memory;
 use crate::rt::heap::contents;
 use crate::rt::heap::contents::LOWEST_ADDRESS;
+use crate::rt::shim::Memory;
 use crate::rt::statics::image::Image;
 
 /// The right to use the statics of the process, if it has been taken.
@@ -255,7 +255,7 @@ fn leads_out(memory: &Memory) -> bool {
 /// Whether there is memory at the address.
 #[cfg(target_os = "linux")]
 fn is_there(address: usize) -> bool {
-    let page = crate::rt::heap::page::page();
+    let page = crate::rt::process::page::page();
     let start = std::ptr::without_provenance_mut::<libc::c_void>(address / page * page);
     let mut resident = 0;
     // SAFETY: the function takes any address of a page, and writes one byte for it.

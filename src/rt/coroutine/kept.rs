@@ -148,20 +148,21 @@ impl Idle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::ThreadMain;
+    use crate::rt::coroutine::suspend;
     use crate::rt::coroutine::tests::finished;
-    use crate::rt::coroutine::{Pool, suspend};
+    use crate::rt::exec::run::stacks;
+    use crate::rt::thread_main::ThreadMain;
     use std::thread;
 
     const STACK: usize = 64 * 1024;
 
     fn stack(bytes: usize) -> Coroutine {
-        Coroutine::new(bytes).expect("there is memory for it")
+        Coroutine::new(bytes, &crate::rt::exec::thread_op::ENDS).expect("there is memory for it")
     }
 
     /// Runs so many bodies at once in an exploration with stacks of this size, and says where the stacks are.
     fn at_once<const BODIES: usize>(kept: &'static Kept, bytes: usize) -> [(usize, usize); BODIES] {
-        let mut pool = Pool::new(bytes);
+        let mut pool = stacks(bytes);
         pool.idle.kept = kept;
         let mut all = [(); BODIES].map(|()| pool.start(ThreadMain::of(suspend)));
         for _ in 0..2 {
@@ -215,7 +216,7 @@ mod tests {
         let kept = Kept::new();
         kept.keep([stack(STACK)]);
         let pool = |stack| {
-            let mut pool = Pool::new(STACK);
+            let mut pool = stacks(STACK);
             pool.idle.stacks.push(stack);
             pool
         };

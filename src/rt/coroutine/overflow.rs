@@ -30,6 +30,9 @@ use crate::rt::rare::rarely;
 
 use crate::rt::coroutine::{CURRENT, Stretch};
 
+/// How much stack in bytes the runtime may need below a shim.
+pub(crate) const ROOM: usize = 16 * 1024;
+
 /// Whether the use of memory at this address says that the coroutine that runs on this OS thread has come to the end of its
 /// stack.
 #[cfg(unix)]
@@ -53,7 +56,7 @@ pub(crate) fn is_overflow(address: Option<usize>) -> bool {
 #[cold]
 pub(super) fn open_guard(bottom: usize) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    let page = crate::rt::heap::page::page();
+    let page = crate::rt::process::page::page();
     let guard = std::ptr::without_provenance_mut(bottom - page);
     // SAFETY: `generator` maps the page together with the stack, locks it, and unmaps it with the stack when the generator is
     // dropped, which this one never is. So it is mapped still, nobody else has it, and nobody waits for a fault there, because no

@@ -1,6 +1,7 @@
 //! Does a stack do what its module promises, also when a body panics, overflows or is given up?
 
 use crate::rt::coroutine::*;
+use crate::rt::exec::run::stacks;
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::process::Command;
@@ -70,7 +71,7 @@ fn recurse(depth: usize) -> usize {
 #[test]
 fn a_body_runs_only_when_resumed_and_stops_where_it_suspends() {
     let log = Rc::new(RefCell::new(Vec::new()));
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let start = |pool: &mut Pool, name: &'static str| {
         let log = Rc::clone(&log);
         pool.start(ThreadMain::of(move || {
@@ -103,7 +104,7 @@ fn a_body_runs_only_when_resumed_and_stops_where_it_suspends() {
 fn a_panic_ends_the_body_and_its_payload_arrives_whole() {
     let dropped = Counter::default();
     let guard = dropped.guard();
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let mut coroutine = pool.start(ThreadMain::of(move || {
         let _guard = guard;
         suspend();
@@ -119,7 +120,7 @@ fn a_panic_ends_the_body_and_its_payload_arrives_whole() {
 
 #[test]
 fn a_stack_serves_many_bodies_also_after_panics() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let mut stacks = Vec::new();
     for round in 0..10_u32 {
         let mut coroutine = pool.start(ThreadMain::of(move || {
@@ -163,7 +164,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
         assert!((low..high).contains(&result.get()));
         (coroutine, high - result.get())
     }
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let (coroutine, first) = place(&mut pool, true);
     pool.recycle(coroutine);
     let (reused, second) = place(&mut pool, false);
@@ -175,7 +176,7 @@ fn a_variable_has_the_same_distance_from_the_top_in_each_run_and_on_each_stack()
 
 #[test]
 fn a_stack_can_be_used_to_its_last_byte() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let mut coroutine = pool.start(ThreadMain::of(|| {}));
     let (low, high) = coroutine.stack();
     // SAFETY: no body runs on the stack, and all of it but the highest page, which holds what
@@ -188,7 +189,7 @@ fn a_stack_can_be_used_to_its_last_byte() {
 
 #[test]
 fn an_overflow_is_reported_and_the_pool_goes_on() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     for _ in 0..3 {
         let dropped = Counter::default();
         let guard = dropped.guard();
@@ -235,7 +236,7 @@ fn an_overflow_does_not_hit_what_has_room() {
         begin_at(offset - 1, inside) + black_box([offset; 5])[offset % 5]
     }
 
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     for offset in 0..20 {
         let inside = Rc::new(Cell::new(false));
         let watched = Rc::clone(&inside);
@@ -250,7 +251,7 @@ fn an_overflow_does_not_hit_what_has_room() {
 #[test]
 fn an_abandoned_body_is_never_unwound() {
     let dropped = Counter::default();
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     for give_up in [
         |_: &mut Pool, coroutine: Coroutine| coroutine.abandon(),
         |_: &mut Pool, coroutine: Coroutine| drop(coroutine),
@@ -271,12 +272,12 @@ fn an_abandoned_body_is_never_unwound() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_stack_has_a_guard_page_until_it_is_given_up() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let mut coroutine = pool.start(ThreadMain::of(suspend));
     let (bottom, top) = coroutine.stack();
     let access = || {
-        let maps = std::fs::read_to_string(faults::MAPS).unwrap();
-        let access_at = |address| faults::access_at(&maps, address).map(str::to_owned);
+        let maps = std::fs::read_to_string(fault::MAPS).unwrap();
+        let access_at = |address| fault::access_at(&maps, address).map(str::to_owned);
         [bottom - 1, bottom, top - 1].map(|address| access_at(address).expect("it is mapped"))
     };
     suspended(coroutine.resume());
@@ -288,7 +289,7 @@ fn a_stack_has_a_guard_page_until_it_is_given_up() {
 #[test]
 fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
     let dropped = Counter::default();
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let guard = dropped.guard();
     let coroutine = pool.start(ThreadMain::of(move || {
         let _guard = guard;
@@ -307,10 +308,10 @@ fn a_body_that_never_began_is_dropped_and_its_stack_is_used_again() {
 #[test]
 fn a_body_can_run_a_pool_of_its_own() {
     let log = Rc::new(RefCell::new(Vec::new()));
-    let mut outer_pool = Pool::new(4 * STACK);
+    let mut outer_pool = stacks(4 * STACK);
     let outer_log = Rc::clone(&log);
     let mut outer = outer_pool.start(ThreadMain::of(move || {
-        let mut inner_pool = Pool::new(STACK);
+        let mut inner_pool = stacks(STACK);
         let start = |pool: &mut Pool, name: &'static str| {
             let log = Rc::clone(&outer_log);
             pool.start(ThreadMain::of(move || {
@@ -350,7 +351,7 @@ fn pools_of_several_os_threads_do_not_meet() {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut pool = Pool::new(STACK);
+                let mut pool = stacks(STACK);
                 let mut all: Vec<_> = (0..20)
                     .map(|_| {
                         pool.start(ThreadMain::of(|| {
@@ -384,7 +385,7 @@ fn suspending_outside_of_a_coroutine_is_refused() {
 
 #[test]
 fn a_larger_stack_is_for_who_asks_for_as_much() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let mut on = |bytes: usize| {
         let mut coroutine = pool.stack_of(bytes).expect("there is memory for it");
         coroutine.put(ThreadMain::of(|| {}));
@@ -406,7 +407,7 @@ fn a_larger_stack_is_for_who_asks_for_as_much() {
 #[test]
 #[should_panic(expected = "nothing to run")]
 fn a_finished_coroutine_cannot_be_resumed() {
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let mut coroutine = pool.start(ThreadMain::of(|| {}));
     finished(coroutine.resume());
     coroutine.resume();
@@ -432,7 +433,7 @@ fn ending_stacks_leaves_the_panic_hook_alone() {
         assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
         return;
     }
-    prepare();
+    crate::rt::exec::run::prepare();
     let (entered, in_hook) = mpsc::channel();
     let (done, ended) = mpsc::channel::<()>();
     let ended = std::sync::Mutex::new(ended);
@@ -450,7 +451,7 @@ fn ending_stacks_leaves_the_panic_hook_alone() {
     }));
     let holder = thread::spawn(|| panic!("holds the hook"));
     in_hook.recv().unwrap();
-    let mut pool = Pool::new(STACK);
+    let mut pool = stacks(STACK);
     let mut idle = pool.start(ThreadMain::of(suspend));
     let mut left = pool.start(ThreadMain::of(suspend));
     let mut unwound = pool.start(ThreadMain::of(|| quiet_panic(())));

@@ -258,9 +258,6 @@ pub(in crate::rt) fn with_any<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     Some(f(unsafe { &*here }))
 }
 
-/// How much stack in bytes the runtime may need below a shim.
-pub(crate) const ROOM: usize = 16 * 1024;
-
 /// Runs `f` on the runtime of this OS thread, unless there is none or it is tearing down. What a thread does
 /// while it unwinds from a panic is done like anything else.
 #[inline]

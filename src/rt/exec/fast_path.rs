@@ -207,7 +207,7 @@ impl Runtime {
         Some(at)
     }
 
-    /// Opens the short way to the thread that runs where there is so much [`ROOM`](crate::rt::exec::context::ROOM), unless each of
+    /// Opens the short way to the thread that runs where there is so much [`ROOM`](crate::rt::coroutine::ROOM), unless each of
     /// its steps is to ask what else is going on: who calls it, whether the execution is over, or who unwinds.
     #[inline]
     pub(super) fn open_short_way(&self, roomy: Stretch) {

@@ -3,8 +3,8 @@
 //! The runtime's half of the memory checks: what the heap says of a block, what the detector says of an
 //! access, and how the execution ends if one of them objects.
 
-use super::context::{Inner, Runtime};
-use super::faults::Fault;
+use super::context::{Inner, Runtime, with_any};
+use crate::rt::coroutine::Fault;
 use crate::rt::event::Site;
 use crate::rt::event::id::{Extent, ObjectId, Place, Region, ThreadId};
 use crate::rt::event::operation::{ADDRESS_MIN, ObjectKind, OpKind, Operation, Rmw, address_in};
@@ -345,4 +345,22 @@ pub(super) fn published(target: &Target, kind: &OpKind) -> Option<u64> {
 #[inline(always)]
 pub(super) fn may_be_pointer(kind: ObjectKind, word: u64) -> bool {
     rarely!(word >= ADDRESS_MIN) && matches!(kind, ObjectKind::Atomic(ty) if ty.holds_pointers())
+}
+
+/// [`contents::of_reach`] of this memory in the execution that runs here; `None` also if the thread that runs here, if
+/// any, is not in a loop, so that the answer is not needed.
+///
+/// # Safety
+///
+/// The memory can be read.
+pub(crate) unsafe fn reached_contents(start: usize, size: usize) -> Option<u64> {
+    with_any(|runtime| {
+        let me = runtime.current.get();
+        let inner = runtime.inner.borrow();
+        if runtime.stopping.get() || !inner.driver.machine.may_loop(me) {
+            return None;
+        }
+        // SAFETY: the caller says so.
+        unsafe { contents::of_reach(&runtime.heap, &inner.stacks, (start, size)) }
+    })?
 }

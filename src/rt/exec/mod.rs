@@ -16,7 +16,7 @@ pub(crate) mod frees;
 mod front;
 pub(crate) mod locals;
 pub(crate) mod log;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod objects;
 pub(crate) mod outsiders;
 pub(crate) mod panics;

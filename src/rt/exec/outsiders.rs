@@ -8,73 +8,18 @@
 //! Other tests of the process may use shims on real threads, and rightly. What is theirs is told from the model's memory
 //! by a number that counts these uses: a block of the model was got before the use, or it was somebody else's then.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use crate::rt::event::Site;
 use crate::rt::event::verdict::{End, Outside, Wrong};
 
 use super::context::{Inner, Runtime};
+use crate::rt::process::outside_use::{self, Use, noted};
 use crate::rt::statics;
-
-/// An operation, or an access to plain memory, of a thread that is in no model.
-#[derive(Clone, Copy)]
-struct Use {
-    number: u64,
-    address: usize,
-    site: Site,
-}
-
-/// How many of the latest uses are remembered.
-const MOST: usize = 32;
-
-/// The explorations that run.
-static MODELS: AtomicUsize = AtomicUsize::new(0);
-
-/// How many uses were noted.
-static USES: AtomicU64 = AtomicU64::new(0);
-
-static LATEST: Mutex<[Option<Use>; MOST]> = Mutex::new([None; MOST]);
-
-/// While this lives, uses are noted.
-pub(crate) struct Watch(());
-
-impl Watch {
-    pub(crate) fn begin() -> Watch {
-        MODELS.fetch_add(1, Ordering::Relaxed);
-        Watch(())
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        MODELS.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// A thread that is in no model is about to use what is at this address.
 #[cold]
 pub(crate) fn note(address: usize, site: Site) {
     statics::wait_outside(address);
-    if MODELS.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    // Each is worth waiting for: it may be the only one of its model, which would be called complete without it.
-    let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
-    let number = USES.fetch_add(1, Ordering::Relaxed);
-    latest[number as usize % MOST] = Some(Use {
-        number,
-        address,
-        site,
-    });
-}
-
-/// How many uses were noted up to now. Memory that is got from the system afterwards, or a stack that another
-/// exploration has kept, was nobody else's at a use with a number from here on, because both are handed on from thread
-/// to thread in order.
-#[inline]
-pub(crate) fn noted() -> u64 {
-    USES.load(Ordering::Relaxed)
+    outside_use::note(address, site);
 }
 
 impl Runtime {
@@ -91,13 +36,12 @@ impl Runtime {
 
     #[cold]
     fn find_outsider(&self, since: u64, stacks_since: u64) -> Option<End> {
-        let latest = *LATEST.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = self.inner.borrow();
         let is_ours = |it: &Use| {
             let on_stack = it.number >= stacks_since && inner.is_on_a_stack(it.address);
             it.number >= since && (on_stack || self.heap.had(it.address, it.number))
         };
-        let ours = latest.iter().flatten().filter(|it| is_ours(it));
+        let ours = outside_use::latest().filter(is_ours);
         let first = ours.min_by_key(|it| it.number)?;
         Some(End::Outside(Outside {
             object: inner.table.last_at(first.address),

@@ -11,21 +11,32 @@ use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::context::{Inner, Runtime, with_any};
+use crate::rt::coroutine::asks_for_a_stack;
 use crate::rt::engine::checkpoint::Statics;
 use crate::rt::event::id::{Region, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::Panic;
 use crate::rt::event::{Event, foreign};
+use crate::rt::exec::run;
 use crate::rt::heap::Asked;
+use crate::rt::process::panic_hook::Listener;
 use crate::rt::process::raised::{Raised, Second, words};
 use crate::rt::statics::image::Image;
 
+/// What the panic hook of the process has from here.
+pub(crate) const LISTENER: Listener = Listener {
+    prepare: run::prepare,
+    begun,
+};
+
 /// A panic has begun on this OS thread. Answers whether that is no one else's business.
-pub(crate) fn begun(info: &PanicHookInfo<'_>) -> bool {
-    keep(
-        |thread, after| told(info, thread, after),
-        || can_unwind(info),
-    )
+fn begun(info: &PanicHookInfo<'_>) -> bool {
+    // `generator` panics where the system has no memory for a stack, which is told otherwise.
+    asks_for_a_stack()
+        || keep(
+            |thread, after| told(info, thread, after),
+            || can_unwind(info),
+        )
 }
 
 /// What is told of a panic of this thread, or of none that is known, after so many events.

@@ -23,7 +23,7 @@ use crate::rt::exec::delay;
 use crate::rt::exec::objects::Table;
 use crate::rt::exec::run::Settings;
 use crate::rt::exec::suppressed_races::InOrder;
-use crate::rt::exec::unwinding::Unwinding;
+use crate::rt::exec::unwinding::{self, Unwinding};
 use crate::rt::heap::Heap;
 use crate::rt::process::watchdog::Watchdog;
 
@@ -61,7 +61,7 @@ impl PooledDriver {
             runtime.heap.guard(which);
         }
         if let Some(block) = settings.watch {
-            runtime.heap.watch(block);
+            runtime.heap.watch(block, unwinding::failed);
         }
         runtime.be_watched(settings.patience);
         runtime

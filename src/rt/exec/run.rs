@@ -20,14 +20,17 @@ use crate::rt::rare::{cold_path, rarely};
 use super::callers::{Call, Round};
 use super::context::{self, Inner, Runtime, enter};
 use super::faults;
-use super::outsiders;
 use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
 use crate::rt::exec::crash_report::Unshown;
+use crate::rt::exec::panics::LISTENER;
 use crate::rt::exec::pooled_runtime::PooledDriver;
+use crate::rt::exec::process_exit;
 use crate::rt::exec::recorded_outcome::RecordedOutcome;
 use crate::rt::exec::suppressed_races::InOrder;
+use crate::rt::exec::thread_op;
 use crate::rt::heap::{MustFree, Watched};
+use crate::rt::process::outside_use;
 use crate::rt::process::panic_hook;
 use crate::rt::process::raised;
 use crate::rt::statics::rooted::Rooted;
@@ -129,7 +132,16 @@ pub(crate) struct Between<'a> {
 
 /// The stacks that executions run on, each of this size.
 pub(crate) fn stacks(bytes: usize) -> Pool {
-    Pool::new(bytes)
+    prepare();
+    Pool::new(bytes, &thread_op::ENDS)
+}
+
+/// Installs what a process has once: the handlers of signals and of the end of the process, and those of `generator`.
+pub(crate) fn prepare() {
+    coroutine::prepare(|install_generator| {
+        faults::install(install_generator);
+        process_exit::install();
+    });
 }
 
 /// [`explore`] where there are few executions. What runs them is the most of the code of this crate that is put in line, and
@@ -201,10 +213,10 @@ fn fails(
         statics,
         ..
     } = *settings;
-    panic_hook::install();
+    panic_hook::install(LISTENER);
     faults::prepare_thread();
     coroutine::prepare_thread();
-    let _outsiders = outsiders::Watch::begin();
+    let _outsiders = outside_use::Watch::begin();
     let mut stacks = Stacks::of(pool);
     let mut last: Option<End> = None;
     loop {

@@ -15,8 +15,9 @@ use crate::rt::event::operation::{Operation, Outcome};
 use crate::rt::event::verdict::{End, Gone};
 use crate::rt::rare::{cold_path, rarely};
 
-use super::context::{Inner, ROOM, Runtime, Stop};
+use super::context::{Inner, Runtime, Stop};
 use super::memory::may_be_pointer;
+use crate::rt::coroutine::ROOM;
 use crate::rt::coroutine::{Stretch, leave_room, suspend};
 use crate::rt::statics::image::Image;
 

@@ -8,9 +8,6 @@ use crate::rt::event::Site;
 use crate::rt::event::verdict::{Access, Block, DataRace, Effect};
 use crate::rt::heap::Watched;
 
-/// The counts with which the block of an `Arc` of std's begins take so many bytes.
-pub(crate) const COUNTS: usize = 2 * size_of::<usize>();
-
 /// A free that comes after every use of its block, for a reason that no event shows. Mostly the last of several owners
 /// makes it, who are counted by an `Arc` of std's. Many programs have one whose imports are swapped: a `Waker` cannot
 /// do without.

@@ -8,7 +8,6 @@ use std::hint::black_box;
 use std::ptr;
 
 use crate::rt::event::mix::{STEP, mix};
-use crate::rt::exec::context::with_any;
 use crate::rt::heap::Heap;
 
 /// Data of more bytes is not looked at when its lock is taken, which is often.
@@ -60,29 +59,12 @@ unsafe fn of_many_bytes(start: usize, size: usize) -> u64 {
     mixed
 }
 
-/// The bytes of this memory and of all blocks that it leads to, as one word that is another one if something is different. `None`
-/// if that is not known, because it leads to the stack of a thread, or because it is much; or if the thread that runs here, if
-/// any, is not in a loop, so that nobody asks.
+/// The bytes of this memory and of all blocks of this heap that it leads to, as one word that is another one if something
+/// is different. `None` if that is not known, because it leads to one of these stacks of threads, or because it is much.
 ///
-/// Which addresses blocks have says nothing: what was put in the place of something that is just like it is the same. What is
-/// neither in a block nor on a stack is taken for a number: an address cannot be told from two short numbers in a row.
-///
-/// # Safety
-///
-/// The memory can be read.
-pub(crate) unsafe fn of_all(start: usize, size: usize) -> Option<u64> {
-    with_any(|runtime| {
-        let me = runtime.current.get();
-        let inner = runtime.inner.borrow();
-        if runtime.stopping.get() || !inner.driver.machine.may_loop(me) {
-            return None;
-        }
-        // SAFETY: the caller says so.
-        unsafe { of_reach(&runtime.heap, &inner.stacks, (start, size)) }
-    })?
-}
-
-/// [`of_all`] with the blocks of this heap, and where the stacks of threads are.
+/// Which addresses blocks have says nothing: what was put in the place of something that is just like it is the same.
+/// What is neither in a block nor on a stack is taken for a number: an address cannot be told from two short numbers in
+/// a row.
 ///
 /// # Safety
 ///

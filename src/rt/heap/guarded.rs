@@ -100,7 +100,7 @@ mod pages {
 
     use crate::rt::heap::attached::unrecorded;
     use crate::rt::heap::guarded::{ARENA, Layout, PART, SIZE_MAX};
-    use crate::rt::heap::page::page;
+    use crate::rt::process::page::page;
 
     /// The addresses that are set aside.
     struct Arena {

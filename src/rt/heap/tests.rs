@@ -435,13 +435,13 @@ fn a_freed_block_is_known_as_gone_and_its_memory_is_kept_until_the_execution_end
 #[test]
 fn a_block_is_the_models_from_when_it_was_got() {
     let heap = Heap::new();
-    let _watch = outsiders::Watch::begin();
+    let _watch = outside_use::Watch::begin();
     heap.reset();
     allocate(&heap, 0x1000, 16);
-    let before = outsiders::noted();
-    outsiders::note(0x2000, Location::caller());
+    let before = outside_use::noted();
+    outside_use::note(0x2000, Location::caller());
     allocate(&heap, 0x2000, 16);
-    let after = outsiders::noted();
+    let after = outside_use::noted();
     assert!(after > before);
     assert!(!heap.had(0x1008, before), "nobody has asked for it");
     let found = [0x1008, 0x2008].map(|address| heap.find(address).is_some());

@@ -8,8 +8,6 @@ use std::backtrace::Backtrace;
 use std::{mem, ptr};
 
 use crate::rt::event::verdict;
-use crate::rt::exec::suppressed_races::COUNTS;
-use crate::rt::exec::unwinding;
 use crate::rt::heap::{Block, Heap, State};
 use crate::rt::rare::rarely;
 
@@ -36,6 +34,9 @@ enum Counts {
     Over,
 }
 
+/// How many bytes the counts of owners have with which the block of an `Arc` begins.
+pub(crate) const COUNTS: usize = 2 * size_of::<usize>();
+
 /// No program has more owners of one block. Addresses are greater.
 const OWNERS_MAX: usize = i32::MAX as usize;
 
@@ -56,9 +57,11 @@ impl Watched {
 }
 
 impl Heap {
-    /// Notes, from now on, who allocates and frees the block with this name.
-    pub(crate) fn watch(&self, name: verdict::Block) {
+    /// Notes, from now on, where the block with this name is allocated and freed, as long as the execution has not
+    /// failed.
+    pub(crate) fn watch(&self, name: verdict::Block, failed: fn() -> bool) {
         self.watching.set(true);
+        self.failed.set(failed);
         self.with(|state| state.watched.name = Some(name));
     }
 
@@ -120,7 +123,7 @@ impl Heap {
     /// Notes who is at work, if this is the block that is watched.
     pub(super) fn look(&self, block: &Block, slot: fn(&mut Watched) -> &mut Option<Backtrace>) {
         // That somebody unwinds is no reason: panics may be caught, and others go on meanwhile.
-        if !self.watching.get() || unwinding::failed() {
+        if !self.watching.get() || (self.failed.get())() {
             return;
         }
         let is_watched = |state: &mut State| {

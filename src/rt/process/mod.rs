@@ -1,5 +1,8 @@
 //! What one process has once: the panic hook, signals, exit, the watchdog.
 
+pub(crate) mod outside_use;
+#[cfg(any(target_os = "linux", all(unix, target_pointer_width = "64")))]
+pub(crate) mod page;
 pub(crate) mod panic_hook;
 pub(crate) mod raised;
 pub(crate) mod watchdog;

@@ -10,9 +10,6 @@ use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Mutex, Once, PoisonError};
 
-use crate::rt::coroutine;
-use crate::rt::exec::panics;
-
 /// Whether the hook has been set and not been dropped since.
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
@@ -28,28 +25,37 @@ impl Drop for Set {
     }
 }
 
+/// What the hook has from above it.
+#[derive(Clone, Copy)]
+pub(crate) struct Listener {
+    /// Prepares the process. Called once, before the hook is set for the first time.
+    pub(crate) prepare: fn(),
+    /// Tells a model of a panic. False if no model is to be told, so that the hook before is asked.
+    pub(crate) begun: fn(&PanicHookInfo<'_>) -> bool,
+}
+
 /// Sets the hook, if it is not known to be there.
-pub(crate) fn install() {
+pub(crate) fn install(listener: Listener) {
     if !IS_SET.load(Acquire) {
-        set_above();
+        set_above(listener);
     }
 }
 
 /// Sets the hook, if another one is asked first.
 #[cold]
-pub(crate) fn set_above() {
+pub(crate) fn set_above(listener: Listener) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     static PREPARED: Once = Once::new();
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    PREPARED.call_once(coroutine::prepare);
+    PREPARED.call_once(listener.prepare);
     // On a thread of its own, because the panic hook cannot be changed by a thread that is panicking, and a model may be run by
     // a destructor.
-    std::thread::spawn(|| {
+    std::thread::spawn(move || {
         let before = take_hook();
         let is_ours = (&raw const *before).cast::<()>().addr() == OURS.load(Acquire);
         set_hook(match is_ours && IS_SET.load(Acquire) {
             true => before,
-            false => above(before),
+            false => above(before, listener),
         });
     })
     .join()
@@ -59,11 +65,11 @@ pub(crate) fn set_above() {
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;
 
 /// The hook, which asks this other one about panics that no model is to be told of.
-fn above(before: Hook) -> Hook {
+fn above(before: Hook, listener: Listener) -> Hook {
     let set = Set;
     let hook: Hook = Box::new(move |info| {
         let _owned = &set;
-        if !coroutine::asks_for_a_stack() && !panics::begun(info) {
+        if !(listener.begun)(info) {
             before(info);
         }
     });

@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr;
 
-use crate::rt::Memory;
 use crate::rt::event::operation::ObjectKind;
+use crate::rt::shim::Memory;
 
 use crate::rt::statics;
 

@@ -1,0 +1,75 @@
+//! Uses of shims by threads that are in no model, noted while a model runs.
+//!
+//! A test that spawns a thread by `std::thread` has one that no model schedules. Its operations find no runtime on
+//! their OS thread, so they are done as std does them. They are noted here, for the whole process, and an execution
+//! that has ended asks for those that were on its own memory.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::rt::event::Site;
+
+/// An operation, or an access to plain memory, of a thread that is in no model.
+#[derive(Clone, Copy)]
+pub(crate) struct Use {
+    pub(crate) number: u64,
+    pub(crate) address: usize,
+    pub(crate) site: Site,
+}
+
+/// How many of the latest uses are remembered.
+const MOST: usize = 32;
+
+/// The explorations that run.
+static MODELS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many uses were noted.
+static USES: AtomicU64 = AtomicU64::new(0);
+
+static LATEST: Mutex<[Option<Use>; MOST]> = Mutex::new([None; MOST]);
+
+/// While this lives, uses are noted.
+pub(crate) struct Watch(());
+
+impl Watch {
+    pub(crate) fn begin() -> Watch {
+        MODELS.fetch_add(1, Ordering::Relaxed);
+        Watch(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        MODELS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A thread that is in no model is about to use what is at this address.
+#[cold]
+pub(crate) fn note(address: usize, site: Site) {
+    if MODELS.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    // Each is worth waiting for: it may be the only one of its model, which would be called complete without it.
+    let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = USES.fetch_add(1, Ordering::Relaxed);
+    latest[number as usize % MOST] = Some(Use {
+        number,
+        address,
+        site,
+    });
+}
+
+/// How many uses were noted up to now. Memory that is got from the system afterwards, or a stack that another
+/// exploration has kept, was nobody else's at a use with a number from here on, because both are handed on from thread
+/// to thread in order.
+#[inline]
+pub(crate) fn noted() -> u64 {
+    USES.load(Ordering::Relaxed)
+}
+
+/// The latest uses.
+pub(crate) fn latest() -> impl Iterator<Item = Use> {
+    let latest = *LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+    latest.into_iter().flatten()
+}
