@@ -28,7 +28,6 @@ pub(crate) mod thread_main;
 use std::any::Any;
 use std::sync::atomic::Ordering;
 
-pub(crate) use crate::rt::exec::recorded_outcome;
 pub(crate) use crate::rt::thread_main::{Fate, ThreadMain, Work};
 use exec::context::Runtime;
 
@@ -45,8 +44,8 @@ pub(crate) use crate::rt::event::operation::{
 use crate::rt::event::operation::{Choice, Operation, Reason};
 use crate::rt::exec::{delay, state_capture};
 pub(crate) use crate::rt::statics::ONCE_RUNS;
+use exec::current;
 pub(crate) use exec::locals::Local;
-use exec::unwinding;
 use exec::{announce, aside, context};
 pub(crate) use object::count::{HEADER, WEAK};
 use object::machine::AtHint;
@@ -440,23 +439,23 @@ pub(crate) fn set_local(key: usize, value: *mut u8, drop: unsafe fn(*mut u8), de
 
 /// A modelled thread has been caught unwinding with this, which is its result if that is a panic of its own.
 pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
-    unwinding::caught(payload)
+    current::caught(payload)
 }
 
 /// Whether the panic of a thread is only its own end in the model that runs here, if one does.
 pub(crate) fn catches_panics() -> bool {
-    unwinding::catches_panics()
+    current::catches_panics()
 }
 
 /// Whether the thread that runs here is unwinding from a panic.
 #[inline]
 pub(crate) fn panicking() -> bool {
-    unwinding::panicking()
+    current::panicking()
 }
 
 /// Whether the execution is being torn down, so that nothing that is waited for will come.
 pub(crate) fn ending() -> bool {
-    unwinding::ending()
+    current::ending()
 }
 
 /// In a torn-down execution: lets the other threads unwind first, because this one needs something

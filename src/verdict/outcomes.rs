@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::config::Builder;
 use crate::exploration::progress::above_captured;
 use crate::rt::Work;
-use crate::rt::recorded_outcome::{self, RecordedOutcome};
+use crate::rt::exec::current;
+use crate::rt::exec::recorded_outcome::RecordedOutcome;
 
 /// Explores every trace of `f` and counts, for each value that it returns, the executions that return it.
 ///
@@ -65,7 +66,7 @@ where
 /// ```
 pub fn outcome<T: Debug>(value: T) {
     // The text is the program's, whose `Debug` may do anything.
-    recorded_outcome::say(&format!("{value:?}"));
+    current::record_outcome(&format!("{value:?}"));
 }
 
 /// In how many executions the test has said what they came to.
@@ -133,7 +134,7 @@ impl Builder {
             let value = f();
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             let next = known.len() as u64;
-            recorded_outcome::has_returned(*known.entry(value).or_insert(next) as usize);
+            current::record_returned(*known.entry(value).or_insert(next) as usize);
         });
         let known = known.into_inner().unwrap_or_else(PoisonError::into_inner);
         // Not collected, which sorts: all of that would be compiled for each type of value.

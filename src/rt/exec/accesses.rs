@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::rt::event::Site;
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::Effect;
-use crate::rt::{Answer, Memory, Target};
+use crate::rt::shim::{Answer, Memory, Target};
 
 use super::context::{inside, with, with_step};
 use super::outsiders;

@@ -9,7 +9,8 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation, Outcome};
 use crate::rt::event::verdict::{End, Pruned};
 use crate::rt::rare::{mostly, rarely};
-use crate::rt::{Answer, Target, ThreadMain};
+use crate::rt::shim::{Answer, Target};
+use crate::rt::thread_main::ThreadMain;
 
 use super::context::with_step;
 use super::outsiders;

@@ -18,7 +18,8 @@ use crate::rt::event::operation::Outcome;
 use crate::rt::event::verdict::{End, Made, Panic};
 use crate::rt::race::Detector;
 use crate::rt::rare::{mostly, rarely};
-use crate::rt::{Answer, ThreadMain};
+use crate::rt::shim::Answer;
+use crate::rt::thread_main::ThreadMain;
 
 use super::callers::Callers;
 use super::locals::{Local, Locals};

@@ -12,8 +12,6 @@ use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::{End, Panic};
 use crate::rt::object::machine::Machine;
 
-use crate::rt::exec::context::{Inner, Runtime};
-
 /// How an execution has failed that is being unwound.
 pub(super) struct AtEnd {
     pub(super) end: End,
@@ -36,34 +34,4 @@ pub(crate) struct Unshown<'a> {
     pub(crate) executions: u64,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<&'a str>,
-}
-
-impl Runtime {
-    /// The report of the failure whose execution is being unwound, of which nothing is explored any more. None if it is not, or if
-    /// something is in use that the report would be made of.
-    pub(super) fn report_unshown(&self) -> Option<String> {
-        let mut inner = self.inner.try_borrow_mut().ok()?;
-        let AtEnd {
-            end,
-            machine,
-            message,
-            earlier,
-        } = *self.at_end.try_borrow_mut().ok()?.take()?;
-        let (_, _, events) = self.failed.get()?;
-        let Inner { driver, names, .. } = &mut *inner;
-        // While the other threads run out there are more, and behind a panic there may be. They are not the failure.
-        let later = std::mem::replace(&mut driver.machine, machine);
-        driver.machine.keep_names_of(later);
-        driver.hide_suffix(events);
-        Some((self.report)(&Unshown {
-            end: &end,
-            trace: &driver.trace,
-            machine: &driver.machine,
-            names,
-            message: message.as_ref(),
-            earlier: &earlier,
-            executions: driver.stats.numbered() + 1,
-            test: self.os_thread.name(),
-        }))
-    }
 }

@@ -12,13 +12,13 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::rt::Target;
 use crate::rt::engine::driver::Short;
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{AtomicType, ObjectKind, OpKind, Outcome, Rmw};
 use crate::rt::object::machine::{AtHint, Noticed};
 use crate::rt::rare::{cold_path, rarely};
+use crate::rt::shim::Target;
 
 use crate::rt::coroutine::Stretch;
 use crate::rt::exec::context::{Inner, Runtime};

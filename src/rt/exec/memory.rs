@@ -12,8 +12,8 @@ use crate::rt::event::verdict::{Access, Accessed, BadMemory, Block, Effect, End,
 use crate::rt::heap;
 use crate::rt::heap::contents;
 use crate::rt::rare::rarely;
+use crate::rt::shim::{Memory, Target};
 use crate::rt::statics::segments;
-use crate::rt::{Memory, Target};
 
 impl Runtime {
     /// What was found at the address of a shim is no more.

@@ -9,6 +9,7 @@ pub(crate) mod aside;
 pub(crate) mod callers;
 pub(crate) mod context;
 pub(crate) mod crash_report;
+pub(crate) mod current;
 pub(crate) mod delay;
 pub(crate) mod fast_path;
 pub(crate) mod faults;

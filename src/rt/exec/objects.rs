@@ -24,7 +24,7 @@ use crate::rt::object::State;
 use crate::rt::object::machine::Machine;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::{Roomy, cold_path};
-use crate::rt::{Memory, Target};
+use crate::rt::shim::{Memory, Target};
 
 use super::front::{Front, PLACES, place};
 use crate::rt::statics;

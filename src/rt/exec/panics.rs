@@ -17,6 +17,7 @@ use crate::rt::event::id::{Region, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::Panic;
 use crate::rt::event::{Event, foreign};
+use crate::rt::exec::crash_report::{AtEnd, Unshown};
 use crate::rt::exec::run;
 use crate::rt::heap::Asked;
 use crate::rt::process::panic_hook::Listener;
@@ -428,5 +429,35 @@ mod tests {
         ] {
             assert!(Fatal::of(message, can_unwind) == fatal, "{message}");
         }
+    }
+}
+
+impl Runtime {
+    /// The report of the failure whose execution is being unwound, of which nothing is explored any more. None if it is not, or if
+    /// something is in use that the report would be made of.
+    pub(super) fn report_unshown(&self) -> Option<String> {
+        let mut inner = self.inner.try_borrow_mut().ok()?;
+        let AtEnd {
+            end,
+            machine,
+            message,
+            earlier,
+        } = *self.at_end.try_borrow_mut().ok()?.take()?;
+        let (_, _, events) = self.failed.get()?;
+        let Inner { driver, names, .. } = &mut *inner;
+        // While the other threads run out there are more, and behind a panic there may be. They are not the failure.
+        let later = std::mem::replace(&mut driver.machine, machine);
+        driver.machine.keep_names_of(later);
+        driver.hide_suffix(events);
+        Some((self.report)(&Unshown {
+            end: &end,
+            trace: &driver.trace,
+            machine: &driver.machine,
+            names,
+            message: message.as_ref(),
+            earlier: &earlier,
+            executions: driver.stats.numbered() + 1,
+            test: self.os_thread.name(),
+        }))
     }
 }

@@ -19,11 +19,12 @@ use crate::rt::rare::rarely;
 
 use crate::rt::exec::callers::Callers;
 use crate::rt::exec::context::{Inner, Runtime};
+use crate::rt::exec::current;
 use crate::rt::exec::delay;
 use crate::rt::exec::objects::Table;
 use crate::rt::exec::run::Settings;
 use crate::rt::exec::suppressed_races::InOrder;
-use crate::rt::exec::unwinding::{self, Unwinding};
+use crate::rt::exec::unwinding::Unwinding;
 use crate::rt::heap::Heap;
 use crate::rt::process::watchdog::Watchdog;
 
@@ -61,7 +62,7 @@ impl PooledDriver {
             runtime.heap.guard(which);
         }
         if let Some(block) = settings.watch {
-            runtime.heap.watch(block, unwinding::failed);
+            runtime.heap.watch(block, current::failed);
         }
         runtime.be_watched(settings.patience);
         runtime

@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::rt::Memory;
+use crate::rt::shim::Memory;
 
 use crate::rt::exec::context::{Inner, Runtime, drop_locals, with, with_any};
 use crate::rt::statics;

@@ -8,7 +8,6 @@ use std::backtrace::Backtrace;
 use std::mem::take;
 use std::time::Duration;
 
-use crate::rt::Work;
 use crate::rt::engine::driver::{Driver, Next};
 use crate::rt::event::Site;
 use crate::rt::event::id::ThreadId;
@@ -16,6 +15,7 @@ use crate::rt::event::said::Said;
 use crate::rt::event::verdict::{Block, End, Panic, Pruned};
 use crate::rt::pooled::Empty;
 use crate::rt::rare::{cold_path, rarely};
+use crate::rt::thread_main::Work;
 
 use super::callers::{Call, Round};
 use super::context::{self, Inner, Runtime, enter};

@@ -6,7 +6,6 @@
 
 use std::cell::RefMut;
 
-use crate::rt::Target;
 use crate::rt::engine::checkpoint::Statics;
 use crate::rt::engine::driver::Next;
 use crate::rt::event::Site;
@@ -14,6 +13,7 @@ use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::{Operation, Outcome};
 use crate::rt::event::verdict::{End, Gone};
 use crate::rt::rare::{cold_path, rarely};
+use crate::rt::shim::Target;
 
 use super::context::{Inner, Runtime, Stop};
 use super::memory::may_be_pointer;
