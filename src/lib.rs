@@ -86,6 +86,8 @@
 //! A build has one `dpor`: the feature holds for every crate in it that uses one.
 
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+// docs.rs shows which feature an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod diagnose;
 mod verdict;
@@ -98,6 +100,9 @@ pub mod cell;
 mod config;
 mod exploration;
 pub mod future;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hint;
 pub mod lazy_static;
 pub mod model;

@@ -3,6 +3,8 @@
 //! Needs the feature `loom`. The tests are written as for loom, whose name the crate has here; that the signatures
 //! are all there is in `tests/surface.rs`.
 
+#![cfg(feature = "loom")]
+
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
