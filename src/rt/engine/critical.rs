@@ -13,7 +13,8 @@ use crate::rt::relation::independence::Class;
 use crate::rt::engine::Execution;
 use crate::rt::engine::cover::touched;
 use crate::rt::engine::driver::Driver;
-use crate::rt::engine::reversal::{Reversal, ReversedEvent, pairs};
+use crate::rt::engine::reversal::{Reversal, pairs};
+use crate::rt::engine::sequence::ReversedEvent;
 
 /// The pairs of an execution, those whose first event is the latest first, at most `most`. A choice is no
 /// pair: with another one the test is another.

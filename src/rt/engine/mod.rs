@@ -38,6 +38,7 @@ pub(crate) mod replay;
 pub(crate) mod reversal;
 pub(crate) mod rng;
 pub(crate) mod run_out;
+pub(crate) mod sequence;
 pub(crate) mod sleep;
 mod slots;
 pub(crate) mod solo_run;

@@ -9,7 +9,7 @@ use crate::rt::object::State;
 use crate::rt::relation::independence::{Label, Nature};
 
 use crate::rt::engine::Execution;
-use crate::rt::engine::reversal::ReversedEvent;
+use crate::rt::engine::sequence::ReversedEvent;
 
 /// The label that the second event has where objects are in the states that `state` says, or `None` if
 /// it is disabled there.

@@ -16,8 +16,8 @@
 //! are found anew in the same way.
 
 use crate::rt::event::id::{ObjectId, ThreadId};
-use crate::rt::event::operation::{OpKind, Operation, Outcome, Step};
-use crate::rt::event::{NOWHERE, Site, Trace};
+use crate::rt::event::operation::{OpKind, Outcome, Step};
+use crate::rt::event::{NOWHERE, Trace};
 use crate::rt::object::State;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::rarely;
@@ -25,89 +25,14 @@ use crate::rt::relation::independence::{Class, Label, commutes, ordered};
 
 use crate::rt::engine::Execution;
 use crate::rt::engine::blocking_pairs::{BlockingPairs, blocking_pairs};
-use crate::rt::engine::cover::Consumed;
+use crate::rt::engine::cover::consumed::Consumed;
 use crate::rt::engine::enabling::is_enabling_pair;
 use crate::rt::engine::relabel::{relabel, state_before};
+use crate::rt::engine::sequence::{ReversedEvent, ReversibleRace, SequenceEvent};
 use crate::rt::engine::sleep::Sleeper;
 
 /// Behind so many events in a row of threads that are done the next one of another thread is looked up.
 const IN_VAIN: u32 = if cfg!(test) { 2 } else { 32 };
-
-/// One event of a sequence.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SequenceEvent {
-    pub(crate) step: Step,
-    pub(crate) label: Label,
-    /// Which of its thread's events it is.
-    pub(crate) index: u32,
-    /// Its position in the execution; [`NOWHERE`] for the reversed event, which is the last.
-    pub(crate) position: u32,
-}
-
-/// The event to be executed without the first one of the pair.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReversedEvent {
-    pub(crate) step: Step,
-    pub(crate) operation: Operation,
-    /// The event directly before it: of its own thread, or the spawn.
-    pub(crate) predecessor: Option<u32>,
-    /// The race that it is the second event of, if the race has only this reversal.
-    pub(crate) race: Option<ReversibleRace>,
-}
-
-/// What there is to know of the second event of a race as it was executed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReversibleRace {
-    /// The number of the race.
-    pub(crate) number: usize,
-    pub(crate) position: u32,
-    /// Which of its thread's events it is.
-    pub(crate) index: u32,
-    pub(crate) label: Label,
-}
-
-impl ReversedEvent {
-    /// Whether the event at `first` happens before the one directly before this, so that this cannot come first.
-    #[inline]
-    pub(super) fn is_behind(&self, execution: &Execution<'_>, first: u32) -> bool {
-        (self.predecessor).is_some_and(|predecessor| execution.clocks.before(first, predecessor))
-    }
-
-    /// Which of its thread's events it is.
-    pub(super) fn index(&self, execution: &Execution<'_>) -> u32 {
-        let before = self.predecessor.map(|before| execution.trace.at(before));
-        // The event before the first one of a thread is its spawn.
-        let before = before.filter(|event| event.thread == self.step.thread);
-        before.map_or(0, |event| event.index + 1)
-    }
-
-    /// The label that it has wherever it is executed, if it is known to have only one.
-    #[inline]
-    pub(super) fn known_label(&self) -> Option<Label> {
-        let alike = self.race.filter(|_| self.operation.kind.is_always_alike());
-        alike.map(|race| race.label)
-    }
-
-    /// Its position in the execution; `None` if it is pending there.
-    pub(crate) fn position(&self, execution: &Execution<'_>) -> Option<u32> {
-        match self.predecessor {
-            Some(before) => execution.trace.next_of(self.step.thread, before),
-            None => Some(0),
-        }
-    }
-
-    /// Where in the program it is.
-    pub(crate) fn site(&self, execution: &Execution<'_>) -> Option<Site> {
-        match self.position(execution) {
-            Some(position) => Some(execution.trace.at(position).site),
-            None => {
-                let mut blocked = execution.blocked.iter();
-                let found = blocked.find(|blocked| blocked.thread == self.step.thread);
-                found.map(|blocked| blocked.site)
-            }
-        }
-    }
-}
 
 /// A sequence that reverses a race; the buffer is used again and again.
 #[derive(Default, Debug)]

@@ -12,7 +12,8 @@ use crate::rt::relation::happens_before::Look;
 use crate::rt::relation::independence::{CONFLICTING_SLOTS, Class, Label, commutes, ordered};
 
 use crate::rt::engine::Execution;
-use crate::rt::engine::cover::{Walk, count_after};
+use crate::rt::engine::cover::consumed::count_after;
+use crate::rt::engine::cover::walk::Walk;
 use crate::rt::engine::relabel::state_before;
 
 /// So many events behind the first one are looked at from the end.
@@ -61,7 +62,7 @@ impl Walk<'_> {
 
     /// Whether nothing in the rest of the sequence comes before an event with this label.
     #[inline(never)]
-    fn is_before_all(&mut self, label: Label) -> bool {
+    pub(super) fn is_before_all(&mut self, label: Label) -> bool {
         let sets = &self.execution.machine.sets;
         self.all_related(label, |other| !ordered(sets, other, label))
     }
@@ -77,28 +78,28 @@ impl Walk<'_> {
     }
 
     #[inline(never)]
-    fn commutes_with_items(&mut self, label: Label) -> bool {
+    pub(super) fn commutes_with_items(&mut self, label: Label) -> bool {
         let sets = &self.execution.machine.sets;
         self.all_related(label, |other| commutes(sets, label, other))
     }
 
     /// Whether the reversed event, whose label has not been made yet, commutes with a step that has this label.
     #[inline(never)]
-    fn commutes_with_second(&mut self, label: Label) -> bool {
+    pub(super) fn commutes_with_second(&mut self, label: Label) -> bool {
         let second = self.second_label();
         second.is_some_and(|second| self.commutes_with(label, second))
     }
 
     /// Whether the reversed event, if it has the label `second`, commutes with a step that has this label.
     #[inline]
-    fn commutes_with(&self, label: Label, second: Label) -> bool {
+    pub(super) fn commutes_with(&self, label: Label, second: Label) -> bool {
         let second = count_after(self.others, second);
         commutes(&self.execution.machine.sets, label, second)
     }
 
     /// Whether `holds` of the label of each event in the rest of the sequence that touches what an event with
     /// this label touches.
-    fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
+    pub(super) fn all_related(&mut self, label: Label, holds: impl Fn(Label) -> bool) -> bool {
         let own = [label.object()];
         let (trace, clocks) = (self.trace, self.clocks);
         for &object in touched(self.execution, label, &own) {
@@ -141,13 +142,13 @@ impl Walk<'_> {
     /// Whether `holds` of the label of each event on `object` in the rest of the sequence, of which little may be left where the
     /// execution goes on for long.
     #[inline(never)]
-    fn all_items(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+    pub(super) fn all_items(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let mut items = self.items_on(object);
         items.all(|position| self.is_gone(position) || holds(self.trace.at(position).label))
     }
 
     /// The events on `object` in the sequence, in order.
-    fn items_on(&self, object: ObjectId) -> impl Iterator<Item = u32> {
+    pub(super) fn items_on(&self, object: ObjectId) -> impl Iterator<Item = u32> {
         let (_, later) = self.clocks.split_on(object, self.first);
         // The first event is behind itself, and no item.
         let items = later.iter().zip(1u32..).map_while(|(&position, number)| {
@@ -161,7 +162,7 @@ impl Walk<'_> {
     /// Whether `holds` of the label of each event on `object` in the rest of the sequence, where labels have
     /// counts, which depend on what happened to the object before.
     #[inline(never)]
-    fn all_counted(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
+    pub(super) fn all_counted(&self, object: ObjectId, holds: impl Fn(Label) -> bool) -> bool {
         let (_, later) = self.clocks.split_on(object, self.first);
         if later.is_empty() {
             // The label may be that of another execution, and this one not have met the object.

@@ -15,10 +15,11 @@ use crate::rt::rare::Roomy;
 use crate::rt::relation::independence::{Label, commutes};
 
 use crate::rt::engine::Execution;
-use crate::rt::engine::reversal::SequenceEvent;
+use crate::rt::engine::sequence::SequenceEvent;
 use crate::rt::engine::sleep::Sleeper;
 
-use crate::rt::engine::cover::{Head, Walk, touched};
+use crate::rt::engine::cover::initials::touched;
+use crate::rt::engine::cover::walk::{Head, Walk};
 
 /// What has to be planned; the buffer is used again and again.
 #[derive(Default, Debug)]
@@ -104,7 +105,7 @@ impl Walk<'_> {
 
     /// Joins the clocks of the events that wake those who are `asleep`. False if it cannot be told which these are.
     #[inline(never)]
-    fn join_wakers(&mut self, asleep: &[Sleeper], clock: &mut [u32]) -> bool {
+    pub(super) fn join_wakers(&mut self, asleep: &[Sleeper], clock: &mut [u32]) -> bool {
         // Several often sleep with the same label.
         let mut last = None;
         for sleeper in asleep {
@@ -130,7 +131,7 @@ impl Walk<'_> {
 
     /// The reversed event, which has this label, as an item.
     #[inline]
-    fn reversed(&self, label: Label) -> SequenceEvent {
+    pub(super) fn reversed(&self, label: Label) -> SequenceEvent {
         SequenceEvent {
             step: self.second.step,
             label,
@@ -141,7 +142,7 @@ impl Walk<'_> {
 
     /// The position of the first event in the rest of the sequence that does not commute with a step that has this
     /// label, or [`NOWHERE`]; `None` if it cannot be told.
-    fn first_against(&mut self, label: Label) -> Option<u32> {
+    pub(super) fn first_against(&mut self, label: Label) -> Option<u32> {
         let Execution {
             trace,
             clocks,

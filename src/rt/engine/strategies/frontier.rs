@@ -36,7 +36,8 @@ use crate::rt::engine::cover::{Consumed, Walk};
 use crate::rt::engine::driver::Plan;
 use crate::rt::engine::open_tree::{NodeId, OpenTree, ROOT};
 use crate::rt::engine::order::{Branch, Order};
-use crate::rt::engine::reversal::{Reversal, ReversedEvent, pairs};
+use crate::rt::engine::reversal::{Reversal, pairs};
+use crate::rt::engine::sequence::ReversedEvent;
 use crate::rt::engine::sleep::Sleeper;
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
 
