@@ -5,7 +5,7 @@
 //! earlier event's, and whoever learns of the event puts the right one there.
 
 use crate::rt::pooled::Empty;
-use crate::rt::relation::happens_before::ThreadId;
+use crate::rt::event::id::ThreadId;
 
 /// So many words are compared at once. They are signed, because of unsigned words not every processor can tell
 /// which is greater.

@@ -15,7 +15,7 @@
 use crate::rt::event::id::lengthen;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::rarely;
-use crate::rt::relation::happens_before::{ObjectId, ThreadId};
+use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::Label;
 
 /// Who has used which atomic, in this execution or an earlier one.
