@@ -1,8 +1,8 @@
 //! The events of a sequence that reverses a race, and the reversed event at its end.
 
 use crate::rt::engine::Execution;
-use crate::rt::event::operation::{Operation, Step};
 use crate::rt::event::Site;
+use crate::rt::event::operation::{Operation, Step};
 use crate::rt::relation::independence::Label;
 
 /// One event of a sequence.

@@ -18,7 +18,6 @@ use std::iter::successors;
 use rustc_hash::FxHashMap;
 
 use crate::rt::event::mix::STEP;
-use crate::rt::event::verdict::Block;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::Roomy;
 
@@ -488,6 +487,42 @@ impl Names {
             thread = self.known_child(thread, part.parse().ok()?)?;
         }
         Some(thread)
+    }
+}
+
+/// A heap block, by what is the same in each execution with the same history.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Block {
+    /// Who allocated it, after how many events.
+    pub(crate) thread: ThreadId,
+    pub(crate) events: u32,
+    /// In bytes.
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+    /// Which block of this layout it is since that event.
+    pub(crate) nth: u32,
+}
+
+impl Block {
+    /// The block that this is a part of.
+    pub(crate) fn around(region: &Region) -> Option<Block> {
+        match *region {
+            Region::Heap {
+                thread,
+                events,
+                size,
+                align,
+                nth,
+                ..
+            } => Some(Block {
+                thread,
+                events,
+                size,
+                align,
+                nth,
+            }),
+            _ => None,
+        }
     }
 }
 

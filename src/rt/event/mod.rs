@@ -8,9 +8,12 @@
 //! The trace outlives its execution: the next one keeps the prefix up to the point where it
 //! branches off, with clocks and all, and replaces the rest.
 
+pub(crate) mod class;
 pub(crate) mod id;
+pub(crate) mod label;
 pub(crate) mod mix;
 pub(crate) mod operation;
+pub(crate) mod prefetch;
 pub(crate) mod rounds;
 pub(crate) mod said;
 pub(crate) mod schedule;
@@ -19,13 +22,13 @@ mod turns;
 pub(crate) mod verdict;
 
 use crate::rt::event::id::{FEW, ThreadId, lengthen};
+use crate::rt::event::label::Label;
 use crate::rt::event::operation::{Operation, Outcome, Step};
+use crate::rt::event::prefetch::ask_ahead;
 pub(crate) use crate::rt::event::site::{Site, foreign, is_of_std};
 use crate::rt::event::turns::Turns;
 use crate::rt::pooled::{Empty, empty_rows};
 use crate::rt::rare::Roomy;
-use crate::rt::relation::independence::Label;
-use crate::rt::relation::prefetch::ask_ahead;
 
 /// Stands where a position is absent.
 pub(crate) const NOWHERE: u32 = u32::MAX;

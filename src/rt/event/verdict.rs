@@ -1,5 +1,6 @@
 //! How can an execution, or an exploration, end?
 
+pub(crate) use crate::rt::event::id::Block;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::Operation;
 use crate::rt::event::schedule::Schedule;
@@ -289,42 +290,6 @@ pub(crate) enum Lasts {
     Until(u32),
     /// It goes on.
     OnAndOn,
-}
-
-/// A heap block, by what is the same in each execution with the same history.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Block {
-    /// Who allocated it, after how many events.
-    pub(crate) thread: ThreadId,
-    pub(crate) events: u32,
-    /// In bytes.
-    pub(crate) size: usize,
-    pub(crate) align: usize,
-    /// Which block of this layout it is since that event.
-    pub(crate) nth: u32,
-}
-
-impl Block {
-    /// The block that this is a part of.
-    pub(crate) fn around(region: &Region) -> Option<Block> {
-        match *region {
-            Region::Heap {
-                thread,
-                events,
-                size,
-                align,
-                nth,
-                ..
-            } => Some(Block {
-                thread,
-                events,
-                size,
-                align,
-                nth,
-            }),
-            _ => None,
-        }
-    }
 }
 
 /// The memory that something went wrong with.

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Epoch;
 use super::clock::Clock;
+use super::epoch::Epoch;
 use crate::rt::event::id::{Region, ThreadId};
 use crate::rt::event::verdict::{Access, Accessed, Block, DataRace, Effect, Lasts, TooWeak};
 

@@ -23,6 +23,7 @@
 
 mod cells;
 mod clock;
+mod epoch;
 mod flow;
 mod sync;
 mod weak;
@@ -41,6 +42,7 @@ use crate::rt::event::verdict::{
 };
 use cells::Cells;
 use clock::Clock;
+use epoch::Epoch;
 use sync::Knowledge;
 pub(crate) use sync::{acquires, releases};
 pub(crate) use weak::too_weak;
@@ -111,21 +113,6 @@ fn made(thread: ThreadId, after: u32, used: &Access) -> Epoch {
             after,
         },
         time: after,
-    }
-}
-
-/// An access, and the time of its thread: whoever knows more of the thread than that knows of it.
-#[derive(Clone, Copy, Debug)]
-struct Epoch {
-    access: Access,
-    time: u32,
-}
-
-impl Epoch {
-    /// Whether it races with an access by a thread that knows what is in `clock`.
-    fn races(&self, access: &Access, clock: &Clock) -> bool {
-        let Access { thread, effect, .. } = self.access;
-        thread != access.thread && effect.conflicts(access.effect) && self.time >= clock.get(thread)
     }
 }
 

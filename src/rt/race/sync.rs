@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use super::Epoch;
 use super::clock::Clock;
+use super::epoch::Epoch;
 use crate::rt::event::Event;
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome};

@@ -1,6 +1,6 @@
 //! Which operations do not commute? The only place that knows.
 //!
-//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to [`label`](crate::rt::relation::label); its [`Class`] is a part of it.
+//! Two steps. What an operation and its actual outcome have for a [`Label`] is up to [`label`](crate::rt::event::label); its [`Class`] is a part of it.
 //! [`Class::conflicts`] then says which classes may not be swapped on one object. Both are exhaustive, without a
 //! catch-all arm.
 //!
@@ -16,13 +16,13 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::rt::event::id::ObjectId;
-use crate::rt::rare::rarely;
-pub(crate) use crate::rt::relation::class::{
+pub(crate) use crate::rt::event::class::{
     ALL, Class, Classes, LAST_SLOT, SLOTS, TOTAL_SLOT, WAIT_SLOT,
 };
-use crate::rt::relation::label::MANY;
-pub(crate) use crate::rt::relation::label::{COUNTED, Label, Nature, classify};
+use crate::rt::event::id::ObjectId;
+use crate::rt::event::label::MANY;
+pub(crate) use crate::rt::event::label::{COUNTED, Label, Nature, classify};
+use crate::rt::rare::rarely;
 
 /// Where an access stands among those to the same object.
 #[derive(Clone, Copy, Debug)]

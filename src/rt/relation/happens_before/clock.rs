@@ -4,8 +4,8 @@
 //! words begin. It leaves out the component of its event's own thread: the word that is there is an
 //! earlier event's, and whoever learns of the event puts the right one there.
 
-use crate::rt::pooled::Empty;
 use crate::rt::event::id::ThreadId;
+use crate::rt::pooled::Empty;
 
 /// So many words are compared at once. They are signed, because of unsigned words not every processor can tell
 /// which is greater.

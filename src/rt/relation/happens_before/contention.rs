@@ -13,9 +13,9 @@
 //! wait never ends.
 
 use crate::rt::event::id::lengthen;
+use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::pooled::Empty;
 use crate::rt::rare::rarely;
-use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::relation::independence::Label;
 
 /// Who has used which atomic, in this execution or an earlier one.

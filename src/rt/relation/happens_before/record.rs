@@ -1,9 +1,9 @@
 //! What has been done to an object?
 
 use crate::rt::event::NOWHERE;
+use crate::rt::event::id::ThreadId;
 use crate::rt::pooled::Empty;
 use crate::rt::rare::{Roomy, rarely};
-use crate::rt::event::id::ThreadId;
 use crate::rt::relation::happens_before::messages::Messages;
 use crate::rt::relation::independence::{Class, Classes, Label, SLOTS, TOTAL_SLOT, changes_value};
 

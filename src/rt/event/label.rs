@@ -6,9 +6,9 @@
 
 use std::fmt;
 
+use crate::rt::event::class::{ALL, Class, Classes};
 use crate::rt::event::id::ObjectId;
 use crate::rt::event::operation::{OpKind, Outcome};
-use crate::rt::relation::class::{ALL, Class, Classes};
 
 /// What an object is like, as far as the classes of its events depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

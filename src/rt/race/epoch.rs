@@ -1,0 +1,19 @@
+//! An access to plain memory with the time of its thread, in place of a whole clock. (*FastTrack*, PLDI 2009)
+
+use crate::rt::event::verdict::Access;
+use crate::rt::race::clock::Clock;
+
+/// An access, and the time of its thread: whoever knows more of the thread than that knows of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Epoch {
+    pub(super) access: Access,
+    pub(super) time: u32,
+}
+
+impl Epoch {
+    /// Whether it races with an access by a thread that knows what is in `clock`.
+    pub(super) fn races(&self, access: &Access, clock: &Clock) -> bool {
+        let Access { thread, effect, .. } = self.access;
+        thread != access.thread && effect.conflicts(access.effect) && self.time >= clock.get(thread)
+    }
+}
