@@ -112,6 +112,12 @@ impl Checkpoint {
     /// Takes up what the file holds, if there is one, and gives what it knows besides. `None` if it
     /// belongs to another model of the test, which has been told then: this one has no file.
     pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Known>, String> {
+        // Only who explores everything comes to the end, where nothing may be left; a file that was torn would stay for good
+        // where the last run fails, or where there is none.
+        for torn in self.left_over() {
+            // Should it stay, it is told at the end.
+            let _ = fs::remove_file(torn);
+        }
         // What is no file may never end, or never come to anything.
         if let Ok(known) = fs::metadata(&self.file)
             && !known.is_file()
@@ -288,7 +294,7 @@ impl Checkpoint {
         }
     }
 
-    /// What processes have left that were killed while they wrote ([`Checkpoint::beside`]).
+    /// What processes have left that were killed while they wrote ([`Checkpoint::beside`]). What a living one writes is its own.
     fn left_over(&self) -> Vec<PathBuf> {
         let Claim(file) = &self.claim;
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
@@ -303,7 +309,9 @@ impl Checkpoint {
                 .strip_prefix(name)
                 .and_then(|rest| rest.strip_prefix(b"."));
             let number = number.and_then(|rest| rest.strip_suffix(BESIDE.as_bytes()));
-            number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+            let number = number.and_then(|number| std::str::from_utf8(number).ok());
+            let digits = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+            digits.is_some_and(|digits| !digits.is_empty() && !digits.parse().is_ok_and(is_alive))
         };
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries
@@ -341,6 +349,24 @@ impl Checkpoint {
         let file = self.file.display();
         format!("the checkpoint {file} (DPOR_CHECKPOINT_FILE) {why}; {advice} to start anew")
     }
+}
+
+/// Whether there is a process of this number besides this one, which does not write while it asks.
+#[cfg(unix)]
+fn is_alive(process: u32) -> bool {
+    let Ok(number @ 1..) = i32::try_from(process) else {
+        return false;
+    };
+    // SAFETY: signal 0 is none: it is only looked whether it could be sent.
+    let sent = unsafe { libc::kill(number, 0) };
+    let is_there = sent == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
+    is_there && process != std::process::id()
+}
+
+/// Whether there may be a process of this number besides this one. It cannot be asked, so what another one has left stays.
+#[cfg(not(unix))]
+fn is_alive(process: u32) -> bool {
+    process != std::process::id()
 }
 
 /// The right of one exploration of this process to a file, which is named from the root, until it is dropped.

@@ -453,7 +453,8 @@ fn memory_that_no_other_process_has_a_name_for_is_no_reason_to_fail() {
 #[test]
 fn what_a_killed_process_was_writing_is_gone_at_the_end() {
     let file = Scratch::new("torn");
-    let beside = file.0.with_extension("1.new");
+    // No process has such a number.
+    let beside = file.0.with_extension("999999999.new");
     let others = [file.0.with_extension("x.new"), file.0.with_extension("new")];
     for path in [&beside, &others[0], &others[1]] {
         std::fs::write(path, "dpor check").unwrap();
@@ -503,4 +504,29 @@ fn a_wait_that_was_let_go_is_let_go_again_although_others_have_not_begun() {
     let last = run();
     // The second one gives up.
     assert_eq!((last.executions, last.verdict), (2, Verdict::Waits(5)));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_killed_process_was_writing_is_gone_from_the_next_run_on_and_what_a_living_one_writes_stays()
+ {
+    let file = Scratch::new("torn-before");
+    let torn = file.0.with_extension("999999999.new");
+    // The number may have been another process's before.
+    let own = file.0.with_extension(format!("{}.new", std::process::id()));
+    let parent = std::os::unix::process::parent_id();
+    let living = file.0.with_extension(format!("{parent}.new"));
+    for path in [&torn, &own, &living] {
+        std::fs::write(path, "dpor check").unwrap();
+    }
+    // It is far from its end.
+    let report = part(&file.0, 1, &Arc::default());
+    assert_eq!(report.executions, 1);
+    assert!(!torn.exists() && !own.exists());
+    assert!(living.exists());
+    assert_eq!(
+        part(&file.0, usize::MAX, &Arc::default()).executions > 1,
+        true
+    );
+    std::fs::remove_file(living).expect("another one's");
 }
