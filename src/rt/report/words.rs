@@ -435,7 +435,7 @@ impl<'a> Names<'a> {
             },
             OpKind::Choose { options, what } => match (what, found) {
                 (Choice::Value, _) => format!("choose({options}) = {found}"),
-                (Choice::MayWakeUp, 0) => "wakes up for a reason only".to_owned(),
+                (Choice::MayWakeUp, 0) => "does not wake up without a reason".to_owned(),
                 (Choice::MayWakeUp, _) => "may wake up for no reason".to_owned(),
                 (Choice::HasWokenUp, 0) => "its time is over".to_owned(),
                 (Choice::HasWokenUp, _) => {
@@ -537,18 +537,25 @@ impl Taken {
     }
 }
 
-/// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one whose highest bit is a flag
-/// beside a count.
+/// From here on a number near a power of two is told by its distance: it has ten digits, which nobody compares.
+const NEAR_POWER_MIN: u32 = 31;
+
+/// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one in whose upper bits there is a
+/// flag beside a count, or that a flag is subtracted from.
 fn number(ty: AtomicType, bits: u64) -> String {
     let unsigned = matches!(ty, AtomicType::U32 | AtomicType::U64 | AtomicType::Usize);
-    let distance = |power: u32| i128::from(bits) - (1 << power);
-    let (below, above) = (-distance(ty.bits()), distance(ty.bits() - 1));
-    match (below, above) {
-        (1..=0xFFFF, _) if unsigned => format!("2^{}-{below}", ty.bits()),
-        (_, 0) if unsigned => format!("2^{}", ty.bits() - 1),
-        (_, 1..=0xFFFF) if unsigned => format!("2^{}+{above}", ty.bits() - 1),
-        _ => ty.widen(bits).to_string(),
-    }
+    let near = |power: u32| {
+        let distance = i128::from(bits) - (1 << power);
+        match distance {
+            0 => Some(format!("2^{power}")),
+            1..=0xFFFF => Some(format!("2^{power}+{distance}")),
+            -0xFFFF..0 => Some(format!("2^{power}-{}", -distance)),
+            _ => None,
+        }
+    };
+    let told = (NEAR_POWER_MIN..=ty.bits()).rev().find_map(near);
+    told.filter(|_| unsigned)
+        .unwrap_or_else(|| ty.widen(bits).to_string())
 }
 
 /// How many references there were, from the word that holds both counts.
@@ -565,5 +572,27 @@ fn references(word: u64) -> String {
     match word / count::WEAK {
         0 => strong,
         weak => format!("{strong} and {weak} weak"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_near_a_power_of_two_is_told_by_its_distance() {
+        let told = |bits| number(AtomicType::U64, bits);
+        assert_eq!(told(u64::MAX), "2^64-1");
+        for power in 31..64 {
+            let at = 1_u64 << power;
+            assert_eq!(told(at), format!("2^{power}"));
+            assert_eq!(told(at + 3), format!("2^{power}+3"));
+            assert_eq!(told(at - 1), format!("2^{power}-1"));
+        }
+        assert_eq!(told(1 << 62 | 1 << 40), "4611687117939015680");
+        assert_eq!(told(1 << 30), "1073741824");
+        assert_eq!(number(AtomicType::U32, u32::MAX.into()), "2^32-1");
+        // A signed one is what it is.
+        assert_eq!(number(AtomicType::I64, 1 << 62), "4611686018427387904");
     }
 }
