@@ -193,8 +193,8 @@ fn endless(end: &End) -> bool {
     matches!(end, End::Livelock { .. } | End::TooManyEvents { .. })
 }
 
-/// The rows, with one round of each loop and how often it is repeated.
-fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
+/// The rounds of loops among the rows, for each whether all of its rounds say the same, and how many lines they take.
+fn grouped(view: &View<'_>, rows: &[Row]) -> (Vec<Rounds>, Vec<bool>, usize) {
     let equal = |a: usize, b: usize| {
         let (a, b) = (&rows[a], &rows[b]);
         (a.thread, &a.cell, &a.place) == (b.thread, &b.cell, &b.place) && !marked(view, b)
@@ -214,7 +214,7 @@ fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
         false => equal(a, b),
     });
     if height(&found, equal) > ROWS_MAX {
-        let steps = steps(&rows);
+        let steps = steps(rows);
         let words: Vec<String> = rows.iter().map(|row| without_numbers(&row.cell)).collect();
         // Other threads do the same if it is the same step of theirs; in whatever other order two threads take turns, that
         // may be what the reader looks for.
@@ -228,7 +228,24 @@ fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
             found = fewer;
         }
     }
-    let exact: Vec<bool> = found.iter().map(|it| is_exact(it, equal)).collect();
+    let exact = found.iter().map(|it| is_exact(it, equal)).collect();
+    let height = height(&found, equal);
+    (found, exact, height)
+}
+
+/// The rows, with one round of each loop and how often it is repeated.
+fn folded(view: &View<'_>, mut rows: Vec<Row>) -> Vec<Line> {
+    let (mut found, mut exact, height) = grouped(view, &rows);
+    let mut same = 0;
+    if let Some(from) = same_from(view)
+        && height > LIVELOCK_MAX
+    {
+        let is_new = |row: &&Row| row.position.is_none_or(|at| at < from);
+        let shown = rows.iter().take_while(is_new).count();
+        same = rows.len() - shown;
+        rows.truncate(shown);
+        (found, exact, _) = grouped(view, &rows);
+    }
     let mut rows = rows.into_iter();
     let mut lines = Vec::new();
     for (it, exact) in found.into_iter().zip(exact) {
@@ -249,7 +266,35 @@ fn folded(view: &View<'_>, rows: Vec<Row>) -> Vec<Line> {
             lines.extend(rows.by_ref().take(length).map(Line::Row));
         }
     }
+    if same > 0 {
+        lines.push(Line::Note(format!(
+            "{same} more rows like these, in which nothing changes"
+        )));
+    }
     lines
+}
+
+/// So many lines of a livelock are read; where there are more, each thread that spins is shown until it is let go.
+const LIVELOCK_MAX: usize = ROWS_MAX / 2;
+
+/// Behind how many events of a livelock nothing is new: each thread that spins has been let go. What it looks at then it has
+/// looked at before it waited. `None` if it is none.
+fn same_from(view: &View<'_>) -> Option<usize> {
+    let End::Livelock { stuck, rounds } = view.end else {
+        return None;
+    };
+    let spins = stuck.iter();
+    let spins = spins.filter(|it| matches!(it.operation.kind, OpKind::Wait { .. }));
+    let first = spins.filter_map(|it| {
+        let its = view.trace.positions_of(it.thread).iter().copied();
+        let let_go: Vec<u32> = its
+            .filter(|&at| view.trace.at(at).outcome.is_released())
+            .collect();
+        // Those of the rounds in which nothing changed.
+        let from = let_go.len().saturating_sub(*rounds as usize);
+        let_go.get(from).map(|&at| at as usize + 1)
+    });
+    first.max()
 }
 
 /// Whether all of the rounds say the same.
