@@ -138,7 +138,7 @@ impl Builder {
             Ok(passed) => return passed,
             Err(failure) => failure,
         };
-        above(|| eprintln!("{failure}"));
+        above(|| eprintln!("{}", failure.told()));
         if failure.kind != FailureKind::Schedule {
             let test = std::thread::current();
             let schedule = &failure.schedule;
@@ -223,17 +223,42 @@ impl Builder {
         }
         numbered_model::begin();
         let given = match &self.replay {
-            Some(text) => given(text)?,
+            Some(text) => given(text).map_err(|failure| self.told_of_the_variable(failure))?,
             None => None,
         };
-        exploration::explored(self, f, given, Location::caller())
+        let explored = exploration::explored(self, f, given, Location::caller());
+        explored.map_err(|failure| self.told_of_the_variable(failure))
     }
+}
+
+impl Builder {
+    /// Says where a schedule that does not fit comes from, if that is the environment: every test that runs is told to follow
+    /// it, and it is for one of them.
+    fn told_of_the_variable(&self, mut failure: Box<Failure>) -> Box<Failure> {
+        let of_variable = self.replay.as_deref().is_some_and(is_of_variable);
+        if failure.kind == FailureKind::Schedule && of_variable {
+            let test = std::thread::current();
+            let test = test
+                .name()
+                .map_or_else(String::new, |test| format!(" (this is `{test}`)"));
+            failure.text.push_str(&format!(
+                "\n  it comes from DPOR_REPLAY, which every test that runs is told to follow{test}: run only the one that it is \
+                 for, as the command of its report does, with `cargo test NAME -- --exact`"
+            ));
+        }
+        failure
+    }
+}
+
+/// Whether this schedule is that of the environment, and not the program's own.
+fn is_of_variable(text: &str) -> bool {
+    std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text)
 }
 
 /// The schedule that is to be followed; `None`, and a line that says so, if this model is not the one that the text is
 /// for. What the program gives itself is for the model that it gives it to.
 fn given(text: &str) -> Result<Option<Schedule>, Box<Failure>> {
-    let by_program = !std::env::var("DPOR_REPLAY").is_ok_and(|variable| variable == text);
+    let by_program = !is_of_variable(text);
     let parse = |text: &str| {
         let (schedule, nth) = numbered_model::unnumbered(text)?;
         // An error counts the bytes of the whole text.

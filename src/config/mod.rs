@@ -370,6 +370,9 @@ pub struct Builder {
     /// failure recurs from its schedule. Nor is it tried whether a thread that is held up uses freed memory: the closure
     /// runs for the exploration only.
     ///
+    /// Where executions are long, fewer are run: all that is tried for a failure ends after 500 events for each of them and
+    /// twice the events of the exploration up to the failure, but for the execution that is being run then.
+    ///
     /// Environment: `DPOR_SIMPLIFY`. Default: 200.
     pub simplify: u64,
     /// Size of each thread's stack, in bytes.

@@ -37,6 +37,9 @@ impl Probe<'_> {
         let most = self.settings.simplify;
         let mut best: Option<(Cost, [Schedule; 2])> = None;
         for _ in 0..FAILURES_MAX {
+            if self.budget.is_spent() {
+                break;
+            }
             let (Explored::Failed(mut other), _) = self.goes_on(driver, most, Looks::default())
             else {
                 break;
@@ -93,11 +96,14 @@ impl Probe<'_> {
             let now = best.as_deref_mut().unwrap_or(found);
             now.driver.compute_clocks();
             let (trace, clocks) = (&now.driver.trace, &now.driver.clocks);
-            if preemptions(trace, clocks) <= PREEMPTIONS_MAX {
+            if preemptions(trace, clocks) <= PREEMPTIONS_MAX || self.budget.is_spent() {
                 break;
             }
             let turns = Turns::of(trace, &now.driver.machine.names);
             let smoother = turns.merged().take(left as usize).find_map(|order| {
+                if self.budget.is_spent() {
+                    return None;
+                }
                 left -= 1;
                 let other = self.fails(Box::new(Replay::along(order)), 1, Looks::default())?;
                 (same(now, &other) && simpler(&other, now)).then_some(other)

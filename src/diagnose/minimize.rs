@@ -41,6 +41,42 @@ use crate::verdict::failure::place;
 /// The most pairs that are tried the other way round.
 const PAIRS_MAX: usize = 64;
 
+/// For each execution that may be searched for a simpler one (`Builder::simplify`), so many events are spent on all of what is
+/// tried to show a failure. Most executions have fewer. Where they are longer, fewer are tried.
+const EVENTS_EACH: u64 = 500;
+
+/// How many times the events of the exploration may be spent on that besides.
+const TIMES_FOUND: u64 = 2;
+
+/// How many events may still be spent on showing a failure.
+#[derive(Clone, Copy)]
+pub(crate) struct Budget(u64);
+
+impl Budget {
+    /// For one that was found after so many events.
+    fn of(simplify: u64, events: u64) -> Budget {
+        Budget(
+            (EVENTS_EACH.saturating_mul(simplify))
+                .saturating_add(TIMES_FOUND.saturating_mul(events)),
+        )
+    }
+
+    /// For what is run to learn what there is to be known, and not to show it better.
+    pub(crate) fn unlimited() -> Budget {
+        Budget(u64::MAX)
+    }
+
+    /// Whether nothing more is to be tried.
+    pub(crate) fn is_spent(self) -> bool {
+        self.0 == 0
+    }
+
+    /// So many events were spent.
+    fn spend(&mut self, events: u64) {
+        self.0 = self.0.saturating_sub(events);
+    }
+}
+
 /// A failure as it is shown.
 pub(crate) struct Minimized {
     /// Another execution with the same failure, if a simpler one was found.
@@ -52,6 +88,8 @@ pub(crate) struct Minimized {
     pub(crate) pair: Option<Pair>,
     /// What came of running it again from its schedule.
     pub(crate) again: Reproduction,
+    /// Whether the execution passes if a panic of a spawned thread is what `join` returns.
+    pub(crate) is_handled: bool,
 }
 
 /// What a closer look at an execution is to tell.
@@ -84,6 +122,7 @@ pub(crate) struct Probe<'a> {
     /// Frees that are known to be in order.
     pub(crate) unseen: &'a [SuppressedRaces],
     pub(crate) learnt: Learnt,
+    pub(crate) budget: Budget,
 }
 
 impl Probe<'_> {
@@ -91,17 +130,23 @@ impl Probe<'_> {
     /// and no other one.
     pub(crate) fn minimize(&mut self, found: &mut Found, repeat: bool) -> Minimized {
         suggest_orderings(&mut found.end, &found.driver.trace);
+        let events = found.driver.stats.events + found.driver.trace.len() as u64;
+        self.budget = Budget::of(self.settings.simplify, events);
         let told = !matches!(
             found.end,
             End::TooManyEvents { .. }
                 | End::TooManyThreads { .. }
                 | End::StackOverflow { .. }
                 | End::NoStack { .. }
+                | End::NoClocks { .. }
                 | End::Stale { .. }
                 | End::NotDeterministic(_)
                 | End::Livelock { .. }
                 | End::Outside(_)
         );
+        // All that is tried goes by clocks.
+        let told_by_clocks = found.driver.lacks_clocks().is_none();
+        let told = told && told_by_clocks;
         let again = match self.settings.simplify > 0 && may_come_again(&found.end) {
             true => self.again(found),
             false => Reproduction::Same,
@@ -110,13 +155,17 @@ impl Probe<'_> {
             // A livelock is short in its own way, and comes again.
             let again_now = self.settings.simplify > 0 && again == Reproduction::Same;
             let callers = again_now && matches!(found.end, End::Livelock { .. });
+            let is_livelock = callers && told_by_clocks;
+            let pair = if is_livelock { self.pair(found) } else { None };
+            let pair = pair.filter(|pair| self.hangs_on(pair));
             let (life, callers) = self.places(found, callers);
             return Minimized {
                 simpler: None,
                 life,
                 callers,
-                pair: None,
+                pair,
                 again,
+                is_handled: false,
             };
         }
         let mut simpler = None;
@@ -145,13 +194,39 @@ impl Probe<'_> {
         let again = self.again(shown);
         let pair = pair.filter(|pair| again == Reproduction::Same && self.hangs_on(pair));
         let (life, callers) = self.places(shown, true);
+        let is_handled = again == Reproduction::Same && self.is_handled(shown);
         Minimized {
             life,
             callers,
             pair,
             again,
+            is_handled,
             simpler,
         }
+    }
+
+    /// Whether the test would have passed if the panic were what `join` returns, as it is of std's threads
+    /// (`Builder::catch_panics`).
+    fn is_handled(&mut self, found: &Found) -> bool {
+        let End::Panicked { thread, .. } = &found.end else {
+            return false;
+        };
+        if *thread == ThreadId::MAIN || self.settings.catch_panics {
+            return false;
+        }
+        let mut settings = self.settings.clone();
+        settings.catch_panics = true;
+        let mut body = Probe {
+            settings: &settings,
+            main: self.main,
+            stacks: self.stacks,
+            log: self.log,
+            site: self.site,
+            unseen: self.unseen,
+            learnt: self.learnt.clone(),
+            budget: self.budget,
+        };
+        body.passes(&leads_to(found)).is_some()
     }
 
     /// Fills in what a panic said and where, if the hook was not asked about it. The program may have set one of its own,
@@ -256,23 +331,37 @@ impl Probe<'_> {
             settings.in_order = InOrder::All;
         }
         let log = self.log.quiet();
+        let before = driver.stats.events;
+        let left = self.budget.0;
         let explored = log.listen(|| {
             explore_a_few(self.main, driver, self.stacks, settings, &mut |between| {
-                let more = between.driver.stats.begun() < most;
+                let stats = between.driver.stats;
+                let more =
+                    stats.begun() < most && (stats.begun() == 0 || stats.events - before < left);
                 if more {
                     log.clear();
                 }
                 more
             })
         });
+        let after = match &explored {
+            Explored::Passed(driver) => driver.stats.events,
+            Explored::Failed(found) => found.driver.stats.events + found.driver.trace.len() as u64,
+        };
+        self.budget.spend(after.saturating_sub(before));
         (explored, log)
     }
 
     /// The pair of operations that the failure hangs on.
     fn pair(&mut self, found: &mut Found) -> Option<Pair> {
         let end = found.end.clone();
-        let pairs = found.driver.ended(&end, |run| candidates(run, PAIRS_MAX));
+        // While threads spin for ever nothing is done that could come otherwise.
+        let length = decided(found);
+        let pairs = (found.driver).ended(&end, |run| candidates(run, length, PAIRS_MAX));
         pairs.into_iter().find_map(|mut pair| {
+            if self.budget.is_spent() {
+                return None;
+            }
             let passed = self.passes(&pair.reversed)?;
             pair.lost = lost(&end, &found.driver, &passed);
             Some(pair)
@@ -285,8 +374,14 @@ impl Probe<'_> {
         let settings = self.settings.running(self.site, self.unseen);
         let driver = self.driver(explorer);
         match explore_a_few(self.main, driver, self.stacks, settings, &mut |_| true) {
-            Explored::Failed(_) => None,
-            Explored::Passed(driver) => (driver.stats.complete == 1).then_some(driver),
+            Explored::Failed(found) => {
+                self.budget.spend(found.driver.trace.len() as u64);
+                None
+            }
+            Explored::Passed(driver) => {
+                self.budget.spend(driver.stats.events);
+                (driver.stats.complete == 1).then_some(driver)
+            }
         }
     }
 

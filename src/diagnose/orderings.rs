@@ -52,7 +52,7 @@ impl Probe<'_> {
         let needed = race.weak.pairs.clone();
         needed.iter().find_map(|weak| {
             reversals(found, weak).into_iter().find_map(|schedule| {
-                *left = left.checked_sub(1)?;
+                *left = left.checked_sub(1).filter(|_| !self.budget.is_spent())?;
                 let mut other = self.fails(Box::new(Replay::new(schedule)), 1, Looks::default())?;
                 suggest_orderings(&mut other.end, &other.driver.trace);
                 let is_there = match &other.end {
@@ -71,7 +71,9 @@ impl Probe<'_> {
 /// What leads to the read of this pair before the write that it sees, and to no more.
 fn reversals(found: &mut Found, weak: &Weak) -> Vec<Schedule> {
     let end = found.end.clone();
-    let pairs = found.driver.ended(&end, |run| candidates(run, PAIRS_MAX));
+    let pairs = found
+        .driver
+        .ended(&end, |run| candidates(run, run.trace.len(), PAIRS_MAX));
     let trace = &found.driver.trace;
     let is_reader =
         |event: &Event| (event.thread, event.index) == (weak.reader.thread, weak.reader.index);

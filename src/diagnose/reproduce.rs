@@ -79,6 +79,7 @@ pub(crate) fn may_come_again(end: &End) -> bool {
             | End::NotDeterministic(_)
             | End::StackOverflow { .. }
             | End::NoStack { .. }
+            | End::NoClocks { .. }
             | End::Outside(_)
     )
 }

@@ -60,7 +60,16 @@ pub(crate) struct Watch<'a> {
     hintless: usize,
     /// Rounds of them and of those that are still to be told of.
     rounds: Vec<Round>,
+    /// How many bytes held what is still to be explored when it was looked at last whether the system has twice as many more.
+    looked_at: usize,
 }
+
+/// What is still to be explored takes memory in steps, each twice as large as the one before. That there is enough for the next
+/// one is not looked at for fewer bytes than this.
+const LOOKED_AT_MIN: usize = 2 << 20;
+
+/// After so many executions it is looked at how many bytes there are: a plan grows by little in between.
+const LOOKED_AT_EACH: u64 = 64;
 
 impl<'a> Watch<'a> {
     /// Takes up the exploration of the checkpoint file, if there is one. `follows` says that it is one schedule that is
@@ -106,6 +115,7 @@ impl<'a> Watch<'a> {
             asks: false,
             hintless: 0,
             rounds: Vec::new(),
+            looked_at: LOOKED_AT_MIN,
         }
     }
 
@@ -390,7 +400,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The limit that is reached, if one is.
-    fn limit(&self, driver: &Driver) -> Option<Limit> {
+    fn limit(&mut self, driver: &Driver) -> Option<Limit> {
         let settings = self.settings;
         if let Some(most) = settings.max_permutations
             && rarely!(driver.stats.begun() - self.before >= most as u64)
@@ -407,7 +417,27 @@ impl<'a> Watch<'a> {
         {
             return Some(Limit::Memory(most));
         }
-        None
+        match rarely!(driver.stats.begun().is_multiple_of(LOOKED_AT_EACH)) {
+            true => self.limit_of_system(driver.memory()),
+            false => None,
+        }
+    }
+
+    /// Whether the system does not have what the plan is going to ask for, which holds so many bytes. Where memory is refused
+    /// the process ends, and with it all that was explored.
+    #[cold]
+    fn limit_of_system(&mut self, memory: usize) -> Option<Limit> {
+        // The largest part of it may double soon, whenever that was last done.
+        if memory < self.looked_at.saturating_add(self.looked_at / 8) {
+            return None;
+        }
+        self.looked_at = memory;
+        let bytes = memory.saturating_mul(2);
+        let mut asked = Vec::<u8>::new();
+        let refused = asked.try_reserve_exact(bytes).is_err();
+        // What nobody uses need not be asked for.
+        std::hint::black_box(&mut asked);
+        refused.then_some(Limit::System(bytes))
     }
 
     /// No other execution begins; what is printed now is not to meet the progress.

@@ -46,7 +46,7 @@ use crate::rt::rare::{cold_path, mostly, rarely};
 use crate::rt::statics::rooted::Rooted;
 
 use crate::diagnose::crash_report;
-use crate::diagnose::minimize::{Looks, Probe, leads_to};
+use crate::diagnose::minimize::{Budget, Looks, Probe, leads_to};
 use crate::exploration::between_executions::Watch;
 use crate::verdict::report::{Passed, Verdict};
 
@@ -265,11 +265,8 @@ impl Exploration<'_> {
             place(&found.end, found.message.as_ref()),
         );
         if is_known(&self.failures, kind, &at) {
-            let Found {
-                end, mut driver, ..
-            } = taken.map_or(found, |taken| *taken);
-            driver.finish(&end);
-            return Ok(driver);
+            let Found { end, driver, .. } = taken.map_or(found, |taken| *taken);
+            return learnt_from(driver, &end);
         }
         let follows = self.given.is_some();
         let mut body = self.body(&found.driver);
@@ -300,10 +297,9 @@ impl Exploration<'_> {
         );
         self.failures.push(failure);
         self.watch.failed();
-        driver.finish(&end);
         match last || self.failures.len() >= self.settings.max_failures {
             true => Err(driver),
-            false => Ok(driver),
+            false => learnt_from(driver, &end),
         }
     }
 
@@ -339,6 +335,7 @@ impl Exploration<'_> {
                 awaits: Awaits::default(),
                 ..driver.machine.limits.learnt.clone()
             },
+            budget: Budget::unlimited(),
         }
     }
 
@@ -383,6 +380,7 @@ impl Exploration<'_> {
             outcomes: self.watch.outcomes.take(),
             elapsed: self.watch.start.elapsed(),
             before: self.watch.before,
+            ran: self.stacks.executions,
         };
         if !matches!(verdict, Verdict::Stopped(_)) {
             // All that there is within what was asked for has been explored.
@@ -467,6 +465,16 @@ impl Builder {
             in_order: InOrder::These(unseen.to_vec()),
         }
     }
+}
+
+/// The driver once it has learnt from an execution that failed; as an error if the system has no memory for that, in which
+/// case the failures that are known are all there will be.
+fn learnt_from(mut driver: PooledDriver, end: &End) -> Result<PooledDriver, PooledDriver> {
+    if driver.lacks_memory().is_some() {
+        return Err(driver);
+    }
+    driver.finish(end);
+    Ok(driver)
 }
 
 /// Whether one of these failures is of this kind, at this place.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::rt::engine::driver::Driver;
-use crate::verdict::plural::{counted, estimated};
+use crate::verdict::plural::{at_least, counted, estimated};
 
 /// The bars on the terminal: explorations that run at the same time have a line each.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -50,6 +50,43 @@ pub(crate) struct Progress {
     /// them.
     every: u32,
     left: u32,
+    shares: Shares,
+}
+
+/// What is told of the total.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Share {
+    /// Nothing.
+    Unknown,
+    /// It is at least of this size.
+    Beyond(f64),
+    /// So many percent are done of so many.
+    Done(u64, f64),
+}
+
+/// The percentages that were told, none of which is less than one before.
+#[derive(Default)]
+struct Shares {
+    most: u64,
+}
+
+impl Shares {
+    /// What is to be told after so many executions if this is the estimate, and if it has settled.
+    ///
+    /// One that has not would make a percentage that stays where it is, or runs backwards: the estimate grows with the
+    /// executions. One that has settled and then grows by much after all takes the percentage away.
+    fn of(&mut self, begun: u64, estimate: Option<(f64, bool)>) -> Share {
+        let Some((total, settled)) = estimate else {
+            return Share::Unknown;
+        };
+        let total = total.max(begun as f64);
+        let percent = (100.0 * begun as f64 / total).round() as u64;
+        if settled && 5 * percent >= 4 * self.most {
+            self.most = self.most.max(percent);
+            return Share::Done(self.most, total);
+        }
+        Share::Beyond(total)
+    }
 }
 
 enum Style {
@@ -95,6 +132,7 @@ impl Progress {
             looked: start,
             every: 1,
             left: FIRST,
+            shares: Shares::default(),
         }
     }
 
@@ -120,7 +158,9 @@ impl Progress {
         let given_up = driver.stats.given_up();
         let test = std::thread::current();
         let test = test.name().filter(|test| *test != "main");
-        let text = line((begun, given_up), estimate, now - self.start, test);
+        let estimate = estimate.map(|total| (total, driver.has_settled(total)));
+        let share = self.shares.of(begun, estimate);
+        let text = line((begun, given_up), share, now - self.start, test);
         match &mut self.style {
             Style::Nothing => {}
             // Whoever closes standard error does not want to know.
@@ -137,7 +177,7 @@ impl Progress {
                     BARS.add(ProgressBar::no_length())
                 });
                 let columns = console::Term::stderr().size().1;
-                draw(bar, text, begun, estimate, columns);
+                draw(bar, text, share, columns);
             }
         }
     }
@@ -188,12 +228,15 @@ fn still(text: &str) -> String {
     )
 }
 
-/// Draws a bar of so many executions that have begun, with a text, on so many columns.
-fn draw(bar: &ProgressBar, text: String, begun: u64, estimate: Option<f64>, columns: u16) {
-    let template = if columns < ROOMY || estimate.is_none() {
-        "dpor: {wide_msg}"
-    } else {
-        "dpor: [{bar:20}] {wide_msg}"
+/// Draws a bar of this share with a text, on so many columns.
+fn draw(bar: &ProgressBar, text: String, share: Share, columns: u16) {
+    let percent = match share {
+        Share::Done(percent, _) if columns >= ROOMY => Some(percent),
+        _ => None,
+    };
+    let template = match percent {
+        Some(_) => "dpor: [{bar:20}] {wide_msg}",
+        None => "dpor: {wide_msg}",
     };
     // No template of these is malformed.
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -201,8 +244,8 @@ fn draw(bar: &ProgressBar, text: String, begun: u64, estimate: Option<f64>, colu
     }
     bar.set_message(text);
     bar.update(|state| {
-        state.set_pos(begun);
-        state.set_len((estimate.unwrap_or_default() as u64).max(begun));
+        state.set_pos(percent.unwrap_or_default());
+        state.set_len(100);
     });
 }
 
@@ -231,17 +274,25 @@ fn one_at_a_time() -> bool {
 /// little else goes on for longer than an exploration without it.
 fn line(
     (begun, given_up): (u64, u64),
-    estimate: Option<f64>,
+    share: Share,
     elapsed: Duration,
     test: Option<&str>,
 ) -> String {
     let mut text = counted(begun, "execution");
-    if let Some(total) = estimate {
-        let share = 100.0 * begun as f64 / total.max(begun as f64);
-        text.push_str(&format!(" ({share:.0} % of {})", estimated(round(total))));
-    } else if given_up > 0 {
+    match share {
+        Share::Done(percent, total) => {
+            text.push_str(&format!(" ({percent} % of {})", estimated(round(total))));
+        }
+        Share::Beyond(total) => {
+            if let Some(least) = at_least(total, begun) {
+                text.push_str(&format!(" (of {least} or more)"));
+            }
+        }
         // Not rounded up: some were not.
-        text.push_str(&format!(" ({} % given up)", 100 * given_up / begun));
+        Share::Unknown if given_up > 0 => {
+            text.push_str(&format!(" ({} % given up)", 100 * given_up / begun));
+        }
+        Share::Unknown => {}
     }
     text.push_str(&format!(", {:.0} s", elapsed.as_secs_f64()));
     if let Some(test) = test {
@@ -267,26 +318,62 @@ mod tests {
     #[test]
     fn the_line_tells_executions_estimate_time_and_test_and_fits_a_terminal() {
         let seconds = Duration::from_secs;
-        assert_eq!(line((1, 0), None, seconds(5), None), "1 execution, 5 s");
-        assert_eq!(line((7, 0), None, seconds(5), None), "7 executions, 5 s");
+        let unknown = |executions| line((executions, 0), Share::Unknown, seconds(5), None);
+        assert_eq!(unknown(1), "1 execution, 5 s");
+        assert_eq!(unknown(7), "7 executions, 5 s");
         assert_eq!(
             line(
                 (12_345, 0),
-                Some(41_530.0),
+                Share::Done(30, 41_530.0),
                 seconds(10),
                 Some("queue_is_fifo")
             ),
             "12345 executions (30 % of about 42000), 10 s, queue_is_fifo"
         );
-        let longest = line((999_999_999, 0), Some(1e30), seconds(99_999), None);
+        let beyond = line((138_000, 0), Share::Beyond(638_000.0), seconds(5), None);
+        assert_eq!(beyond, "138000 executions (of 600000 or more), 5 s");
+        let longest = line(
+            (999_999_999, 0),
+            Share::Done(0, 1e30),
+            seconds(99_999),
+            None,
+        );
         assert!(longest.len() <= 65, "{longest}");
-        let endless = line((20, 0), Some(MOST), seconds(1), None);
+        let endless = line((20, 0), Share::Done(0, MOST), seconds(1), None);
         assert_eq!(endless, "20 executions (0 % of more than 1e200), 1 s");
-        let of_a_bound = line((34_674, 34_669), None, seconds(5), Some("many_threads"));
+        let of_a_bound = line(
+            (34_674, 34_669),
+            Share::Unknown,
+            seconds(5),
+            Some("many_threads"),
+        );
         let told = "34674 executions (99 % given up), 5 s, many_threads";
         assert_eq!(of_a_bound, told);
+    }
+
+    #[test]
+    fn no_percentage_is_told_of_an_estimate_that_grows_with_the_executions() {
+        let mut shares = Shares::default();
+        for begun in [138_000, 700_000, 1_560_000] {
+            let told = shares.of(begun, Some((5.0 * begun as f64, false)));
+            assert_eq!(told, Share::Beyond(5.0 * begun as f64));
+        }
+        assert_eq!(shares.of(9, None), Share::Unknown);
+    }
+
+    #[test]
+    fn a_percentage_never_falls() {
+        let mut shares = Shares::default();
+        let mut told = |begun, total| shares.of(begun, Some((total, true)));
+        assert_eq!(told(100, 1000.0), Share::Done(10, 1000.0));
+        assert_eq!(told(200, 1000.0), Share::Done(20, 1000.0));
+        // An estimate that wavers holds it where it is, and one that has grown by half takes it away until it is reached.
+        assert_eq!(told(210, 1200.0), Share::Done(20, 1200.0));
+        assert_eq!(told(220, 1500.0), Share::Beyond(1500.0));
+        assert_eq!(told(400, 1500.0), Share::Done(27, 1500.0));
         // More executions than estimated is no more than all of them.
-        assert!(line((20, 0), Some(10.0), seconds(1), None).contains("100 %"));
+        assert_eq!(told(1600, 1500.0), Share::Done(100, 1600.0));
+        assert_eq!(told(1601, 9000.0), Share::Beyond(9000.0));
     }
 
     #[test]
@@ -298,7 +385,7 @@ mod tests {
         assert!(progress.is_due(seconds(60)));
         let mut lines = Progress::of(start, Style::Lines);
         assert!([5, 9, 11].map(|it| lines.is_due(seconds(it))) == [true, false, true]);
-        let text = still(&line((9, 0), None, LONG, Some("queue_is_fifo")));
+        let text = still(&line((9, 0), Share::Unknown, LONG, Some("queue_is_fifo")));
         let told =
             "dpor: still exploring: 9 executions, 60 s, queue_is_fifo; DPOR_PROGRESS=1 shows ";
         assert!(text.starts_with(told), "{text}");
@@ -312,9 +399,10 @@ mod tests {
         let bars = MultiProgress::with_draw_target(target);
         let mut bar = Some(bars.add(ProgressBar::no_length()));
         for begun in [10, 250] {
-            let text = line((begun, 0), Some(1000.0), Duration::from_secs(1), None);
+            let share = Share::Done(begun / 10, 1000.0);
+            let text = line((begun, 0), share, Duration::from_secs(1), None);
             let bar = bar.as_ref().expect("not gone yet");
-            draw(bar, text, begun, Some(1000.0), columns);
+            draw(bar, text, share, columns);
         }
         let seen = terminal.contents();
         if let Some(bar) = bar.take() {

@@ -75,6 +75,8 @@ pub(crate) struct Pool {
     /// See [`Pool::got_after`].
     got_after: u64,
     ends: &'static ThreadEnds,
+    /// How many executions have begun on them.
+    pub(crate) executions: u64,
 }
 
 impl Pool {
@@ -87,6 +89,7 @@ impl Pool {
             idle: Spare::of(stack_bytes),
             got_after: 0,
             ends,
+            executions: 0,
         };
         pool.got();
         pool

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::diagnose::minimize::{Minimized, leads_to};
 use crate::exploration::replay_command;
@@ -35,7 +37,7 @@ pub enum FailureKind {
     /// A block was freed twice, with another layout than its own, or not from its beginning.
     WrongFree,
     /// An execution has more events or threads than [`Builder::max_branches`](crate::Builder::max_branches) or
-    /// [`Builder::max_threads`](crate::Builder::max_threads) allows, or threads for whose stacks the system has no memory.
+    /// [`Builder::max_threads`](crate::Builder::max_threads) allows, or the system has no memory for the stack of one, or for the clocks of all events.
     Limit,
     /// A thread used more stack than it has.
     StackOverflow,
@@ -57,6 +59,8 @@ pub struct Failure {
     pub(crate) kind: FailureKind,
     pub(crate) schedule: String,
     pub(crate) text: String,
+    /// The part of the text that is the schedule as a test; empty if there is none.
+    stub: String,
     pub(crate) payload: Option<std::sync::Mutex<Box<dyn std::any::Any + Send>>>,
     /// Where it failed; two failures of one kind at one place are the same.
     pub(crate) place: String,
@@ -67,6 +71,9 @@ pub struct Failure {
     /// What was recorded; nothing if the schedule to follow was malformed.
     record: Option<Box<Record>>,
 }
+
+/// Whether a failure of this process was printed with its schedule as a test.
+static STUB_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// An event of a failed execution, as the report shows it.
 #[derive(Clone, Debug)]
@@ -109,6 +116,21 @@ impl Failure {
     /// point.
     pub fn html(&self) -> String {
         html::render(&self.execution())
+    }
+
+    /// The report, and for those after the first of this process without the test that is written out: in a suite whose
+    /// failures have one cause, the lines of a test that says the same each time are most of what is printed.
+    pub(crate) fn told(&self) -> String {
+        let mut text = self.to_string();
+        let failures = [self].into_iter().chain(&self.others);
+        for failure in failures.filter(|it| !it.stub.is_empty()) {
+            if STUB_TOLD.swap(true, Relaxed)
+                && let Some(at) = text.rfind(&failure.stub)
+            {
+                text.replace_range(at - 1..at + failure.stub.len(), "");
+            }
+        }
+        text
     }
 
     /// The execution as plain data, made anew each time.
@@ -171,6 +193,7 @@ pub(crate) fn unfit(text: &str, what: &str) -> Box<Failure> {
             "the schedule to replay {what}\n  schedule   {}",
             text::shown(text)
         ),
+        stub: String::new(),
         payload: None,
         place: String::new(),
         others: Vec::new(),
@@ -208,6 +231,11 @@ pub(crate) fn failure(
     let words = message.filter(|_| panicked);
     let words = words.map(|message| Box::new(message.text) as Box<dyn std::any::Any + Send>);
     failure.payload = payload.or(words).map(std::sync::Mutex::new);
+    if shown.is_handled {
+        failure.text.push_str(
+            "\nhandled    with `Builder::catch_panics`, where `join` returns the panic of a spawned thread, this execution passes",
+        );
+    }
     (failure, found.end, found.driver)
 }
 
@@ -217,9 +245,10 @@ pub(crate) fn kind_of(end: &End) -> FailureKind {
         End::Panicked { .. } => FailureKind::Panic,
         End::Deadlock(_) => FailureKind::Deadlock,
         End::Livelock { .. } => FailureKind::Livelock,
-        End::TooManyEvents { .. } | End::TooManyThreads { .. } | End::NoStack { .. } => {
-            FailureKind::Limit
-        }
+        End::TooManyEvents { .. }
+        | End::TooManyThreads { .. }
+        | End::NoStack { .. }
+        | End::NoClocks { .. } => FailureKind::Limit,
         End::StackOverflow { .. } => FailureKind::StackOverflow,
         End::MemoryFault { .. } => FailureKind::MemoryFault,
         End::NotDeterministic(_) => FailureKind::NotDeterministic,
@@ -269,6 +298,10 @@ fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedu
         end: found.end.clone(),
     };
     let mut text = text::render(&record.view());
+    let mut stub = text::stub(&record.view());
+    if !text.ends_with(&stub) {
+        stub.clear();
+    }
     let said = log::render(&record.view());
     if !said.is_empty() {
         text = format!("{text}\n\n{}", said.trim_end());
@@ -283,6 +316,7 @@ fn told(found: &Found, executions: u64, shown: &Minimized, given: Option<&Schedu
         events: events.collect(),
         kind,
         text,
+        stub,
         schedule: record.schedule.clone(),
         payload: None,
         place: place(&found.end, found.message.as_ref()),

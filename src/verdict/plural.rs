@@ -21,6 +21,18 @@ pub(crate) fn estimated(number: f64) -> String {
     }
 }
 
+/// An estimated number that is mostly too low: one significant digit of it, rounded down. `None` if there are as many `known`.
+pub(crate) fn at_least(number: f64, known: u64) -> Option<String> {
+    let unit = 10f64.powi(number.max(1.0).log10().floor() as i32);
+    let least = (number / unit).floor() * unit;
+    let told = match least {
+        MOST.. => format!("{MOST:.0e}"),
+        1e9.. => format!("{least:.0e}"),
+        _ => format!("{least:.0}"),
+    };
+    (least > known as f64).then_some(told)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +42,12 @@ mod tests {
         assert_eq!(estimated(462_225.4), "about 462225");
         assert_eq!(estimated(6.4e12), "about 6e12");
         assert_eq!(estimated(MOST), "more than 1e200");
+        let told = |number, known| at_least(number, known).unwrap_or_default();
+        assert_eq!(told(7.0, 6), "7");
+        assert_eq!(told(638_000.0, 138_000), "600000");
+        assert_eq!(told(638_000.0, 600_000), "");
+        assert_eq!(told(6.97e12, 1), "6e12");
+        assert_eq!(told(MOST, 1), "1e200");
     }
 
     #[test]

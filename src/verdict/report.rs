@@ -14,9 +14,20 @@ use crate::rt::event::{Event, Site, foreign, verdict};
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::report::source::Sources;
 use crate::verdict::outcomes::Outcomes;
-use crate::verdict::plural::{counted, estimated};
+use crate::verdict::plural::{at_least, counted, estimated};
 
 /// Result of an exploration that found no failure.
+///
+/// Displayed, it is one line: the verdict, the number of executions, how many were given up and why, the number of events, those
+/// of the longest execution, and the duration. Where the closure was mostly run for something else, it says so.
+///
+/// ```
+/// let report = dpor::Builder::new().explore(|| {
+///     dpor::choose(3);
+/// });
+/// let line = report.expect("it passes").to_string();
+/// assert!(line.starts_with("complete: 3 executions, 3 events, the longest 1, in 0."));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -54,13 +65,25 @@ pub struct Report {
     /// Estimated number of executions in all, where one can be given.
     ///
     /// [`Algorithm::Optimal`](crate::Algorithm::Optimal) knows which executions it plans, but not what they will
-    /// find. The estimate is often too low by a factor of two or three. It is at most 1e200. `None` if it would be
-    /// hardly more than what was executed although something is left.
+    /// find. One that has [settled](Report::estimate_has_settled) is often too low by a factor of two or three, and any
+    /// other one by any factor. It is at most 1e200. `None` if it would be hardly more than what was executed although
+    /// something is left.
     pub estimate: Option<f64>,
+    /// Whether the estimate has stayed about the same while the executions became eight times as many.
+    ///
+    /// That is asked from 2048 executions on. It is `true` if nothing is left to explore, and `false` if there is no estimate.
+    pub estimate_has_settled: bool,
     /// Places that cost most executions: at most three, the worst first.
     ///
     /// An execution counts for the place where it begins to differ from the one before it.
     pub hotspots: Vec<Hotspot>,
+    /// Number of times that the closure ran besides, for no execution that is counted above.
+    ///
+    /// It is run again to see whether a thread that is held up uses [freed memory](crate::Builder#structfield.simplify), whether a
+    /// free that seems to race is in order, and whether a loop gives up by itself; and where something was learnt of it that
+    /// makes another exploration (that a loop has no hint, say), all that was explored before is run once more. In all the
+    /// closure was run `executions + pruned + reruns` times, without those of an exploration that was taken up.
+    pub reruns: u64,
     /// Duration of the exploration. Of one that was taken up from a checkpoint it is the time since then.
     pub elapsed: Duration,
     /// How many executions had been begun before it was taken up.
@@ -81,6 +104,8 @@ pub(crate) struct Passed {
     pub(crate) elapsed: Duration,
     /// How many executions had been begun before it was taken up.
     pub(crate) before: u64,
+    /// How often the closure was run since then, for whatever reason.
+    pub(crate) ran: u64,
     /// A loop that was taken to wait, and gives up by itself.
     pub(crate) gives_up: Option<BoundedLoop>,
     /// The hint of a loop that waits, and could be taken for one step.
@@ -133,6 +158,11 @@ impl Passed {
         };
         let verdict = self.verdict;
         let total = driver.hotspots.total();
+        // Neither a sample nor one schedule is part of a plan.
+        let estimate = match coverage {
+            Coverage::Sampled | Coverage::Replayed => None,
+            _ => driver.estimate(),
+        };
         let hotspot = |(site, executions): (Site, u64)| Hotspot {
             executions,
             percent: (100 * executions / total) as u32,
@@ -150,12 +180,10 @@ impl Passed {
             within,
             within_rounds: driver.machine.rounds_left_out(),
             excludes: driver.excludes(),
-            // Neither a sample nor one schedule is part of a plan.
-            estimate: match coverage {
-                Coverage::Sampled | Coverage::Replayed => None,
-                _ => driver.estimate(),
-            },
+            estimate,
+            estimate_has_settled: estimate.is_some_and(|total| driver.has_settled(total)),
             hotspots: driver.hotspots.most::<3>().map(hotspot).collect(),
+            reruns: (self.ran + self.before).saturating_sub(stats.begun()),
             elapsed: *elapsed,
             before: self.before,
             rounds: driver.machine.many_rounds(),
@@ -176,11 +204,17 @@ impl Report {
         }
         let mut text = format!("dpor: the model at {site} was not explored in full: {self}");
         if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
-            let about = match estimate < 1.5 {
-                true => format!("about {}", counted(1, "execution")),
-                false => format!("{} executions", estimated(estimate)),
+            let begun = self.executions + self.pruned;
+            let about = match self.estimate_has_settled {
+                true if estimate < 1.5 => Some(format!("about {}", counted(1, "execution"))),
+                true => Some(format!("{} executions", estimated(estimate))),
+                false => {
+                    at_least(estimate, begun).map(|least| format!("{least} or more executions"))
+                }
             };
-            text.push_str(&format!("; {about} in all"));
+            if let Some(about) = about {
+                text.push_str(&format!("; {about} in all"));
+            }
         }
         if let (Verdict::Stopped(_), false) = (self.verdict, self.hotspots.is_empty()) {
             let place = |hotspot: &Hotspot| {
@@ -267,6 +301,10 @@ impl fmt::Display for Report {
             self.longest,
             self.elapsed.as_secs_f64()
         )?;
+        // Otherwise most of the time is that of the executions.
+        if self.reruns > self.executions + self.pruned {
+            write!(f, ", most of it in {} besides", counted(self.reruns, "run"))?;
+        }
         match self.before {
             0 => Ok(()),
             before => {
@@ -545,6 +583,10 @@ pub enum Limit {
     Duration(Duration),
     /// Value of [`Builder::max_memory`](crate::Builder::max_memory), in bytes.
     Memory(usize),
+    /// What the system gives the process: there are not as many bytes as were asked for.
+    ///
+    /// What is still to be explored takes half as many. It is looked at each time that has grown by an eighth, from 2 MB on.
+    System(usize),
 }
 
 impl fmt::Display for Limit {
@@ -559,6 +601,10 @@ impl fmt::Display for Limit {
                 most.as_secs_f64()
             ),
             Limit::Memory(most) => write!(f, "max_memory = {most} bytes (DPOR_MAX_MEMORY)"),
+            Limit::System(bytes) => write!(
+                f,
+                "the memory of the process, of which the system has no {bytes} bytes more (`ulimit -v` raises that)"
+            ),
         }
     }
 }

@@ -131,3 +131,60 @@ fn threads_that_spin_for_ever_are_deterministic_whoever_goes_first() {
         assert!(!text.contains("does not decide alone"), "{text}");
     }
 }
+
+#[test]
+fn a_livelock_names_the_pair_that_it_hangs_on() {
+    let found = failure(|| {
+        let shared = Arc::new((AtomicBool::new(false), AtomicBool::new(false)));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            let (asked, answered) = &*theirs;
+            // Who asks later gets no answer.
+            if asked.load(SeqCst) {
+                answered.store(true, SeqCst);
+            }
+        });
+        let (asked, answered) = &*shared;
+        asked.store(true, SeqCst);
+        while !answered.load(SeqCst) {
+            thread::yield_now();
+        }
+        other.join().unwrap();
+    });
+    assert_eq!(found.kind(), FailureKind::Livelock);
+    let text = found.to_string();
+    let told = "fails because main.1's \"asked = false\" (event ";
+    assert!(text.contains(told), "{text}");
+    assert!(
+        text.contains("comes before main's \"asked := true (was false)\" (event "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_livelock_of_loops_that_look_at_much_is_told_in_few_rows() {
+    let found = failure(|| {
+        let flags = Arc::new([(); 5].map(|()| AtomicBool::new(false)));
+        let others = [(); 3].map(|()| {
+            let flags = flags.clone();
+            thread::spawn(move || {
+                while !flags.iter().any(|flag| flag.load(SeqCst)) {
+                    thread::yield_now();
+                }
+            })
+        });
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+    assert_eq!(found.kind(), FailureKind::Livelock);
+    let text = found.to_string();
+    let rows = text.lines().skip_while(|line| !line.contains(" # "));
+    let rows: Vec<&str> = rows.take_while(|line| !line.is_empty()).collect();
+    assert!(rows.len() < 45, "{} rows: {text}", rows.len());
+    let last = rows.last().expect("rows");
+    assert!(
+        last.ends_with(" more rows like these, in which nothing changes)"),
+        "{text}"
+    );
+}

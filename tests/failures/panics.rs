@@ -327,3 +327,30 @@ fn what_fails_while_a_panic_unwinds_that_is_caught_then_is_what_is_told() {
     assert!(text.contains("panic: main panicked"), "{text}");
     assert!(text.contains("on its own"), "{text}");
 }
+
+#[test]
+fn a_panic_that_join_handles_names_the_setting_that_lets_it() {
+    fn handles(handled: bool) -> String {
+        let failed = failure(move || {
+            let x = Arc::new(AtomicUsize::new(0));
+            let theirs = x.clone();
+            let other = thread::spawn(move || {
+                theirs.store(1, SeqCst);
+                panic!("the worker gives up");
+            });
+            x.load(SeqCst);
+            let ended = other.join();
+            assert!(ended.is_err() && handled, "it is not handled");
+        });
+        assert!(
+            failed.to_string().contains("the worker gives up"),
+            "{failed}"
+        );
+        failed.to_string()
+    }
+    let told = "\nhandled    with `Builder::catch_panics`, where `join` returns the panic";
+    let text = handles(true);
+    assert!(text.contains(told), "{text}");
+    let text = handles(false);
+    assert!(!text.contains("catch_panics"), "{text}");
+}

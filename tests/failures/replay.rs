@@ -271,3 +271,47 @@ fn the_test_in_a_report_has_the_settings_without_which_its_schedule_does_not_fit
     let same = builder.explore(body).expect_err("it fails");
     assert_eq!(same.kind(), failure.kind(), "{same}");
 }
+
+#[test]
+fn a_schedule_of_the_environment_that_does_not_fit_says_where_it_comes_from() {
+    let child = "replay::child_that_fails";
+    for schedule in ["v2 main*3 main.7", "v2 rain"] {
+        let text = run(child, schedule);
+        let told = format!(
+            "it comes from DPOR_REPLAY, which every test that runs is told to follow (this is `{child}`): "
+        );
+        assert!(text.contains(&told), "{text}");
+        let mut builder = Builder::new();
+        builder.replay = Some(schedule.to_owned());
+        let failure = builder.explore(lost_update).expect_err("it does not fit");
+        assert!(!failure.to_string().contains("DPOR_REPLAY"), "{failure}");
+    }
+}
+
+#[test]
+fn the_test_that_is_written_out_is_printed_once_in_a_process() {
+    let program = std::env::current_exe().expect("a test has a file");
+    let mut command = std::process::Command::new(program);
+    command.args(["replay::child_that_", "--nocapture", "--test-threads=1"]);
+    command.env("DPOR_TEST_FAILS", "1");
+    let text = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let lines = |label: &str| text.lines().filter(|line| line.starts_with(label)).count();
+    assert_eq!(
+        [
+            lines("schedule   "),
+            lines("replay     "),
+            lines("as a test  ")
+        ],
+        [2, 2, 1],
+        "{text}"
+    );
+    assert_eq!(text.matches("dpor::replay(").count(), 1, "{text}");
+    // Who asks for the text has it.
+    for _ in 0..2 {
+        assert!(
+            super::failure(lost_update)
+                .to_string()
+                .contains("\nas a test  ")
+        );
+    }
+}

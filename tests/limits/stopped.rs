@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use dpor::sync::Arc;
-use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
 use dpor::{Builder, Limit, Verdict, thread};
 
 use super::{captured, lost_update};
@@ -156,4 +156,122 @@ fn what_a_loop_does_that_gives_up_is_told_past_the_capture() {
         assert!(text.contains(&format!("({variable}={value})")), "{text}");
         assert_eq!(captured(child, &[(variable, value)]), "");
     }
+}
+
+/// How often a closure was called in all, with what the report says of that.
+fn called(f: fn()) -> (u64, dpor::Report) {
+    let calls = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = calls.clone();
+    let report = Builder::new().check(move || {
+        counted.fetch_add(1, SeqCst);
+        f();
+    });
+    (calls.load(SeqCst), report)
+}
+
+#[test]
+fn every_run_of_the_closure_is_counted_as_an_execution_or_apart() {
+    fn store_buffering() {
+        let words = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let theirs = words.clone();
+        let other = thread::spawn(move || {
+            theirs[0].store(1, SeqCst);
+            theirs[1].load(SeqCst)
+        });
+        words[1].store(1, SeqCst);
+        words[0].load(SeqCst);
+        other.join().unwrap();
+    }
+    // The exploration begins anew with the ends of threads as events.
+    fn asks_for_the_end() {
+        let other = thread::spawn(|| dpor::choose(2));
+        while !other.is_finished() {
+            thread::yield_now();
+        }
+    }
+    // It waits without a hint, which makes another exploration of it.
+    fn waits_without_a_hint() {
+        let flag = Arc::new(AtomicUsize::new(0));
+        let theirs = flag.clone();
+        let other = thread::spawn(move || theirs.store(1, SeqCst));
+        while flag.load(SeqCst) == 0 {}
+        other.join().unwrap();
+    }
+    // Who gets the block frees it.
+    fn takes_a_block() {
+        let block = Box::into_raw(Box::new(AtomicUsize::new(1)));
+        let slot = Arc::new(AtomicPtr::new(block));
+        let theirs = slot.clone();
+        let take = |slot: &AtomicPtr<AtomicUsize>| {
+            let block = slot.swap(std::ptr::null_mut(), SeqCst);
+            if !block.is_null() {
+                // SAFETY: it is from a box, and nobody else has got it.
+                drop(unsafe { Box::from_raw(block) });
+            }
+        };
+        let other = thread::spawn(move || take(&theirs));
+        take(&slot);
+        other.join().unwrap();
+    }
+    for f in [
+        takes_a_block,
+        store_buffering,
+        asks_for_the_end,
+        waits_without_a_hint,
+        || (),
+    ] {
+        let (calls, report) = called(f);
+        assert!(report.complete);
+        assert_eq!(calls, report.executions + report.pruned + report.reruns);
+        let mostly = report.reruns > report.executions + report.pruned;
+        assert_eq!(report.to_string().contains(" besides"), mostly, "{report}");
+    }
+    assert_eq!(called(store_buffering).1.executions, 3);
+    assert!(called(asks_for_the_end).1.reruns > 0);
+    // A thread that is held up might use what is freed.
+    let looks = cfg!(all(unix, target_pointer_width = "64"));
+    assert_eq!(called(takes_a_block).1.reruns > 0, looks);
+    assert_eq!(called(|| ()).1.reruns, 0);
+}
+
+/// The process gets no more memory than it has, and a little.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_plan_for_which_the_system_has_no_memory_stops_the_exploration() {
+    const CHILD: &str = "DPOR_TEST_NO_PLAN";
+    if std::env::var_os(CHILD).is_none() {
+        let name = "stopped::a_plan_for_which_the_system_has_no_memory_stops_the_exploration";
+        let output = super::children::process_of(name).env(CHILD, "1").output();
+        let output = output.expect("it starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        let says = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{told}{says}");
+        assert!(
+            told.contains("stopped by the memory of the process"),
+            "{told}"
+        );
+        return;
+    }
+    assert!(Builder::new().check(|| ()).complete);
+    super::threads::limit_memory(40 << 20);
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(usize::MAX);
+    let report = builder.check(|| {
+        let counter = Arc::new(AtomicUsize::new(0));
+        let others = [(); 4].map(|()| {
+            let counter = counter.clone();
+            thread::spawn(move || {
+                for _ in 0..5 {
+                    counter.fetch_add(1, SeqCst);
+                }
+            })
+        });
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+    assert!(
+        matches!(report.verdict, Verdict::Stopped(Limit::System(4_000_000..))),
+        "{report}"
+    );
 }

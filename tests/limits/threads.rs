@@ -59,6 +59,24 @@ fn many_threads_share_a_column_and_a_few_have_their_own() {
     );
 }
 
+/// From now on the process gets no more memory than it has, and so many bytes.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub(crate) fn limit_memory(more: u64) {
+    let has = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages: u64 = has
+        .split(' ')
+        .next()
+        .and_then(|it| it.parse().ok())
+        .expect("a number");
+    let bytes = pages * 4096 + more;
+    let most = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: bytes,
+    };
+    // SAFETY: it reads what it is given.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &most) }, 0);
+}
+
 /// The process gets no more memory than it has, and a little.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
@@ -94,19 +112,7 @@ fn a_thread_for_whose_stack_the_system_has_no_memory_is_a_failure_with_a_schedul
     }
     // What it has first is made before that.
     assert!(Builder::new().check(|| ()).complete);
-    let has = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages: u64 = has
-        .split(' ')
-        .next()
-        .and_then(|it| it.parse().ok())
-        .expect("a number");
-    let bytes = pages * 4096 + (512 << 20);
-    let most = libc::rlimit {
-        rlim_cur: bytes,
-        rlim_max: bytes,
-    };
-    // SAFETY: it reads what it is given.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &most) }, 0);
+    limit_memory(512 << 20);
     for _ in 0..2 {
         let failure = Builder::new().explore(meet).unwrap_err();
         assert_eq!(failure.kind(), FailureKind::Limit);
@@ -127,4 +133,63 @@ fn a_thread_for_whose_stack_the_system_has_no_memory_is_a_failure_with_a_schedul
         }
     });
     assert!(report.complete);
+}
+
+/// The clocks of 3,000 threads take 72 MB and more.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn clocks_for_which_the_system_has_no_memory_do_not_end_the_process() {
+    const CHILD: &str = "DPOR_TEST_NO_CLOCKS";
+    const THREADS: u64 = 3000;
+    if std::env::var_os(CHILD).is_none() {
+        let name = "threads::clocks_for_which_the_system_has_no_memory_do_not_end_the_process";
+        let output = super::children::process_of(name).env(CHILD, "1").output();
+        let output = output.expect("it starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        let says = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{told}{says}");
+        return;
+    }
+    assert!(Builder::new().check(|| ()).complete);
+    const STACK: u64 = 32 << 10;
+    // Each stack has a page on top, which guards it.
+    limit_memory(THREADS * (STACK + 4096) + (32 << 20));
+    let mut builder = Builder::new();
+    builder.max_threads = THREADS as usize + 1;
+    builder.stack_size = STACK as usize;
+    let park = |unparks: bool| {
+        move || {
+            let others: Vec<_> = (0..THREADS).map(|_| thread::spawn(thread::park)).collect();
+            for other in others {
+                if unparks {
+                    other.thread().unpark();
+                }
+                other.join().unwrap();
+            }
+        }
+    };
+    let stuck = builder.explore(park(false)).unwrap_err();
+    assert_eq!(stuck.kind(), FailureKind::Deadlock);
+    assert!(
+        stuck.schedule().starts_with("v2 main*3"),
+        "{}",
+        stuck.schedule()
+    );
+    // Nothing can be learnt of an execution that is fine.
+    let passes = builder.explore(park(true)).unwrap_err();
+    assert_eq!(passes.kind(), FailureKind::Limit);
+    let report = passes.to_string();
+    assert!(
+        report.starts_with("too little memory: the system has none for the "),
+        "{report}"
+    );
+    assert!(
+        report.contains(" bytes of the clocks of 3001 threads "),
+        "{report}"
+    );
+    assert!(
+        passes.schedule().starts_with("v2 main*3"),
+        "{}",
+        passes.schedule()
+    );
 }

@@ -16,12 +16,15 @@ use crate::rt::engine::driver::Driver;
 use crate::rt::engine::reversal::{Reversal, pairs};
 use crate::rt::engine::sequence::ReversedEvent;
 
-/// The pairs of an execution, those whose first event is the latest first, at most `most`. A choice is no
-/// pair: with another one the test is another.
-pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
+/// The pairs of an execution whose first event is among the first `length`, those in which it is the latest first, at most
+/// `most`. A choice is no pair: with another one the test is another.
+pub(crate) fn candidates(execution: &Execution<'_>, length: usize, most: usize) -> Vec<Pair> {
     let mut found: Vec<(u32, ReversedEvent)> = Vec::new();
     pairs(execution, |first, second| {
-        if second.position(execution) != Some(first) && second.step.alternative == 0 {
+        if (first as usize) < length
+            && second.position(execution) != Some(first)
+            && second.step.alternative == 0
+        {
             found.push((first, *second));
         }
         true
@@ -39,7 +42,7 @@ pub(crate) fn candidates(execution: &Execution<'_>, most: usize) -> Vec<Pair> {
             let is_access = label.touches_one() || label.class() == Class::Wait;
             is_access && touched(execution, label, &own).contains(&second.operation.object)
         };
-        let events = execution.trace.events().iter().zip(0..);
+        let events = execution.trace.events().iter().take(length).zip(0..);
         let events = events.filter(|(event, _)| on_object(event));
         found.extend(events.map(|(_, first)| (first, second)));
     }

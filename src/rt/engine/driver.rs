@@ -30,7 +30,7 @@ use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::{Access, Blocked, End, Pruned, ValueGone};
 use crate::rt::event::{Event, Site, Trace};
 use crate::rt::object::machine::{Awaits, Limits, Machine};
-use crate::rt::rare::cold_path;
+use crate::rt::rare::{cold_path, rarely};
 use crate::rt::relation::happens_before::HappensBefore;
 use crate::rt::relation::independence::Label;
 
@@ -267,6 +267,11 @@ impl Driver {
         estimate.filter(|estimate| begun < ALL_BUT * estimate)
     }
 
+    /// Whether this estimate of now can be relied on: nothing is left, or it has not changed for long.
+    pub(crate) fn has_settled(&self, estimate: f64) -> bool {
+        !self.explorer.more() || self.estimator.has_settled(estimate)
+    }
+
     /// Writes down what is still to be explored, between two executions; `None` if that is nothing,
     /// or if the algorithm cannot tell.
     pub(crate) fn save(&self, statics: &dyn Statics) -> Option<Result<Vec<u8>, String>> {
@@ -464,6 +469,10 @@ impl Driver {
             first_new: self.plan.common_prefix + self.plan.repeated,
             planned: self.plan.steps.len() - self.plan.repeated,
         });
+        if rarely!(self.estimator.is_to_keep()) {
+            let estimate = self.estimate();
+            self.estimator.keep(estimate);
+        }
     }
 
     /// From here on nobody explores the execution, which goes on as it likes for at most `further` events. What was
@@ -595,6 +604,21 @@ impl Driver {
     pub(crate) fn can_come_later(&mut self, access: &Access, releases: &Releases) -> bool {
         self.compute_clocks();
         releases.let_through(&self.clocks, access.thread, access.after)
+    }
+
+    /// How many bytes it would take to give a clock to every event, if the system does not have them.
+    #[inline]
+    pub(crate) fn lacks_clocks(&mut self) -> Option<usize> {
+        self.clocks.lack(&self.trace)
+    }
+
+    /// How many bytes are missing to learn from the execution that has ended, as far as that can be known before.
+    #[inline]
+    pub(crate) fn lacks_memory(&mut self) -> Option<usize> {
+        match self.asks_for_clocks {
+            true => self.lacks_clocks(),
+            false => None,
+        }
     }
 
     /// Gives a clock to every event.

@@ -57,6 +57,8 @@ pub(crate) enum End {
     TooManyThreads { limit: usize },
     /// The system has no memory for the stack, of so many bytes, of a thread that is to begin.
     NoStack { thread: ThreadId, bytes: usize },
+    /// The system has no memory for the clocks of its events, of so many bytes.
+    NoClocks { bytes: usize },
     /// A thread panicked; who runs the threads knows the rest.
     ///
     /// If nothing could go on any more while it unwound, these threads wait.
@@ -136,7 +138,10 @@ impl End {
             End::Complete | End::Pruned(_) => return None,
             End::Deadlock(_) => "deadlock",
             End::Livelock { .. } => "livelock",
-            End::TooManyEvents { .. } | End::TooManyThreads { .. } | End::NoStack { .. } => "limit",
+            End::TooManyEvents { .. }
+            | End::TooManyThreads { .. }
+            | End::NoStack { .. }
+            | End::NoClocks { .. } => "limit",
             End::Panicked { .. } => "panic",
             End::StackOverflow { .. } => "stack overflow",
             End::MemoryFault { .. } => "memory fault",

@@ -290,7 +290,7 @@ impl Runtime {
             return;
         }
         let what = fatal.what(cfg!(panic = "abort"));
-        let mut text = format!("dpor: {what} ends the process. What was found is not lost:\n");
+        let mut text = String::new();
         let inner = self.inner.try_borrow();
         let who = |thread: ThreadId| match &inner {
             Ok(inner) => inner.called(thread),
@@ -352,6 +352,7 @@ impl Runtime {
             text += &format!("  replay: {replay}\n");
         }
         drop(inner);
+        let text = format!("dpor: {what} ends the process. {}", found(&text));
         // Not `eprint`: what a test prints like that is kept until the test has ended.
         let say = |text: &str| std::io::stderr().write_all(text.as_bytes());
         let _ = say(&text);
@@ -368,6 +369,17 @@ impl Runtime {
         let last = panics.iter().rev().find(|panic| panic.thread == thread);
         let place = last.and_then(|panic| panic.location.as_ref());
         place.is_some_and(|(file, ..)| foreign(file).is_some())
+    }
+}
+
+/// What was found, with what it is; where nothing could be looked at, why that may be.
+fn found(text: &str) -> String {
+    match text.is_empty() {
+        false => format!("What was found is not lost:\n{text}"),
+        true => "That was in dpor itself, between two steps of the test, so no schedule can be told. If memory was refused: \
+                 `Builder::max_memory` (DPOR_MAX_MEMORY, in bytes) stops an exploration before that, a bound \
+                 (DPOR_MAX_PREEMPTIONS=2, say) needs less, and DPOR_CHECKPOINT_FILE keeps what was explored\n"
+            .to_owned(),
     }
 }
 
@@ -404,6 +416,16 @@ fn last_seen(events: &[Event], thread: ThreadId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn last_words_with_nothing_behind_them_are_not_announced() {
+        assert_eq!(found("  it\n"), "What was found is not lost:\n  it\n");
+        let nothing = found("");
+        assert!(
+            !nothing.contains("not lost") && nothing.contains("DPOR_MAX_MEMORY"),
+            "{nothing}"
+        );
+    }
 
     #[test]
     fn an_abort_is_not_laid_to_the_program_where_every_panic_is_one() {

@@ -239,6 +239,7 @@ fn fails(
             return None;
         }
         drop((inner, rounds));
+        stacks.pool.executions += 1;
         let was_panicking = std::thread::panicking();
         let ended = context::execute(|runtime| {
             let mut payload = None;
@@ -253,6 +254,16 @@ fn fails(
             end @ End::Pruned(Pruned::Asleep | Pruned::Rounds | Pruned::InVain) => last = Some(end),
             End::Pruned(Pruned::EndsAreSeen) => return None,
             end @ (End::Complete | End::Pruned(Pruned::Assumed)) => {
+                if let Some(bytes) = inner.driver.lacks_memory() {
+                    cold_path();
+                    let end = End::NoClocks { bytes };
+                    let events = inner.driver.executed().len();
+                    return Some(Ended {
+                        end,
+                        events,
+                        ..ended
+                    });
+                }
                 inner.driver.finish(&end);
                 last = Some(end);
             }

@@ -260,6 +260,12 @@ impl HappensBefore {
         }
     }
 
+    /// How many bytes the clocks of all events take, if the system does not have them.
+    #[inline]
+    pub(crate) fn lack(&mut self, trace: &Trace) -> Option<usize> {
+        self.past.clocks.lack(trace.len(), trace.threads())
+    }
+
     /// Gives a clock to every event of `trace` that has none yet, and finds its races.
     #[inline]
     pub(crate) fn extend(&mut self, trace: &Trace, sets: &ReadSets) {

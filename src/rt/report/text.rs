@@ -105,7 +105,13 @@ pub(crate) fn render(view: &View<'_>) -> String {
     if let End::Stale { .. } = view.end {
         return out;
     }
-    let _ = writeln!(out, "\nreplay     {}", view.replay);
+    let _ = write!(out, "\nreplay     {}\n{}", view.replay, stub(view));
+    out
+}
+
+/// The schedule as a test.
+pub(crate) fn stub(view: &View<'_>) -> String {
+    let mut out = String::new();
     let name = view
         .test
         .as_deref()
@@ -341,6 +347,14 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                 "too little memory: the system has none for the {bytes} bytes of the stack of {} {when}\n  lower \
                  `Builder::stack_size` (DPOR_STACK_SIZE, in bytes), or the thread's own, or have fewer threads at a time",
                 names.thread(*thread)
+            );
+        }
+        End::NoClocks { bytes } => {
+            let _ = writeln!(
+                out,
+                "too little memory: the system has none for the {bytes} bytes of the clocks of {} threads {when}\n  let the \
+                 process have more (`ulimit -v`), or have fewer threads in one execution, or fewer events",
+                view.trace.threads()
             );
         }
         End::StackOverflow { thread } => {

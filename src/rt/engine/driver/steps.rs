@@ -165,7 +165,8 @@ impl Driver {
         if self.looks_back {
             self.trace.place();
             let (trace, sets) = (&self.trace, &self.machine.sets);
-            self.looks_back = self.clocks.extend_if_known(trace, sets, true);
+            let has_room = self.clocks.lack(trace).is_none();
+            self.looks_back = has_room && self.clocks.extend_if_known(trace, sets, true);
         }
         let begins = self.machine.is_to_begin(next);
         self.let_go_on(AT_ONCE, begins);

@@ -12,6 +12,7 @@ use crate::rt::engine::testing::programs::{indexer, lastzero, readers, wakeup_st
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::{load, lost_update, store, var};
 use crate::rt::engine::{Choice, Execution, Explorer, Point, TieBreak};
+use crate::rt::event::operation::Rmw;
 
 /// Asks both estimators after these numbers of executions.
 struct Watched {
@@ -136,4 +137,58 @@ fn the_recursive_estimate_is_of_the_right_magnitude_after_a_tenth() {
     let [recursive, weighted] = errors.map(f64::exp);
     println!("typical factor at 10 %: recursive {recursive:.2}, weighted {weighted:.2}");
     assert!(recursive < 3.0, "off by {recursive}");
+}
+
+fn adds(threads: i64, each: i64) -> Program {
+    let add = Ins::Rmw {
+        var: 0,
+        rmw: Rmw::Add,
+        operand: Val::Const(1),
+        to: 0,
+    };
+    Program::of((1..=threads).map(|_| vec![add; each as usize]).collect())
+}
+
+/// The estimate after 2^15 executions, and after how many one has settled first.
+fn settled(program: &Program) -> (f64, Option<u64>) {
+    let mut driver = driver(program, Optimal::new(TieBreak::Last));
+    let mut first = None;
+    explore_on(
+        program,
+        &mut driver,
+        false,
+        &mut Found::default(),
+        |driver| {
+            let begun = driver.stats.begun();
+            if begun.is_power_of_two()
+                && first.is_none()
+                && driver.estimate().is_some_and(|it| driver.has_settled(it))
+            {
+                first = Some(begun);
+            }
+            begun < 1 << 15
+        },
+    );
+    (driver.estimate().expect("something is planned"), first)
+}
+
+#[test]
+fn an_estimate_that_is_too_low_by_orders_of_magnitude_has_not_settled() {
+    for (program, traces) in [
+        (adds(4, 4), 63_063_000.0),
+        (adds(3, 7), 399_072_960.0),
+        (adds(2, 12), 2_704_156.0),
+        (lost_update(7), 25_401_600.0),
+    ] {
+        let (estimate, first) = settled(&program);
+        assert!(estimate < traces / 20.0, "{estimate} of {traces}");
+        assert_eq!(first, None, "{traces}");
+    }
+    // A tree whose branches are as large as each other is known soon.
+    let (estimate, first) = settled(&readers(20));
+    assert!(
+        (estimate / f64::from(1 << 20) - 1.0).abs() < 0.05,
+        "{estimate}"
+    );
+    assert_eq!(first, Some(2048));
 }

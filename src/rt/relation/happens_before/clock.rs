@@ -14,6 +14,9 @@ const LANE: usize = 4;
 /// For how many clocks room is made at once.
 const CHUNK: usize = 32;
 
+/// So many words are asked for without a look whether the system has them: 16 MB.
+const LARGE: usize = 1 << 22;
+
 /// The clock of what knows of no other thread.
 pub(super) const NOTHING: u32 = 0;
 
@@ -33,6 +36,11 @@ impl Empty for Clocks {
         words.empty();
         (*width, *end) = (0, 0);
     }
+}
+
+/// How many words a clock has that had so many, once there are so many threads.
+fn width_for(before: usize, threads: usize) -> usize {
+    threads.max(before + before / 4).next_multiple_of(LANE)
 }
 
 impl Clocks {
@@ -64,13 +72,30 @@ impl Clocks {
         self.width
     }
 
+    /// How many bytes the clocks of so many events by so many threads take, if these are many and the system does not have
+    /// them. To make them would end the process then.
+    #[inline]
+    pub(super) fn lack(&mut self, events: usize, threads: usize) -> Option<usize> {
+        let width = match threads <= self.width {
+            true => self.width,
+            false => width_for(self.width, threads),
+        };
+        let words = width.saturating_mul(events + 2 * CHUNK);
+        if words <= LARGE.max(self.words.capacity()) {
+            return None;
+        }
+        let more = words - self.words.len();
+        let lacks = self.words.try_reserve_exact(more).is_err();
+        lacks.then_some(words.saturating_mul(size_of::<i32>()))
+    }
+
     /// Makes every clock wide enough for so many threads. The n-th clock stays the n-th.
     ///
     /// All are moved, so that a long execution which goes on spawning threads gets room for some more.
     #[cold]
     pub(super) fn widen(&mut self, threads: usize) {
         let before = self.width;
-        let width = threads.max(before + before / 4).next_multiple_of(LANE);
+        let width = width_for(before, threads);
         // At first there is only the clock of nothing.
         let clocks = self.end.checked_div(before).unwrap_or(1);
         // There may be room that was left. Other memory would have to be got from the system, which takes longer than the move.

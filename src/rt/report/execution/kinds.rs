@@ -100,7 +100,10 @@ pub(super) const fn end(end: &End) -> &'static str {
         End::Complete => "complete",
         End::Deadlock(_) => "deadlock",
         End::Livelock { .. } => "livelock",
-        End::TooManyEvents { .. } | End::TooManyThreads { .. } | End::NoStack { .. } => "limit",
+        End::TooManyEvents { .. }
+        | End::TooManyThreads { .. }
+        | End::NoStack { .. }
+        | End::NoClocks { .. } => "limit",
         End::Panicked { .. } => "panic",
         End::StackOverflow { .. } => "stack_overflow",
         End::MemoryFault { .. } => "memory_fault",

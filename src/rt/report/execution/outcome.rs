@@ -193,6 +193,7 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
                 thread(*it)
             )
         }
+        End::NoClocks { bytes } => format!("no memory for the {bytes} bytes of its clocks"),
         End::StackOverflow { thread: it } => {
             outcome.thread = Some(data.thread(*it));
             format!("{} used more stack than it has", thread(*it))
