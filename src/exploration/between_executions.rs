@@ -435,7 +435,7 @@ impl<'a> Watch<'a> {
         let bytes = memory.saturating_mul(2);
         let mut asked = Vec::<u8>::new();
         let refused = asked.try_reserve_exact(bytes).is_err();
-        // What nobody uses need not be asked for.
+        // The compiler may leave out what is not used.
         std::hint::black_box(&mut asked);
         refused.then_some(Limit::System(bytes))
     }

@@ -112,7 +112,7 @@ impl Checkpoint {
     /// Takes up what the file holds, if there is one, and gives what it knows besides. `None` if it
     /// belongs to another model of the test, which has been told then: this one has no file.
     pub(crate) fn resume(&mut self, driver: &mut Driver) -> Result<Option<Known>, String> {
-        // Only who explores everything comes to the end, where nothing may be left; a file that was torn would stay for good
+        // Not every run comes to the end, where nothing may be left: a file that was torn would stay for good
         // where the last run fails, or where there is none.
         for torn in self.left_over() {
             // Should it stay, it is told at the end.

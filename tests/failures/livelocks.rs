@@ -139,7 +139,7 @@ fn a_livelock_names_the_pair_that_it_hangs_on() {
         let theirs = shared.clone();
         let other = thread::spawn(move || {
             let (asked, answered) = &*theirs;
-            // Who asks later gets no answer.
+            // A request that comes later gets no answer.
             if asked.load(SeqCst) {
                 answered.store(true, SeqCst);
             }

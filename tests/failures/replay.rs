@@ -306,7 +306,7 @@ fn the_test_that_is_written_out_is_printed_once_in_a_process() {
         "{text}"
     );
     assert_eq!(text.matches("dpor::replay(").count(), 1, "{text}");
-    // Who asks for the text has it.
+    // The text of a failure has it always.
     for _ in 0..2 {
         assert!(
             super::failure(lost_update)

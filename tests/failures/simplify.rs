@@ -107,35 +107,3 @@ fn of_several_executions_that_fail_the_simplest_is_shown() {
     };
     assert_eq!(failure(late).schedule(), "v2 main*2 main.1 main");
 }
-
-/// How often a closure is run until its first execution, which has so many events, has failed.
-fn runs_of(events: usize) -> u64 {
-    let runs = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let counted = runs.clone();
-    let found = failure(move || {
-        counted.fetch_add(1, SeqCst);
-        let x = Arc::new(AtomicUsize::new(0));
-        let others = [(); 2].map(|()| {
-            let x = x.clone();
-            thread::spawn(move || x.store(x.load(SeqCst) + 1, SeqCst))
-        });
-        let own = AtomicUsize::new(0);
-        for _ in 0..events {
-            own.fetch_add(1, SeqCst);
-        }
-        for other in others {
-            other.join().unwrap();
-        }
-        panic!("always");
-    });
-    assert!(found.to_string().contains("always"));
-    runs.load(SeqCst)
-}
-
-#[test]
-fn what_is_tried_for_a_failure_is_bounded_by_the_events_that_led_to_it() {
-    // Many are tried where an execution is short, and few where it is long.
-    let (short, long) = (runs_of(10), runs_of(40_000));
-    assert!(short > 30, "{short}");
-    assert!(long < 25 && long < short, "{long}, {short}");
-}

@@ -197,7 +197,7 @@ fn every_run_of_the_closure_is_counted_as_an_execution_or_apart() {
         while flag.load(SeqCst) == 0 {}
         other.join().unwrap();
     }
-    // Who gets the block frees it.
+    // The thread that gets the block frees it.
     fn takes_a_block() {
         let block = Box::into_raw(Box::new(AtomicUsize::new(1)));
         let slot = Arc::new(AtomicPtr::new(block));
@@ -205,7 +205,7 @@ fn every_run_of_the_closure_is_counted_as_an_execution_or_apart() {
         let take = |slot: &AtomicPtr<AtomicUsize>| {
             let block = slot.swap(std::ptr::null_mut(), SeqCst);
             if !block.is_null() {
-                // SAFETY: it is from a box, and nobody else has got it.
+                // SAFETY: it is from a box, and no other thread has got it.
                 drop(unsafe { Box::from_raw(block) });
             }
         };

@@ -537,7 +537,7 @@ impl Taken {
     }
 }
 
-/// From here on a number near a power of two is told by its distance: it has ten digits, which nobody compares.
+/// From here on a number near a power of two is told by its distance: it has ten digits, which are hard to compare.
 const NEAR_POWER_MIN: u32 = 31;
 
 /// A number; one that has run below 0 in an unsigned type is told by its distance, and so is one in whose upper bits there is a
