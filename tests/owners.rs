@@ -5,13 +5,14 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+use std::cell::RefCell;
 use std::ptr;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::AtomicBool;
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
 use dpor::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use dpor::sync::{Arc, Barrier, Condvar, Mutex, Once, mpsc};
 use dpor::{Algorithm, Builder, Failure, FailureKind, thread};
 
 /// What has owners: an object, and some in a block of their own.
@@ -75,6 +76,183 @@ fn what_an_arc_of_std_frees_is_freed_after_every_use_of_it() {
     let mut builder = Builder::new();
     builder.replay = Some("v2 main*3 main.1*2".to_owned());
     assert_eq!(builder.check(counted_by_std).executions, 1);
+}
+
+/// Two owners come to a barrier for one. The second arrival comes after the first one, and so does
+/// what follows it, but the barrier tells no thread anything.
+fn both_wait<T: Send + Sync + 'static>(owned: StdArc<T>, barrier: fn(&T) -> &Barrier) {
+    let theirs = owned.clone();
+    thread::spawn(move || drop(barrier(&theirs).wait()));
+    barrier(&owned).wait();
+}
+
+fn many() -> Vec<Barrier> {
+    vec![Barrier::new(1)]
+}
+
+#[test]
+fn what_the_value_of_an_arc_of_std_owns_is_freed_after_every_use_of_it() {
+    type Model = (&'static str, fn());
+    let models: &[Model] = &[
+        ("a vector", || both_wait(StdArc::new(many()), |it| &it[0])),
+        ("a box", || {
+            both_wait(StdArc::new(Box::new(Barrier::new(1))), |it| it);
+        }),
+        ("vectors in a vector", || {
+            both_wait(StdArc::new(vec![many()]), |it| &it[0][0]);
+        }),
+        ("an owner in an owner", || {
+            both_wait(StdArc::new(StdArc::new(many())), |it| &it[0]);
+        }),
+        ("an owner of dpor's in one of std's", || {
+            both_wait(StdArc::new(Arc::new(many())), |it| &it[0]);
+        }),
+        ("a flag, and a look whether a thread is over", || {
+            let owned = StdArc::new(vec![AtomicUsize::new(0)]);
+            let theirs = owned.clone();
+            let handle = thread::spawn(move || theirs[0].store(1, Relaxed));
+            handle.is_finished();
+        }),
+        ("a condition variable, and a wait there", || {
+            let owned = StdArc::new((Mutex::new(false), vec![Condvar::new()]));
+            let theirs = owned.clone();
+            thread::spawn(move || {
+                *theirs.0.lock().unwrap() = true;
+                theirs.1[0].notify_one();
+            });
+            let mut guard = owned.0.lock().unwrap();
+            while !*guard {
+                guard = owned.1[0].wait(guard).unwrap();
+            }
+        }),
+        ("what comes by a channel", || {
+            let (sender, receiver) = mpsc::channel();
+            let owned = StdArc::new(many());
+            sender.send(owned.clone()).unwrap();
+            thread::spawn(move || drop(receiver.recv().unwrap()[0].wait()));
+            owned[0].wait();
+        }),
+        ("what a variable of a thread owns", || {
+            dpor::thread_local!(static KEPT: RefCell<Option<StdArc<Vec<Barrier>>>> = const { RefCell::new(None) });
+            let owned = StdArc::new(many());
+            let theirs = owned.clone();
+            thread::spawn(move || {
+                theirs[0].wait();
+                KEPT.with(|kept| *kept.borrow_mut() = Some(theirs));
+            });
+            owned[0].wait();
+        }),
+        ("what the last owner takes out", || {
+            let owned = StdArc::new(many());
+            let theirs = owned.clone();
+            thread::spawn(move || {
+                theirs[0].wait();
+                drop(StdArc::into_inner(theirs));
+            });
+            owned[0].wait();
+            if let Some(all) = StdArc::into_inner(owned) {
+                all[0].wait();
+                drop(all);
+            }
+        }),
+    ];
+    for (what, model) in models {
+        let report = Builder::new().explore(model);
+        let report = report.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+        assert!(report.complete, "{what}");
+    }
+}
+
+/// What several threads own, each object in a block of its own or with others, some behind another
+/// owner.
+struct Shared {
+    numbers: Vec<AtomicUsize>,
+    barrier: Box<Barrier>,
+    lock: StdArc<Vec<Mutex<usize>>>,
+    rows: Vec<Vec<(AtomicUsize, Condvar)>>,
+    once: Box<Once>,
+}
+
+impl Shared {
+    fn new() -> Shared {
+        Shared {
+            numbers: vec![AtomicUsize::new(0), AtomicUsize::new(0)],
+            barrier: Box::new(Barrier::new(1)),
+            lock: StdArc::new(vec![Mutex::new(0)]),
+            rows: vec![vec![(AtomicUsize::new(0), Condvar::new())]],
+            once: Box::new(Once::new()),
+        }
+    }
+
+    /// One of several operations, none of which waits for ever.
+    fn perform(&self, which: usize) {
+        match which {
+            0 => drop(self.barrier.wait()),
+            1 => self.numbers[0].store(1, Relaxed),
+            2 => drop(self.numbers[0].load(Acquire)),
+            3 => drop(self.numbers[1].fetch_add(1, Release)),
+            4 => *self.lock[0].lock().unwrap() += 1,
+            5 => self.rows[0][0].1.notify_all(),
+            6 => drop(self.rows[0][0].0.swap(1, Relaxed)),
+            7 => self.once.call_once(|| ()),
+            _ => drop(self.lock[0].try_lock().is_ok()),
+        }
+    }
+}
+
+#[test]
+fn what_an_arc_of_std_owns_is_in_no_race_in_random_programs() {
+    let mut state = 7_u64;
+    let mut below = |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        ((state >> 33) % bound) as usize
+    };
+    for round in 0..150 {
+        let mut draw = || -> Vec<usize> {
+            let length = 1 + below(3);
+            (0..length).map(|_| below(9)).collect()
+        };
+        let threads: [Vec<usize>; 2] = [draw(), draw()];
+        let (looks, joins) = (round % 3 == 0, round % 5 == 0);
+        let program = threads.clone();
+        let model = move || {
+            let shared = StdArc::new(Shared::new());
+            let theirs = shared.clone();
+            let ours = threads[1].clone();
+            let other = thread::spawn(move || ours.iter().for_each(|&it| theirs.perform(it)));
+            threads[0].iter().for_each(|&it| shared.perform(it));
+            if looks {
+                other.is_finished();
+            }
+            drop(shared);
+            if joins {
+                other.join().unwrap();
+            }
+        };
+        if let Err(failure) = Builder::new().explore(model) {
+            panic!("{round}: {program:?}\n{failure}");
+        }
+    }
+}
+
+#[test]
+fn a_use_by_a_thread_that_was_an_owner_is_still_a_race() {
+    let failure = Builder::new()
+        .explore(|| {
+            let owned = StdArc::new(many());
+            let theirs = owned.clone();
+            thread::spawn(move || {
+                let barrier = ptr::from_ref(&theirs[0]);
+                drop(theirs);
+                // SAFETY: none, which is what the test is about.
+                unsafe { &*barrier }.wait();
+            });
+            owned[0].wait();
+        })
+        .expect_err("a use of what belongs to others");
+    assert_is_too_early(&failure);
 }
 
 #[test]

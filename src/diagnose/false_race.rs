@@ -53,9 +53,11 @@ impl Probe<'_> {
         let is_in_order = match self.comes_first(found, &race) {
             Some(comes_first) => !comes_first,
             None => {
-                let block = found.end.block();
-                let is_seen = block.is_some_and(|block| are_counts_seen(found, &block));
-                (self.watched(found)).is_some_and(|block| SuppressedRaces::is(&block, is_seen))
+                let name = found.end.block();
+                let watched = self.watched(found);
+                let are_seen = |block: &Block| are_counts_seen(found, block);
+                name.zip(watched)
+                    .is_some_and(|(name, block)| SuppressedRaces::is((&name, &block), are_seen))
             }
         };
         is_in_order.then_some(free)

@@ -64,25 +64,69 @@ impl SuppressedRaces {
         })
     }
 
-    /// Whether the block was freed by an `Arc` or an `Rc` of std's that was the last one, directly or with what was in
-    /// it. Counts that the model sees, because `counts_are_seen`, are none of std's: an `Arc` of the program's own
-    /// begins with the same two, and what they order is known.
-    pub(crate) fn is(block: &Watched, counts_are_seen: bool) -> bool {
-        let is_counted = block.was_counted_down() && !counts_are_seen;
-        is_counted || block.freed.as_ref().is_some_and(within_last_drop)
+    /// Whether this block was freed by an `Arc` or an `Rc` of std's that was the last one, directly
+    /// or with what its value led to. Counts that the model sees, because `are_seen` says so of
+    /// their block, are none of std's: an `Arc` of the program's own begins with the same two, and
+    /// what they order is known.
+    pub(crate) fn is((name, block): (&Block, &Watched), are_seen: impl Fn(&Block) -> bool) -> bool {
+        block.was_counted_down() && !are_seen(name)
+            || block.freed_with().any(|owner| !are_seen(owner))
+            || block.freed.as_ref().is_some_and(within_last_drop)
     }
 }
 
 /// Whether this is in the middle of the drop of what the last `Arc` or `Rc` of std's has owned. The block of the `Arc`
 /// itself is freed behind that, where optimised code has left the function.
 fn within_last_drop(trace: &Backtrace) -> bool {
-    let text = trace.to_string();
-    // What a job holds is dropped by the thread whose job it is, or by who has joined it.
-    let lines = text
-        .lines()
-        .take_while(|line| !line.contains("dpor::thread::job"));
-    let names = lines.map(|line| line.trim_start_matches(|c: char| !c.is_alphabetic()));
-    let owners = ["alloc::sync::Arc<", "alloc::rc::Rc<"];
-    let mut names = names.filter(|name| owners.iter().any(|owner| name.starts_with(owner)));
-    names.any(|name| name.contains("::drop_slow"))
+    is_within_last_drop(&trace.to_string())
+}
+
+/// [`within_last_drop`] for the text of that. A function has its full path there if its symbol is
+/// all that is known of it; otherwise its name may be alone, and its file is on the next line.
+fn is_within_last_drop(text: &str) -> bool {
+    // What a job holds is dropped by the thread that does the job, or by the one that has joined
+    // that thread.
+    let is_left = |line: &str| {
+        line.contains("dpor::thread::job") || line.replace('\\', "/").contains("/thread/job.rs:")
+    };
+    let mut drops_slowly = false;
+    for line in text.lines().take_while(|line| !is_left(line)) {
+        let line = line.trim_start();
+        if let Some(place) = line.strip_prefix("at ") {
+            let place = place.replace('\\', "/");
+            let files = ["/alloc/src/sync.rs:", "/alloc/src/rc.rs:"];
+            if drops_slowly && files.iter().any(|file| place.contains(file)) {
+                return true;
+            }
+            continue;
+        }
+        let name = line.trim_start_matches(|c: char| !c.is_alphabetic());
+        let owners = ["alloc::sync::Arc<", "alloc::rc::Rc<"];
+        if owners.iter().any(|owner| name.starts_with(owner)) && name.contains("::drop_slow") {
+            return true;
+        }
+        drops_slowly = name.starts_with("drop_slow<") || name == "drop_slow";
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_drop_is_known_by_a_path_and_by_a_name_with_its_file() {
+        let by_path = "   3: alloc::sync::Arc<T,A>::drop_slow\n";
+        let by_path_of_its_own = "   3: <alloc::rc::Rc<alloc::vec::Vec<u8>>>::drop_slow\n";
+        let by_file = "   3: drop_slow<alloc::vec::Vec<u8>, alloc::alloc::Global>\n             \
+                       at /rustc/59807616e1fa/library/alloc/src/sync.rs:2058:18\n";
+        for text in [by_path, by_path_of_its_own, by_file] {
+            assert!(is_within_last_drop(text), "{text}");
+            let left = "   2: dpor::thread::job::run\n";
+            assert!(!is_within_last_drop(&format!("{left}{text}")), "{text}");
+        }
+        let of_another = "   3: drop_slow<u8>\n             at ./src/sync.rs:7:1\n";
+        assert!(!is_within_last_drop(of_another));
+        assert!(!is_within_last_drop("   3: drop<alloc::sync::Arc<u8>>\n"));
+    }
 }
