@@ -97,16 +97,22 @@ impl<T> UnsafeCell<T> {
 
 impl<T: ?Sized> UnsafeCell<T> {
     /// Calls `f` with a pointer to the value, which `f` may read through until it returns.
+    ///
+    /// The access lasts up to the last operation that `f` makes, which may be what lets another
+    /// thread write. What `f` reads behind that operation is not seen; call `with` once more for
+    /// it.
     #[track_caller]
     pub fn with<F, R>(&self, f: F) -> R
     where
         F: FnOnce(*const T) -> R,
     {
-        let _access = self.access(false);
+        let _access = self.access(false).map(Accessing::of_pointer);
         f(self.0.get().cast_const())
     }
 
     /// Calls `f` with a pointer to the value, which `f` may read and write through until it returns.
+    ///
+    /// The access lasts until `f` returns: what publishes the value has to come behind that.
     #[track_caller]
     pub fn with_mut<F, R>(&self, f: F) -> R
     where

@@ -21,8 +21,10 @@ pub(crate) struct Accessing {
 }
 
 impl Accessing {
-    /// The access of a pointer. A guard that has it as a field makes its last event, the unlock, and drops it then: it
-    /// has not used it in between.
+    /// The access of a pointer, or of a closure that only reads. A guard that has the pointer as a
+    /// field makes its last event, the unlock, and drops it then: it has not used it in between. So
+    /// it is with a closure that looks at a cell and wakes the thread that overwrites it: reads are
+    /// not seen one by one, and the last event of the closure is taken to follow them all.
     pub(crate) fn of_pointer(mut self) -> Accessing {
         self.lasts = false;
         self

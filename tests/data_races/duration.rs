@@ -5,25 +5,95 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
 use dpor::sync::atomic::AtomicUsize;
-use dpor::thread;
+use dpor::thread::{self, Thread};
 
 use super::{Plain, check, race};
 
+/// A cell with a thread that waits.
+struct Waiter(UnsafeCell<Option<Thread>>);
+
+// SAFETY: whether accesses are ordered is what is asked.
+unsafe impl Sync for Waiter {}
+// SAFETY: as above.
+unsafe impl Send for Waiter {}
+
+/// Main accesses a cell, and tells so by `told`; another thread writes the cell then.
+fn told_by(use_it: fn(&Plain, told: &dyn Fn())) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
+        let theirs = shared.clone();
+        let other = thread::spawn(move || {
+            if theirs.1.load(Acquire) == 1 {
+                theirs.0.set(1);
+            }
+        });
+        use_it(&shared.0, &|| shared.1.store(1, Release));
+        other.join().unwrap();
+    }
+}
+
 #[test]
-fn an_access_lasts_until_its_closure_returns() {
+fn an_access_lasts_until_its_closure_returns_or_makes_its_last_operation() {
+    for (what, races, use_it) in [
+        (
+            "a write inside of another thread's `with_mut`",
+            true,
+            (|plain, told| plain.0.with_mut(|_| told())) as fn(&Plain, &dyn Fn()),
+        ),
+        (
+            "a write inside of a `with_mut` that has written before it told",
+            true,
+            |plain, told| {
+                plain.0.with_mut(|value| {
+                    // SAFETY: no other thread has been told.
+                    unsafe { *value = 2 };
+                    told();
+                });
+            },
+        ),
+        (
+            "a write inside of another thread's `with`, which has more to do",
+            true,
+            |plain, told| {
+                plain.0.with(|_| {
+                    told();
+                    AtomicUsize::new(0).load(Relaxed);
+                });
+            },
+        ),
+        (
+            "a write behind the last that another thread's `with` does",
+            false,
+            |plain, told| plain.0.with(|_| told()),
+        ),
+        (
+            "a write that a `with` tells of to which a `with` comes once more",
+            true,
+            |plain, told| {
+                plain.0.with(|_| told());
+                plain.get();
+            },
+        ),
+    ] {
+        check(what, "[intro.races] 21", races, told_by(use_it));
+    }
+    // As in flashmap 0.2.0: the cell has the thread that is to be woken, which overwrites it then.
     check(
-        "a write inside of another thread's `with`",
-        "[intro.races] 21",
-        true,
+        "an unpark inside of a `with`",
+        "[intro.races] 10",
+        false,
         || {
-            let shared = Arc::new((Plain::default(), AtomicUsize::new(0)));
-            let theirs = shared.clone();
+            let waiter = Arc::new(Waiter(UnsafeCell::new(Some(thread::current()))));
+            let theirs = waiter.clone();
             let other = thread::spawn(move || {
-                if theirs.1.load(Acquire) == 1 {
-                    theirs.0.set(1);
-                }
+                // SAFETY: it is overwritten by the thread that is woken.
+                let wake =
+                    |waiter: *const Option<Thread>| unsafe { &*waiter }.as_ref().unwrap().unpark();
+                theirs.0.with(wake);
             });
-            shared.0.0.with(|_| shared.1.store(1, Release));
+            thread::park();
+            // SAFETY: the other thread has looked.
+            waiter.0.with_mut(|waiter| unsafe { *waiter = None });
             other.join().unwrap();
         },
     );
@@ -136,7 +206,7 @@ fn lasting(use_it: fn(&Plain, &AtomicUsize, &mut dyn FnMut())) -> Vec<String> {
 
 #[test]
 fn a_report_says_up_to_when_an_access_has_lasted_and_its_table_has_where() {
-    let lines = lasting(|plain, told, _| plain.0.with(|_| told.store(1, Release)));
+    let lines = lasting(|plain, told, _| plain.0.with_mut(|_| told.store(1, Release)));
     let text = lines.join("\n");
     assert!(
         lines[1].ends_with(", after its event 2 until after its event 3"),
@@ -152,10 +222,10 @@ fn a_report_says_up_to_when_an_access_has_lasted_and_its_table_has_where() {
     };
     let in_order = [
         event("2  spawn"),
-        row("read plain.0 begins"),
+        row("write plain.0 begins"),
         event("3  told := 1"),
-        row("(read plain.0 ends)"),
-        row("write"),
+        row("(write plain.0 ends)"),
+        row("write plain.0  "),
     ];
     assert!(in_order.iter().all(Option::is_some), "{text}");
     assert!(in_order.is_sorted(), "{text}");

@@ -50,7 +50,7 @@ fn an_access_that_lasts_says_through_which_event_or_that_it_goes_on() {
                     theirs.data.with_mut(|data| unsafe { *data = 1 });
                 }
             }));
-            slot.data.with(|_| {
+            slot.data.with_mut(|_| {
                 slot.ready.store(true, Relaxed);
                 if joins && let Some(other) = other.take() {
                     other.join().unwrap();
