@@ -15,7 +15,11 @@ mod values;
 mod waits;
 
 use std::path::Path;
+use std::sync::atomic::Ordering::SeqCst;
 
+use dpor::sync::atomic::AtomicBool;
+use dpor::sync::{Arc, Condvar, Mutex};
+use dpor::thread;
 use pretty_assertions::assert_eq;
 
 /// The failures whose reports are kept.
@@ -75,5 +79,66 @@ fn what_is_shown_replays_to_the_same_failure_and_is_shown_again() {
         failures::REPLAY.with(|replay| replay.replace(None));
         assert_eq!(again.kind(), failure.kind(), "{name}");
         assert_eq!(again.schedule(), failure.schedule(), "{name}");
+    }
+}
+
+/// A permit, a thread that takes it if it is there, and one that waits for it.
+fn stolen_permit() -> dpor::Failure {
+    failures::fails(|| {
+        let shared = Arc::new((Mutex::new(0), Condvar::new()));
+        let (quick, patient) = (shared.clone(), shared.clone());
+        let thief = thread::spawn(move || {
+            let mut permits = quick.0.lock().unwrap();
+            if *permits > 0 {
+                *permits -= 1;
+            }
+        });
+        let waiter = thread::spawn(move || {
+            let mut permits = patient.0.lock().unwrap();
+            while *permits == 0 {
+                permits = patient.1.wait(permits).unwrap();
+            }
+        });
+        *shared.0.lock().unwrap() += 1;
+        shared.1.notify_all();
+        thief.join().unwrap();
+        waiter.join().unwrap();
+    })
+}
+
+/// A flag is set. The thread that is to wait for it tries once to take it, which may fail for no
+/// reason, or looks at it.
+fn flag(waits: fn(&AtomicBool) -> bool) -> dpor::Failure {
+    let mut builder = failures::builder();
+    builder.spurious_failures = true;
+    let model = move || {
+        let shared = Arc::new((AtomicBool::new(false), Mutex::new(()), Condvar::new()));
+        let theirs = shared.clone();
+        let waiter = thread::spawn(move || {
+            if waits(&theirs.0) {
+                let guard = theirs.1.lock().unwrap();
+                drop(theirs.2.wait(guard).unwrap());
+            }
+        });
+        shared.0.store(true, SeqCst);
+        shared.2.notify_one();
+        waiter.join().unwrap();
+    };
+    *builder.explore(model).expect_err("a wait for ever")
+}
+
+#[test]
+fn a_wake_up_is_lost_only_if_the_waiter_has_not_looked_since() {
+    let takes = |flag: &AtomicBool| {
+        flag.load(SeqCst) && (flag.compare_exchange_weak(true, false, SeqCst, SeqCst)).is_err()
+    };
+    for (what, failure, is_lost) in [
+        ("a stolen permit", stolen_permit(), false),
+        ("a failure for no reason", flag(takes), false),
+        ("a look before", flag(|flag| !flag.load(SeqCst)), true),
+    ] {
+        let text = failure.to_string();
+        assert!(text.starts_with("deadlock"), "{what}: {text}");
+        assert_eq!(text.contains("a lost wake-up"), is_lost, "{what}: {text}");
     }
 }

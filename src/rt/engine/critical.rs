@@ -130,9 +130,57 @@ fn lost_by(stuck: &Blocked, failed: &Driver, passed: &Driver) -> Option<Lost> {
     let notifier = names.find(&theirs.path(notifier))?;
     let notified = notifications(events, notifier, stuck.operation.object).nth(nth)?;
     let woke_nobody = events[notified].outcome.value() == Some(0);
-    (woke_nobody && notified < waited).then_some(Lost {
+    let is_early = notified < waited && !has_looked(events, notified, waited);
+    (woke_nobody && is_early).then_some(Lost {
         notified: notified as u32,
         waited: waited as u32,
+    })
+}
+
+/// Whether the thread that `waited` may have looked at its condition since it was `notified`: then
+/// it waits because of what it has found, and no wake-up was lost. A lock is a look only if what it
+/// protects has been changed before.
+fn has_looked(events: &[Event], notified: usize, waited: usize) -> bool {
+    let waiter = events[waited].thread;
+    (notified + 1..waited).any(|at| {
+        let Event {
+            thread,
+            operation,
+            outcome,
+            ..
+        } = events[at];
+        let was_changed = || {
+            events[..at].iter().any(|event| {
+                let Operation { object, kind } = event.operation;
+                let changes = matches!(
+                    kind,
+                    OpKind::Unlock { changed: true } | OpKind::UnlockWrite { changed: true }
+                );
+                object == operation.object && changes
+            })
+        };
+        thread == waiter
+            && match operation.kind {
+                OpKind::Lock | OpKind::ReadLock | OpKind::WriteLock => was_changed(),
+                OpKind::TryLock | OpKind::TryRead | OpKind::TryWrite => {
+                    !outcome.succeeded() || was_changed()
+                }
+                OpKind::Load { .. }
+                | OpKind::Rmw { .. }
+                | OpKind::CompareExchange { .. }
+                | OpKind::ReadCount { .. }
+                | OpKind::TakeUnique
+                | OpKind::Upgrade
+                | OpKind::IsFinished
+                | OpKind::ParkTimeout { .. }
+                | OpKind::Arrive
+                | OpKind::CheckOnce
+                | OpKind::TrySend
+                | OpKind::Recv { .. }
+                | OpKind::TryRecv
+                | OpKind::Choose { .. } => true,
+                _ => false,
+            }
     })
 }
 
