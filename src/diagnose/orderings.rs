@@ -8,6 +8,7 @@
 use crate::diagnose::minimize::{Looks, Probe, same};
 use crate::rt::engine::critical::candidates;
 use crate::rt::engine::replay::Replay;
+use crate::rt::event::fence::Past;
 use crate::rt::event::schedule::Schedule;
 use crate::rt::event::verdict::{End, Weak};
 use crate::rt::event::{Event, Trace};
@@ -23,7 +24,11 @@ const PAIRS_MAX: usize = 64;
 /// Fills in which orderings are too weak, if it is a data race.
 pub(crate) fn suggest_orderings(end: &mut End, trace: &Trace) {
     if let End::DataRace(race) = end {
-        race.weak = too_weak(race, trace.events());
+        let past = Past {
+            events: trace.events(),
+            fences: trace.fences(),
+        };
+        race.weak = too_weak(race, past);
     }
 }
 

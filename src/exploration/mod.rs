@@ -58,6 +58,8 @@ struct Exploration<'a> {
     seed: u64,
     /// The schedule that is followed, if one is.
     given: Option<Schedule>,
+    /// Whether it was tried to follow it as one that counts fences.
+    counted_fences: bool,
     main: &'a dyn Work,
     stacks: Pool,
     watch: Watch<'a>,
@@ -104,6 +106,7 @@ pub(crate) fn explored(
         site,
         seed,
         given,
+        counted_fences: false,
         main,
         stacks: stacks(settings.stack_size),
         watch,
@@ -246,6 +249,10 @@ impl Exploration<'_> {
 
     /// An execution has failed, or seems to have. Gives the driver to go on with, or as an error if that was the last one.
     fn look_at(&mut self, mut found: Found) -> Result<PooledDriver, PooledDriver> {
+        if let Some(given) = self.as_it_was_written(&found) {
+            self.given = Some(given);
+            return Ok(self.restart(&found.driver, |_| {}));
+        }
         if found.end.is_doubted() && self.body(&found.driver).hangs_from_a_static(&mut found) {
             self.statics = Rooted::Stays;
             let mut driver = found.driver;
@@ -301,6 +308,19 @@ impl Exploration<'_> {
             true => Err(driver),
             false => learnt_from(driver, &end),
         }
+    }
+
+    /// The given schedule, if it does not fit and is to be followed otherwise: earlier versions of
+    /// `dpor` counted fences among the steps. If it fits neither way, it is told how it does not as
+    /// it stands.
+    fn as_it_was_written(&mut self, found: &Found) -> Option<Schedule> {
+        let given = self.given.as_ref()?;
+        let has_fences = !found.driver.trace.fences().is_empty();
+        if !matches!(found.end, End::Stale { .. }) || !has_fences {
+            return None;
+        }
+        let was_tried = std::mem::replace(&mut self.counted_fences, true);
+        (!was_tried || given.counts_fences()).then(|| given.counting_fences(!was_tried))
     }
 
     /// If loops are taken for one step, makes the execution that has failed as it is where none is.

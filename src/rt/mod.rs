@@ -262,10 +262,10 @@ fn stop_at_hint(site: event::Site, at: Option<AtHint>) -> Answer {
     }))
 }
 
-/// Announces a memory fence.
+/// Tells of a memory fence, which is no event.
 #[track_caller]
-pub(crate) fn fence(order: std::sync::atomic::Ordering) -> Answer {
-    nowhere(OpKind::Fence { order })
+pub(crate) fn fence(order: std::sync::atomic::Ordering) {
+    announce::fence(order, context::here());
 }
 
 /// Announces a choice between `options` values.

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::{AtomicUsize, fence};
 use dpor::sync::{Arc, Mutex};
-use dpor::{FailureKind, thread};
+use dpor::{Algorithm, Builder, FailureKind, thread};
 
 use super::failure;
 
@@ -310,4 +310,79 @@ fn a_panic_where_an_execution_of_the_search_for_a_simpler_one_went_on_before_end
         });
         assert_eq!(found.kind(), FailureKind::Panic);
     }
+}
+
+/// Two threads add to one number, and fence before it where a counter that is not seen says so, as
+/// collectors of epochs do.
+fn fences_now_and_then() {
+    static PINS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let pin = |x: &AtomicUsize| {
+        if PINS.fetch_add(1, SeqCst) % 3 == 0 {
+            fence(SeqCst);
+        }
+        x.fetch_add(1, SeqCst);
+        if PINS.fetch_add(1, SeqCst) % 3 == 0 {
+            fence(SeqCst);
+        }
+    };
+    let x = Arc::new(AtomicUsize::new(0));
+    let theirs = x.clone();
+    let other = thread::spawn(move || pin(&theirs));
+    pin(&x);
+    other.join().unwrap();
+}
+
+#[test]
+fn a_fence_by_state_that_is_not_seen_is_none_of_the_steps() {
+    for algorithm in [
+        Algorithm::Optimal,
+        Algorithm::Source,
+        Algorithm::SleepSets,
+        Algorithm::Naive,
+    ] {
+        let mut builder = Builder::new();
+        builder.algorithm = algorithm;
+        let report = builder.check(fences_now_and_then);
+        // The only order that makes no trace is that of the other thread's end and main's addition.
+        let expected = match algorithm {
+            Algorithm::Naive => 3,
+            _ => 2,
+        };
+        assert_eq!(report.executions, expected, "{algorithm:?}");
+        assert!(report.complete, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn threads_do_not_switch_between_a_fence_and_what_comes_next_to_it() {
+    /// Whether a thread is between its store and the end of what it does with its fence.
+    static WITHIN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    let report = Builder::new().check(|| {
+        let x = Arc::new(AtomicUsize::new(0));
+        let theirs = x.clone();
+        let pin = |x: &AtomicUsize| {
+            x.store(1, SeqCst);
+            assert!(!WITHIN.swap(true, SeqCst));
+            fence(SeqCst);
+            WITHIN.store(false, SeqCst);
+            x.load(SeqCst);
+        };
+        let other = thread::spawn(move || pin(&theirs));
+        pin(&x);
+        other.join().unwrap();
+    });
+    assert!(report.complete);
+    // The fence is no event, and none of those that `max_branches` counts.
+    let mut builder = Builder::new();
+    builder.max_branches = 2;
+    let report = builder.check(|| {
+        let x = AtomicUsize::new(0);
+        x.store(1, SeqCst);
+        for _ in 0..10 {
+            fence(SeqCst);
+        }
+        x.load(SeqCst);
+        fence(SeqCst);
+    });
+    assert_eq!(report.events, 2);
 }

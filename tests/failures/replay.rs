@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use dpor::sync::Arc;
-use dpor::sync::atomic::AtomicUsize;
+use dpor::sync::atomic::{AtomicUsize, fence};
 use dpor::{Builder, FailureKind, Verdict, thread};
 
 use super::children::process_of;
@@ -30,6 +30,55 @@ fn a_schedule_that_does_not_fit_or_is_malformed_is_refused_with_the_position() {
             .contains("at byte 3: expected a thread"),
         "{malformed}"
     );
+}
+
+/// Each thread sees the store of the other one, or its own fence does not matter.
+fn fenced() {
+    let cells: Arc<[AtomicUsize; 2]> = Arc::default();
+    let theirs = cells.clone();
+    let other = thread::spawn(move || {
+        fence(SeqCst);
+        theirs[0].store(1, SeqCst);
+        fence(SeqCst);
+        theirs[1].load(SeqCst)
+    });
+    cells[1].store(1, SeqCst);
+    fence(SeqCst);
+    let mine = cells[0].load(SeqCst);
+    fence(SeqCst);
+    assert_eq!(mine + other.join().unwrap(), 1);
+}
+
+#[test]
+fn a_schedule_of_before_that_counts_fences_leads_to_the_same() {
+    let mut builder = Builder::new();
+    let found = builder.explore(fenced).expect_err("both may see it");
+    // As it was written when fences were steps: main spawns, stores and fences, the other one
+    // fences, stores, fences and looks.
+    let as_steps = "v2 main*4 main.1*5 main*3";
+    for (schedule, follows) in [
+        (found.schedule(), None),
+        (as_steps, None),
+        (
+            "v2 main*3 main.1*9",
+            Some("at step 7 it asks for a step of main.1, but only main"),
+        ),
+    ] {
+        builder.replay = Some(schedule.to_owned());
+        let again = builder.explore(fenced).expect_err("as before");
+        let text = again.to_string();
+        match follows {
+            None => {
+                assert_eq!(again.kind(), FailureKind::Panic, "{text}");
+                // What is told is how it is written now.
+                builder.replay = Some(again.schedule().to_owned());
+                let again = builder.explore(fenced).expect_err("as before");
+                assert_eq!(again.kind(), FailureKind::Panic, "{again}");
+                assert!(text.contains("-  fence"), "{text}");
+            }
+            Some(misfit) => assert!(text.contains(misfit), "{text}"),
+        }
+    }
 }
 
 /// Not a test of its own: what [`a_report_names_the_file_and_the_command_that_replay_it`] runs.

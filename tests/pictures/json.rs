@@ -22,6 +22,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
             "dpor",
             "events",
             "execution",
+            "fences",
             "format",
             "log",
             "objects",

@@ -128,12 +128,44 @@ fn a_join_names_the_last_event_of_the_thread_also_if_that_is_on_no_object() {
     let execution = parsed(&failure(|| {
         let other = thread::spawn(|| {
             thread::yield_now();
-            dpor::sync::atomic::fence(dpor::sync::atomic::Ordering::SeqCst);
+            dpor::choose(1);
         });
         other.join().unwrap();
         panic!("joined");
     }));
-    linked(&execution, "join", "fence");
+    linked(&execution, "join", "choose");
+}
+
+#[test]
+fn a_fence_is_told_where_it_was_made_and_is_no_event() {
+    let failure = failure(|| {
+        let other = thread::spawn(|| {
+            thread::yield_now();
+            dpor::choose(1);
+            dpor::sync::atomic::fence(dpor::sync::atomic::Ordering::Acquire);
+        });
+        other.join().unwrap();
+        dpor::sync::atomic::fence(dpor::sync::atomic::Ordering::SeqCst);
+        panic!("joined");
+    });
+    let execution = parsed(&failure);
+    let choice = event(&execution, "choose")["number"].clone();
+    let join = event(&execution, "join")["number"].clone();
+    let told: Vec<_> = (list(&execution, "fences").iter())
+        .map(|fence| {
+            (
+                fence["thread"].clone(),
+                fence["after"].clone(),
+                fence["ordering"].clone(),
+            )
+        })
+        .collect();
+    let expected: [(Value, Value, Value); 2] = [
+        (1.into(), choice, "Acquire".into()),
+        (0.into(), join, "SeqCst".into()),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(failure.dot().matches("label=\"fence").count(), 2);
 }
 
 #[test]

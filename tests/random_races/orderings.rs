@@ -191,25 +191,20 @@ fn race_again(program: &Program, failure: &Failure) -> Result<Option<[Accessed; 
 
 /// Whether the fences are there that by this line of the report make up for the orderings of this pair.
 fn has_fences(execution: &Value, pair: &Value, line: &str) -> bool {
-    let events = execution["events"].as_array().expect("a list");
-    let [writer, reader] = ["first", "second"].map(|side| {
-        let number = pair[side].as_u64().expect("a number") as usize;
-        number - 1
-    });
-    let is_there = |events: &[Value], thread: &Value, ordering: &str| {
+    let list = |name: &str| execution[name].as_array().expect("a list");
+    let [writer, reader] =
+        ["first", "second"].map(|side| pair[side].as_u64().expect("a number") as usize);
+    let is_there = |number: usize, is_behind: bool, ordering: &str| {
         let such = [ordering, "AcqRel", "SeqCst"];
-        events.iter().any(|event| {
-            event["thread"] == *thread
-                && event["operation"] == "fence"
-                && such.iter().any(|such| event["ordering"] == **such)
+        list("fences").iter().any(|fence| {
+            let after = fence["after"].as_u64().expect("a number") as usize;
+            fence["thread"] == list("events")[number - 1]["thread"]
+                && (after >= number) == is_behind
+                && such.iter().any(|such| fence["ordering"] == **such)
         })
     };
-    let before = &events[..writer];
-    let behind = &events[reader..];
-    (!line.contains(" behind a fence that releases")
-        || is_there(before, &events[writer]["thread"], "Release"))
-        && (!line.contains(" before a fence that acquires")
-            || is_there(behind, &events[reader]["thread"], "Acquire"))
+    (!line.contains(" behind a fence that releases") || is_there(writer, false, "Release"))
+        && (!line.contains(" before a fence that acquires") || is_there(reader, true, "Acquire"))
 }
 
 /// The lines of the report that ask for orderings, one for each pair that it names.

@@ -320,6 +320,7 @@ impl Driver {
             false => self.plan.common_prefix,
         };
         self.trace.truncate(self.replayed);
+        self.trace.forget_fences();
         self.clocks.truncate(self.replayed);
         self.machine.reset(site);
         self.regions.begin();

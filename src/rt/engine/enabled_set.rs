@@ -96,10 +96,5 @@ impl Able {
 /// thread has to wait because of what the step does, or goes on because of it.
 #[inline]
 pub(super) fn leaves_the_others(kind: &OpKind) -> bool {
-    kind.is_atomic()
-        || kind.counts()
-        || matches!(
-            kind,
-            OpKind::Start | OpKind::Join { .. } | OpKind::Fence { .. }
-        )
+    kind.is_atomic() || kind.counts() || matches!(kind, OpKind::Start | OpKind::Join { .. })
 }

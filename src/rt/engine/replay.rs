@@ -28,6 +28,10 @@ pub(crate) struct Steps {
     /// How far it has been followed, and how many events there were then.
     at: Cursor,
     events: usize,
+    /// If its steps count fences: how many of those were made by then, and the paths of the threads
+    /// that have one as their next step in the schedule.
+    fences: usize,
+    fenced: Vec<String>,
 }
 
 impl Replay<Steps> {
@@ -43,6 +47,8 @@ impl Steps {
             schedule,
             at: Cursor::default(),
             events: 0,
+            fences: 0,
+            fenced: Vec::new(),
         }
     }
 
@@ -72,6 +78,25 @@ impl Steps {
             self.at = self.schedule.behind(self.at);
         }
         self.events = at.trace.len();
+        if self.schedule.counts_fences() {
+            self.leave_out_fences(at);
+        }
+    }
+
+    /// Leaves out the steps that were fences, which have been made with what their threads did
+    /// before.
+    fn leave_out_fences(&mut self, at: &Point<'_>) {
+        let new = at.trace.fences().get(self.fences..).unwrap_or_default();
+        self.fences += new.len();
+        let paths = new.iter().map(|fence| at.machine.names.path(fence.thread));
+        self.fenced.extend(paths);
+        while self.schedule.beginning(self.at).is_none()
+            && let Some((path, _)) = self.schedule.step(self.at)
+            && let Some(fence) = self.fenced.iter().position(|fenced| fenced == path)
+        {
+            self.fenced.swap_remove(fence);
+            self.at = self.schedule.behind(self.at);
+        }
     }
 }
 
@@ -119,6 +144,8 @@ impl ReplayPolicy for Steps {
                     alternative,
                 };
                 match alternative {
+                    // Behind each step a fence may come, which is a step of the schedule.
+                    _ if self.schedule.counts_fences() => Choice::Run(step),
                     0 => Choice::RunOn(step, self.schedule.further(self.at)),
                     _ => Choice::Run(step),
                 }

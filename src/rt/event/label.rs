@@ -191,7 +191,6 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Rmw { .. } => Class::Write,
         OpKind::CompareExchange { .. } if ok => Class::Write,
         OpKind::CompareExchange { .. } => Class::Read,
-        OpKind::Fence { .. } => Class::Local,
         OpKind::Lock | OpKind::WriteLock => Class::Acquire,
         OpKind::TryLock | OpKind::TryWrite if ok => Class::Acquire,
         OpKind::TryLock => Class::AcquireFailed,

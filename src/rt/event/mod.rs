@@ -9,6 +9,7 @@
 //! branches off, with clocks and all, and replaces the rest.
 
 pub(crate) mod class;
+pub(crate) mod fence;
 pub(crate) mod id;
 pub(crate) mod label;
 pub(crate) mod mix;
@@ -21,6 +22,7 @@ mod site;
 mod turns;
 pub(crate) mod verdict;
 
+use crate::rt::event::fence::Fence;
 use crate::rt::event::id::{FEW, ThreadId, lengthen};
 use crate::rt::event::label::Label;
 use crate::rt::event::operation::{Operation, Outcome, Step};
@@ -87,7 +89,13 @@ pub(crate) struct Trace {
     spawned: Vec<u32>,
     /// The threads in the order in which their code began, and before which event that was.
     begun: Vec<(u32, ThreadId)>,
+    /// The fences of the execution that runs or ran last, in order. Each execution makes its own.
+    fences: Vec<Fence>,
 }
+
+/// So many fences of a thread between two of its events are noted. A loop that makes nothing but
+/// fences never ends, and its fences would fill the memory.
+const FENCES_MAX: usize = 1 << 16;
 
 /// For how many events there is room at first, in all and of each thread: most executions of a test are as short,
 /// and what grows from nothing is moved several times.
@@ -109,6 +117,7 @@ impl Empty for Trace {
             notable,
             spawned,
             begun,
+            fences,
         } = self;
         events.empty();
         turns.empty();
@@ -117,6 +126,7 @@ impl Empty for Trace {
         notable.empty();
         spawned.empty();
         begun.empty();
+        fences.empty();
     }
 }
 
@@ -131,6 +141,7 @@ impl Trace {
             notable: Vec::new(),
             spawned: Vec::new(),
             begun: Vec::with_capacity(FEW),
+            fences: Vec::new(),
         }
     }
 
@@ -140,6 +151,28 @@ impl Trace {
 
     pub(crate) fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The fences, in order.
+    pub(crate) fn fences(&self) -> &[Fence] {
+        &self.fences
+    }
+
+    /// Notes a fence. `None` if its thread has made [`FENCES_MAX`] since its last event, and no
+    /// more are noted.
+    pub(crate) fn note_fence(&mut self, fence: Fence) -> Option<&Fence> {
+        let first = self.fences.len().checked_sub(FENCES_MAX);
+        let first = first.map(|at| (self.fences[at].thread, self.fences[at].before));
+        if first == Some((fence.thread, fence.before)) {
+            return None;
+        }
+        self.fences.push(fence);
+        self.fences.last()
+    }
+
+    /// Another execution begins, which makes its own fences.
+    pub(crate) fn forget_fences(&mut self) {
+        self.fences.clear();
     }
 
     /// How many threads there are names for.
@@ -392,6 +425,8 @@ impl Trace {
 
     fn drop_events(&mut self, length: usize) {
         self.place();
+        let kept = (self.fences).partition_point(|fence| fence.before as usize <= length);
+        self.fences.truncate(kept);
         let (kept, before) = (length as u32, self.events.len() as u32);
         self.turns.cut(kept, before, |thread, count| {
             let positions: &mut Vec<u32> = &mut self.positions[thread.index()];

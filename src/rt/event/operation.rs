@@ -90,9 +90,6 @@ pub(crate) enum OpKind {
         /// as an alternative.
         spurious: bool,
     },
-    Fence {
-        order: Ordering,
-    },
 
     // Mutexes. A lock is also what a thread does that wakes from a condition variable.
     Lock,
@@ -270,14 +267,13 @@ impl ObjectKind {
 }
 
 impl OpKind {
-    /// The ordering that an atomic operation or a fence was called with; of a compare-exchange the one
+    /// The ordering that an atomic operation was called with; of a compare-exchange the one
     /// for the outcome it had.
     pub(crate) const fn ordering(&self, succeeded: bool) -> Option<Ordering> {
         match *self {
-            OpKind::Load { order }
-            | OpKind::Store { order, .. }
-            | OpKind::Rmw { order, .. }
-            | OpKind::Fence { order } => Some(order),
+            OpKind::Load { order } | OpKind::Store { order, .. } | OpKind::Rmw { order, .. } => {
+                Some(order)
+            }
             OpKind::CompareExchange { success, .. } if succeeded => Some(success),
             OpKind::CompareExchange { failure, .. } => Some(failure),
             _ => None,

@@ -81,6 +81,8 @@ pub(crate) struct Schedule {
     held: Option<Hold>,
     /// Whether uses of blocks after their free are seen, though nobody is held up.
     is_guarded: bool,
+    /// Whether fences are taken to be among the steps.
+    counts_fences: bool,
 }
 
 /// Equal steps in a row; none where a thread only begins.
@@ -172,6 +174,19 @@ impl Schedule {
     /// Whether loops without a hint wait soon.
     pub(crate) fn waits_soon(&self) -> bool {
         self.waits_soon
+    }
+
+    /// Whether fences are taken to be among the steps. They were, in earlier versions of `dpor`.
+    pub(crate) fn counts_fences(&self) -> bool {
+        self.counts_fences
+    }
+
+    /// The same steps, taken to count fences or not.
+    pub(crate) fn counting_fences(&self, counts: bool) -> Schedule {
+        Schedule {
+            counts_fences: counts,
+            ..self.clone()
+        }
     }
 
     /// Who is held up.

@@ -262,6 +262,8 @@ pub(crate) struct DataRace {
     pub(crate) second: Access,
     /// Up to when the first one has lasted.
     pub(crate) lasts: Lasts,
+    /// How many events and fences the first thread had performed by then.
+    pub(crate) time: u32,
     /// Filled in once it is shown.
     pub(crate) weak: TooWeak,
     /// What is freed, if the second access does that; what was made, if the first one did that.

@@ -3,6 +3,8 @@
 //! Each is announced, and what comes back is its outcome, once it has happened. Most operations do not come here, because the
 //! short way ([`short`](super::fast_path)) is enough for them.
 
+use std::sync::atomic::Ordering;
+
 use crate::rt::engine::driver::Driver;
 use crate::rt::event::Site;
 use crate::rt::event::id::ThreadId;
@@ -12,7 +14,7 @@ use crate::rt::rare::{mostly, rarely};
 use crate::rt::shim::{Answer, Target};
 use crate::rt::thread_main::ThreadMain;
 
-use super::context::with_step;
+use super::context::{Inner, with_step};
 use super::outsiders;
 use crate::rt::exec::restore::with_older;
 
@@ -70,6 +72,22 @@ pub(crate) fn announce(
         Ok(outcome) => Answer::Done(outcome),
         Err(answer) => answer,
     }
+}
+
+/// A thread makes a fence ([`fence`](crate::rt::event::fence)).
+pub(crate) fn fence(order: Ordering, site: Site) {
+    // Without a model, and once the execution is over, there is nothing to tell.
+    let _ = with_step(|runtime| {
+        // What was freed before it does not come behind what it learns.
+        runtime.hear_of_frees()?;
+        let me = runtime.current.get();
+        let made = runtime.heap.made_since_event();
+        let Inner { driver, races, .. } = &mut *runtime.inner.borrow_mut();
+        if let Some(fence) = driver.note_fence(me, order, made, site) {
+            races.fence(fence);
+        }
+        Some(())
+    });
 }
 
 /// Spawns a thread with this body, and at least so many bytes of stack. `None` where none can be spawned, or if the

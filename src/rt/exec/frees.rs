@@ -14,7 +14,7 @@ use crate::rt::event::verdict::{Access, Block, DataRace, Effect, End, Gone, Wron
 use crate::rt::exec::suppressed_races::InOrder;
 use crate::rt::heap::Fault;
 use crate::rt::lifetime::owners::Releases;
-use crate::rt::race::{Detector, is_known_of};
+use crate::rt::race::is_known_of;
 use crate::rt::rare::{Roomy, rarely};
 
 impl Runtime {
@@ -294,8 +294,8 @@ impl Inner {
         access: Access,
         block: Block,
     ) -> Option<Box<DataRace>> {
-        let (events, gone) = (self.driver.executed(), self.driver.gone());
-        let race = (self.races).free_of_made((start, &block), access, events, gone)?;
+        let (past, gone) = (self.driver.past(), self.driver.gone());
+        let race = (self.races).free_of_made((start, &block), access, past, gone)?;
         let is_in_order = (self.in_order).has(race.first.site, &access, Some(block));
         (!is_in_order).then_some(race)
     }
@@ -322,7 +322,7 @@ impl Inner {
                 before.contains(&(first.thread, first.after))
                     || self.in_order.has(first.site, &access, block())
             };
-            let late = late.iter().map(|late| Detector::late(late, access));
+            let late = late.iter().map(|late| self.races.late(late, access));
             let mut late = late.filter(|race| !is_in_order(&race.first));
             let mut race = match late.next() {
                 Some(race) => race,

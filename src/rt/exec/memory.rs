@@ -291,8 +291,7 @@ impl Inner {
     /// From here on the accesses to plain memory are watched.
     pub(super) fn watch_races(&mut self) {
         if !self.races.is_active() {
-            self.races
-                .activate(self.driver.executed(), self.driver.gone());
+            self.races.activate(self.driver.past(), self.driver.gone());
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::alloc::Layout;
 
+use crate::rt::event::fence::MadeSoFar;
+use crate::rt::heap::Heap;
 use crate::rt::rare::Roomy;
 
 /// How many blocks each thread has allocated since its last event.
@@ -49,6 +51,21 @@ impl Counters {
         0
     }
 
+    /// How many blocks of each layout, by its size and alignment in bytes, this thread has
+    /// allocated since this event.
+    pub(super) fn so_far(
+        &self,
+        (thread, events): (u32, u32),
+    ) -> impl Iterator<Item = ((usize, usize), u32)> {
+        let counter = self.threads.get(thread as usize);
+        let is_now =
+            |counter: &&Counter| (counter.execution, counter.events) == (self.execution, events);
+        let counter = counter.filter(is_now);
+        let counts = counter.map(|counter| counter.others.iter().chain([&counter.first]));
+        let counts = counts.into_iter().flatten();
+        counts.map(|&(layout, count)| ((layout.size(), layout.align()), count))
+    }
+
     #[cold]
     fn grow(&mut self, thread: usize) {
         let counter = Counter {
@@ -59,6 +76,15 @@ impl Counters {
             others: Vec::new(),
         };
         self.threads.resize(thread + 1, counter);
+    }
+}
+
+impl Heap {
+    /// How many blocks of each layout the thread that allocates has made since its last event.
+    pub(crate) fn made_since_event(&self) -> MadeSoFar {
+        let by = self.thread.get();
+        let made = self.with(|state| state.counters.so_far(by).collect());
+        made.unwrap_or_default()
     }
 }
 

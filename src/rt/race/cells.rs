@@ -216,8 +216,9 @@ impl Cell {
                 second: *access,
                 lasts: match self.is_open(&earlier.access) {
                     true => Lasts::OnAndOn,
-                    false => Lasts::Until(earlier.time),
+                    false => Lasts::Until(earlier.until),
                 },
+                time: earlier.time,
                 weak: TooWeak::default(),
                 block: match earlier.access.effect {
                     Effect::Make => self.region.as_ref().and_then(Block::around),

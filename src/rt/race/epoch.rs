@@ -8,6 +8,8 @@ use crate::rt::race::clock::Clock;
 pub(super) struct Epoch {
     pub(super) access: Access,
     pub(super) time: u32,
+    /// How many events its thread had performed by then.
+    pub(super) until: u32,
 }
 
 impl Epoch {

@@ -24,6 +24,7 @@
 mod cells;
 mod clock;
 mod epoch;
+mod fences;
 mod flow;
 mod sync;
 mod weak;
@@ -35,6 +36,7 @@ use rustc_hash::FxHashMap;
 use super::pooled::Empty;
 use crate::rt::event::Event;
 use crate::rt::event::Site;
+use crate::rt::event::fence::{Fence, Past};
 use crate::rt::event::id::{Names, ObjectId, Region, ThreadId};
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{
@@ -43,6 +45,7 @@ use crate::rt::event::verdict::{
 use cells::Cells;
 use clock::Clock;
 use epoch::Epoch;
+use fences::Fences;
 use sync::Knowledge;
 pub(crate) use sync::{acquires, releases};
 pub(crate) use weak::too_weak;
@@ -65,21 +68,24 @@ pub(crate) struct Detector {
 #[derive(Debug, Default)]
 struct Aside {
     knowledge: Knowledge,
-    /// So many events it has learnt of, and values that are gone.
+    /// So many events it has learnt of, and fences.
     seen: (usize, usize),
+    /// So many values that are gone.
+    gone: usize,
 }
 
 impl Aside {
     /// What they know after all that has happened so far, of which a part may have been learnt of before.
-    fn after(&mut self, events: &[Event], gone: &[ValueGone]) -> &mut Knowledge {
-        let (events_seen, gone_seen) = self.seen;
-        self.seen = (events.len(), gone.len());
-        let (events, gone) = (&events[events_seen..], &gone[gone_seen..]);
+    fn after(&mut self, past: Past<'_>, gone: &[ValueGone]) -> &mut Knowledge {
+        let now = (past.events.len(), past.fences.len());
+        let since = std::mem::replace(&mut self.seen, now);
+        let gone = &gone[std::mem::replace(&mut self.gone, gone.len())..];
+        let events = &past.events[since.0..];
         // Who has done nothing since may have given a value up since.
         let late = gone.iter();
         let late = late.filter(|gone| !events.iter().any(|event| gone.is_behind(event)));
         late.for_each(|&gone| self.knowledge.value_is_gone(gone));
-        self.knowledge.catch_up(events, gone);
+        self.knowledge.catch_up(past, since, gone);
         &mut self.knowledge
     }
 
@@ -88,23 +94,27 @@ impl Aside {
     fn reset(&mut self) {
         if self.seen != (0, 0) {
             self.knowledge.reset();
-            self.seen = (0, 0);
+            (self.seen, self.gone) = ((0, 0), 0);
         }
     }
 }
 
 /// The making of the memory in this region, seen by who uses what is in it: the allocation of its block, or the first
 /// that its thread did, behind which the variable has been made.
-fn making(region: &Region, used: &Access) -> Option<Epoch> {
+fn making(region: &Region, used: &Access, fences: &Fences) -> Option<Epoch> {
     match *region {
-        Region::Heap { thread, events, .. } => Some(made(thread, events, used)),
-        Region::Stack { thread, .. } => Some(made(thread, 0, used)),
+        Region::Heap { thread, events, .. } => {
+            let time = Block::around(region).map_or(events, |block| fences.made(&block));
+            Some(made((thread, events), time, used))
+        }
+        Region::Stack { thread, .. } => Some(made((thread, 0), 0, used)),
         _ => None,
     }
 }
 
-/// What this thread made when it had performed so many events, seen by who uses it.
-fn made(thread: ThreadId, after: u32, used: &Access) -> Epoch {
+/// What this thread made at that time, when it had performed so many events, as a use of it sees
+/// it.
+fn made((thread, after): (ThreadId, u32), time: u32, used: &Access) -> Epoch {
     Epoch {
         access: Access {
             thread,
@@ -112,7 +122,8 @@ fn made(thread: ThreadId, after: u32, used: &Access) -> Epoch {
             site: used.site,
             after,
         },
-        time: after,
+        time,
+        until: after,
     }
 }
 
@@ -133,7 +144,12 @@ fn is_weak(event: &Event) -> bool {
 ///
 /// The race, if it has not: another thread has allocated the block that the object is in, or has it on its stack.
 #[inline(never)]
-fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<DataRace>> {
+fn has_learnt(
+    event: &Event,
+    names: &Names,
+    clock: &Clock,
+    fences: &Fences,
+) -> Result<bool, Box<DataRace>> {
     // The token of a waker is in a block of the runtime's own, and a waker may come by a lock of std's that
     // nobody waits for: no event shows that it was learnt of.
     if matches!(event.operation.kind, OpKind::Park | OpKind::Unpark) {
@@ -141,11 +157,12 @@ fn has_learnt(event: &Event, names: &Names, clock: &Clock) -> Result<bool, Box<D
     }
     let region = names.place(event.operation.object).region;
     let access = sync::access(event);
-    match making(&region, &access) {
+    match making(&region, &access, fences) {
         Some(making) if making.races(&access, clock) => Err(Box::new(DataRace {
             first: making.access,
             second: access,
-            lasts: Lasts::Until(making.time),
+            lasts: Lasts::Until(making.until),
+            time: making.time,
             weak: TooWeak::default(),
             block: Block::around(&region),
             written: None,
@@ -174,10 +191,17 @@ impl Detector {
         self.active
     }
 
-    /// The first cell of the exploration is met; these are the events so far, and the values that are gone.
-    pub(crate) fn activate(&mut self, events: &[Event], gone: &[ValueGone]) {
+    /// The first cell of the exploration is met, after all of this, and these values are gone.
+    pub(crate) fn activate(&mut self, past: Past<'_>, gone: &[ValueGone]) {
         self.active = true;
-        self.knowledge.catch_up(events, gone);
+        self.knowledge.catch_up(past, (0, 0), gone);
+    }
+
+    /// A thread has made a fence.
+    pub(crate) fn fence(&mut self, fence: &Fence) {
+        if self.active {
+            self.knowledge.fence(fence);
+        }
     }
 
     /// A value is gone that there are weak references to.
@@ -207,7 +231,9 @@ impl Detector {
         if !self.active {
             return Ok(());
         }
-        (self.knowledge).observe(event, |clock| has_learnt(event, names, clock))?;
+        (self.knowledge).observe(event, |clock, fences| {
+            has_learnt(event, names, clock, fences)
+        })?;
         let Some(memory) = self.mixed.get(&event.operation.object) else {
             return Ok(());
         };
@@ -283,25 +309,27 @@ impl Detector {
     }
 
     /// The race of the free of this block with its making: the thread that gives it back has got the pointer in a way that
-    /// does not order the two. These are the events so far, and the values that are gone.
+    /// does not order the two. This has happened so far, and these values are gone.
     pub(crate) fn free_of_made(
         &mut self,
         (start, block): (usize, &Block),
         access: Access,
-        events: &[Event],
+        past: Past<'_>,
         gone: &[ValueGone],
     ) -> Option<Box<DataRace>> {
         let (maker, after) = (block.thread, block.events);
+        let events = past.events;
         if maker == access.thread || !self.sees_less(events) {
             return None;
         }
         // To follow all events from here on would find what nobody has asked for.
         let knowledge = match self.active {
             true => &mut self.knowledge,
-            false => self.aside.after(events, gone),
+            false => self.aside.after(past, gone),
         };
-        let making = made(maker, after, &access);
-        if !making.races(&access, knowledge.of(access.thread))
+        let (clock, fences) = knowledge.of_with_fences(access.thread);
+        let making = made((maker, after), fences.made(block), &access);
+        if !making.races(&access, clock)
             || !flow::hands_over(events, (maker, after), (start, block.size), access.thread)
         {
             return None;
@@ -309,7 +337,8 @@ impl Detector {
         Some(Box::new(DataRace {
             first: making.access,
             second: access,
-            lasts: Lasts::Until(making.time),
+            lasts: Lasts::Until(making.until),
+            time: making.time,
             weak: TooWeak::default(),
             block: Some(*block),
             written: None,
@@ -320,12 +349,13 @@ impl Detector {
     }
 
     /// The race of an event on what is in a block with the free of that.
-    pub(crate) fn late(event: &Event, free: Access) -> Box<DataRace> {
+    pub(crate) fn late(&self, event: &Event, free: Access) -> Box<DataRace> {
         let first = sync::access(event);
         Box::new(DataRace {
             first,
             second: free,
             lasts: Lasts::Until(first.after),
+            time: self.knowledge.fences().before(first.thread, first.after),
             weak: TooWeak::default(),
             block: None,
             written: None,
@@ -375,22 +405,30 @@ impl Detector {
             self.mixed.insert(object, memory);
         }
         let clock = self.knowledge.of(access.thread);
-        let time = clock.get(access.thread);
+        let epoch = Epoch {
+            access,
+            time: clock.get(access.thread),
+            until: access.after,
+        };
+        let fences = self.knowledge.fences();
         let cell = self.cells.meet(memory, || {
-            let made = region.as_ref().and_then(|region| making(region, &access));
+            let made = region
+                .as_ref()
+                .and_then(|region| making(region, &access, fences));
             (made, region)
         });
-        cell.check(&access, clock, &none)?;
-        cell.note(Epoch { access, time });
-        cell.open.push(Epoch { access, time });
+        cell.check(&access, self.knowledge.known_to(access.thread), &none)?;
+        cell.note(epoch);
+        cell.open.push(epoch);
         Ok(())
     }
 
     /// The access to this cell that `thread` began last at `site` goes on.
     pub(crate) fn go_on(&mut self, memory: (usize, usize), thread: ThreadId, site: Site) {
         let time = self.knowledge.of(thread).get(thread);
+        let until = self.knowledge.fences().events(thread, time);
         if let Some((cell, at)) = self.open(memory, thread, site) {
-            cell.open[at].time = time;
+            (cell.open[at].time, cell.open[at].until) = (time, until);
             cell.note(cell.open[at]);
         }
     }
@@ -404,13 +442,17 @@ impl Detector {
         up_to_now: bool,
     ) {
         let now = self.knowledge.of(thread).get(thread);
+        let time = now.saturating_sub(u32::from(!up_to_now));
+        let until = self.knowledge.fences().events(thread, time);
         if let Some((cell, at)) = self.open(memory, thread, site) {
-            let Epoch { access, time } = cell.open.remove(at);
-            let until = now.saturating_sub(u32::from(!up_to_now));
+            let began = cell.open.remove(at);
             // What has not lasted is noted.
-            if until > time {
-                let time = until;
-                cell.note(Epoch { access, time });
+            if time > began.time {
+                cell.note(Epoch {
+                    time,
+                    until,
+                    ..began
+                });
             }
         }
     }

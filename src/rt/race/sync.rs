@@ -14,7 +14,9 @@ use std::sync::atomic::Ordering;
 
 use super::clock::Clock;
 use super::epoch::Epoch;
+use super::fences::{Fences, OneFence};
 use crate::rt::event::Event;
+use crate::rt::event::fence::{Fence, Move, Past};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{OpKind, Outcome};
 use crate::rt::event::verdict::{Access, Accessed, DataRace, Effect, Lasts, TooWeak, ValueGone};
@@ -25,6 +27,7 @@ use crate::rt::relation::independence::Class;
 pub(super) struct Knowledge {
     threads: Vec<Thread>,
     objects: Objects,
+    fences: Fences,
 }
 
 /// What there is to be learnt from each object. Objects keep their numbers from one execution to the next,
@@ -119,12 +122,23 @@ impl Object {
 
     #[inline]
     fn note_use(&mut self, access: Access, time: u32) {
+        let until = access.after;
         let known = self.uses.iter_mut().find(|known| {
             known.access.thread == access.thread && known.access.effect == access.effect
         });
         match known {
-            Some(known) => *known = Epoch { access, time },
-            None => self.uses.push(Epoch { access, time }),
+            Some(known) => {
+                *known = Epoch {
+                    access,
+                    time,
+                    until,
+                };
+            }
+            None => self.uses.push(Epoch {
+                access,
+                time,
+                until,
+            }),
         }
     }
 }
@@ -169,14 +183,51 @@ pub(crate) fn releases(order: Ordering) -> bool {
 }
 
 impl Knowledge {
-    /// Learns of all that has happened so far: of these events, of which it is not looked at what they have learnt of, and
-    /// the values that are gone.
-    pub(super) fn catch_up(&mut self, events: &[Event], gone: &[ValueGone]) {
-        for event in events {
-            let _ = self.observe(event, |_| Ok(false));
+    /// Learns of all that has happened since there were so many events and fences, of which it is
+    /// not looked at what they have learnt of, and of the values that are gone.
+    pub(super) fn catch_up(&mut self, past: Past<'_>, since: (usize, usize), gone: &[ValueGone]) {
+        for it in past.moves_since(since) {
+            let event = match it {
+                Move::Fence(fence) => {
+                    self.fence(fence);
+                    continue;
+                }
+                Move::Event(_, event) => event,
+            };
+            let _ = self.observe(event, |_, _| Ok(false));
             let gone = gone.iter().filter(|gone| gone.is_behind(event));
             gone.for_each(|&gone| self.value_is_gone(gone));
         }
+    }
+
+    /// A thread has made a fence.
+    pub(super) fn fence(&mut self, fence: &Fence) {
+        let (me, order) = (fence.thread, fence.order);
+        let thread = self.thread(me);
+        let time = thread.clock.tick(me);
+        if acquires(order) {
+            thread.clock.join(&thread.seen);
+        }
+        if releases(order) {
+            thread.released.clone_from(&thread.clock);
+        }
+        let one = OneFence {
+            after: self.fences.events(me, time),
+            behind: time + 1,
+            made: fence.made.clone(),
+        };
+        self.fences.note(me, one);
+    }
+
+    /// The fences that it knows of.
+    pub(super) fn fences(&self) -> &Fences {
+        &self.fences
+    }
+
+    /// [`Knowledge::of`] a thread, with the fences.
+    pub(super) fn of_with_fences(&mut self, thread: ThreadId) -> (&Clock, &Fences) {
+        self.thread(thread);
+        (&self.threads[thread.index()].clock, &self.fences)
     }
 
     /// What `thread` knows of itself and others.
@@ -206,6 +257,7 @@ impl Knowledge {
             thread.seen.clear();
         }
         self.objects.reset();
+        self.fences.clear();
     }
 
     #[inline]
@@ -224,7 +276,7 @@ impl Knowledge {
     }
 
     /// An event has happened. If its thread is not known to have learnt of its object, `has_learnt` is asked whether
-    /// that is known now, and is told what the thread knows.
+    /// that is known now, and is told what the thread knows, and which fences there were.
     ///
     /// # Errors
     ///
@@ -233,7 +285,7 @@ impl Knowledge {
     pub(super) fn observe(
         &mut self,
         event: &Event,
-        has_learnt: impl FnOnce(&Clock) -> Result<bool, Box<DataRace>>,
+        has_learnt: impl FnOnce(&Clock, &Fences) -> Result<bool, Box<DataRace>>,
     ) -> Result<(), Box<DataRace>> {
         let me = event.thread;
         // Time passes: whoever learns of this event knows what the thread did before it, and not
@@ -245,7 +297,7 @@ impl Knowledge {
         }
         let thread = &mut self.threads[me.index()];
         let object = self.objects.get_mut(event.operation.object);
-        if object.met & bit(me) == 0 && has_learnt(&thread.clock)? {
+        if object.met & bit(me) == 0 && has_learnt(&thread.clock, &self.fences)? {
             object.met |= bit(me);
         }
         object.note_use(access(event), time);
@@ -272,15 +324,6 @@ impl Knowledge {
         let ok = event.outcome.succeeded();
         let value = event.outcome.value().unwrap_or(0);
         match event.operation.kind {
-            OpKind::Fence { order } => {
-                let thread = self.thread(me);
-                if acquires(order) {
-                    thread.clock.join(&thread.seen);
-                }
-                if releases(order) {
-                    thread.released.clone_from(&thread.clock);
-                }
-            }
             OpKind::Lock | OpKind::ReadLock => self.learn(me, object),
             OpKind::TryLock | OpKind::TryRead if ok => self.learn(me, object),
             OpKind::WriteLock => self.learn_all(me, object),
@@ -440,7 +483,8 @@ impl Knowledge {
             Some(earlier) => Err(Box::new(DataRace {
                 first: earlier.access,
                 second: *access,
-                lasts: Lasts::Until(earlier.time),
+                lasts: Lasts::Until(earlier.until),
+                time: earlier.time,
                 weak: TooWeak::default(),
                 block: None,
                 written: None,

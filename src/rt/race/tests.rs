@@ -49,8 +49,32 @@ fn add(thread: ThreadId, order: Ordering) -> Event {
     event(thread, 0, kind, Outcome::Value(1))
 }
 
-fn fence(thread: ThreadId, order: Ordering) -> Event {
-    event(thread, u32::MAX, OpKind::Fence { order }, Outcome::Done)
+/// An event, or a fence.
+#[derive(Debug)]
+enum Does {
+    Event(Event),
+    Fence(Fence),
+}
+
+impl From<Event> for Does {
+    fn from(event: Event) -> Does {
+        Does::Event(event)
+    }
+}
+
+fn fence(thread: ThreadId, order: Ordering) -> Does {
+    Does::Fence(a_fence(thread, order))
+}
+
+fn a_fence(thread: ThreadId, order: Ordering) -> Fence {
+    Fence {
+        thread,
+        after: 0,
+        before: 0,
+        order,
+        site: Location::caller(),
+        made: Vec::new(),
+    }
 }
 
 /// Names for some objects.
@@ -71,8 +95,14 @@ fn place(region: Region) -> Place {
 
 /// Whether a write by P, these events, and a read by the thread of the last of them race.
 fn races(events: &[Event]) -> bool {
+    let events: Vec<Does> = events.iter().copied().map(Does::Event).collect();
+    races_with_fences(&events)
+}
+
+/// [`races`] with fences between the events.
+fn races_with_fences(does: &[Does]) -> bool {
     let mut detector = Detector::default();
-    detector.activate(&[], &[]);
+    detector.activate(Past::default(), &[]);
     let access = |thread, effect| Access {
         thread,
         effect,
@@ -83,12 +113,18 @@ fn races(events: &[Event]) -> bool {
     let first = access(P, Effect::Write);
     detector.begin(cell, None, None, first).expect("the first");
     detector.end(cell, P, first.site, true);
-    for event in events {
-        detector
-            .observe(event, &names())
-            .expect("no plain access to its object");
+    for it in does {
+        match it {
+            Does::Event(event) => detector
+                .observe(event, &names())
+                .expect("no plain access to its object"),
+            Does::Fence(fence) => detector.fence(fence),
+        }
     }
-    let last = events.last().map_or(Q, |event| event.thread);
+    let last = does.last().map_or(Q, |it| match it {
+        Does::Event(event) => event.thread,
+        Does::Fence(fence) => fence.thread,
+    });
     detector
         .begin(cell, None, None, access(last, Effect::Read))
         .is_err()
@@ -107,39 +143,80 @@ fn a_release_store_and_an_acquire_load_order_and_nothing_weaker_does() {
 
 #[test]
 fn fences_make_up_for_relaxed_accesses_on_their_side() {
-    assert!(!races(&[
+    assert!(!races_with_fences(&[
         fence(P, Release),
-        store(P, Relaxed),
-        load(Q, Acquire)
+        store(P, Relaxed).into(),
+        load(Q, Acquire).into()
     ]));
-    assert!(!races(&[
-        store(P, Release),
-        load(Q, Relaxed),
+    assert!(!races_with_fences(&[
+        store(P, Release).into(),
+        load(Q, Relaxed).into(),
         fence(Q, Acquire)
     ]));
     let both = [
         fence(P, SeqCst),
-        store(P, Relaxed),
-        load(Q, Relaxed),
+        store(P, Relaxed).into(),
+        load(Q, Relaxed).into(),
         fence(Q, AcqRel),
     ];
-    assert!(!races(&both));
+    assert!(!races_with_fences(&both));
     // On the wrong side, or of the wrong kind, they do not help.
-    assert!(races(&[
-        store(P, Relaxed),
+    assert!(races_with_fences(&[
+        store(P, Relaxed).into(),
         fence(P, Release),
-        load(Q, Acquire)
+        load(Q, Acquire).into()
     ]));
-    assert!(races(&[
-        store(P, Release),
+    assert!(races_with_fences(&[
+        store(P, Release).into(),
         fence(Q, Acquire),
-        load(Q, Relaxed)
+        load(Q, Relaxed).into()
     ]));
-    assert!(races(&[
+    assert!(races_with_fences(&[
         fence(P, Acquire),
-        store(P, Relaxed),
-        load(Q, Acquire)
+        store(P, Relaxed).into(),
+        load(Q, Acquire).into()
     ]));
+}
+
+#[test]
+fn what_comes_behind_a_fence_is_not_told_by_it() {
+    for (write_first, told) in [(true, true), (false, false)] {
+        let mut detector = Detector::default();
+        detector.activate(Past::default(), &[]);
+        let access = |thread, effect| Access {
+            thread,
+            effect,
+            site: Location::caller(),
+            after: 0,
+        };
+        let first = access(P, Effect::Write);
+        let write = |detector: &mut Detector| {
+            (detector.begin((64, 8), None, None, first)).expect("the first");
+            detector.end((64, 8), P, first.site, true);
+        };
+        match write_first {
+            true => {
+                write(&mut detector);
+                detector.fence(&a_fence(P, Release));
+            }
+            false => {
+                detector.fence(&a_fence(P, Release));
+                write(&mut detector);
+            }
+        }
+        for event in [store(P, Relaxed), load(Q, Acquire)] {
+            (detector.observe(&event, &names())).expect("no plain access to its object");
+        }
+        let read = detector.begin((64, 8), None, None, access(Q, Effect::Read));
+        assert_eq!(
+            read.is_ok(),
+            told,
+            "a write in front of the fence: {write_first}"
+        );
+        if let Err(race) = read {
+            assert_eq!((race.lasts, race.time), (Lasts::Until(0), 1));
+        }
+    }
 }
 
 #[test]
@@ -204,7 +281,7 @@ fn a_message_orders_its_sender_with_who_receives_it_and_with_nobody_else() {
 #[test]
 fn what_a_thread_does_after_it_told_is_not_known() {
     let mut detector = Detector::default();
-    detector.activate(&[], &[]);
+    detector.activate(Past::default(), &[]);
     let access = |thread, effect| Access {
         thread,
         effect,
@@ -240,7 +317,7 @@ fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
         Some(event)
     };
     let observe = |knowledge: &mut Knowledge, event: &Event| {
-        let known = knowledge.observe(event, |_| Ok(true));
+        let known = knowledge.observe(event, |_, _| Ok(true));
         known.expect("nobody says otherwise");
     };
     let after = |state: &State, first, second| {
@@ -248,7 +325,7 @@ fn operations_that_commute_tell_and_learn_the_same_in_either_order() {
         let mut knowledge = Knowledge::default();
         // Everybody has done something, and the object has been told something.
         for thread in [R, obligations::P, obligations::Q] {
-            observe(&mut knowledge, &fence(thread, SeqCst));
+            knowledge.fence(&a_fence(thread, SeqCst));
         }
         for kind in [OpKind::Unlock { changed: true }, OpKind::UnlockRead] {
             observe(&mut knowledge, &event(R, 0, kind, Outcome::Done));
@@ -325,7 +402,7 @@ fn made(write: Ordering, read: Ordering) -> (bool, bool) {
     let mut names = names();
     let inside = names.object(place(block));
     let mut detector = Detector::default();
-    detector.activate(&[], &[]);
+    detector.activate(Past::default(), &[]);
     for event in [store(P, write), load(Q, read)] {
         let told = detector.observe(&event, &names);
         told.expect("the pointer is nothing that was made");
@@ -360,7 +437,7 @@ fn what_one_thread_has_learnt_of_a_block_another_one_has_not() {
     let kind = OpKind::Load { order: Relaxed };
     let used_by = |thread| event(thread, inside, kind, Outcome::Value(1));
     let mut detector = Detector::default();
-    detector.activate(&[], &[]);
+    detector.activate(Past::default(), &[]);
     for event in [store(P, Release), load(Q, Acquire), used_by(Q), used_by(Q)] {
         let told = detector.observe(&event, &names);
         told.expect("P made it, and Q has learnt of that");
@@ -398,14 +475,31 @@ impl Plain {
         }
     }
 
-    fn observe(&mut self, event: &Event) {
+    fn observe(&mut self, does: &Does) {
         let join = |mine: &mut Vec<u32>, theirs: &[u32]| {
             for (mine, theirs) in mine.iter_mut().zip(theirs) {
                 *mine = (*mine).max(*theirs);
             }
         };
-        let me = event.thread.index();
+        let thread = match does {
+            Does::Event(event) => event.thread,
+            Does::Fence(fence) => fence.thread,
+        };
+        let me = thread.index();
         self.threads[me][KNOWS][me] += 1;
+        let event = match *does {
+            Does::Event(ref event) => event,
+            Does::Fence(Fence { order, .. }) => {
+                if acquires(order) {
+                    let seen = self.threads[me][SEEN].clone();
+                    join(&mut self.threads[me][KNOWS], &seen);
+                }
+                if releases(order) {
+                    self.threads[me][RELEASED] = self.threads[me][KNOWS].clone();
+                }
+                return;
+            }
+        };
         let (reads, writes) = match event.operation.kind {
             OpKind::Load { order } => (Some(order), None),
             OpKind::Store { order, .. } => (None, Some(order)),
@@ -416,16 +510,6 @@ impl Plain {
                 true => (Some(success), Some(success)),
                 false => (Some(failure), None),
             },
-            OpKind::Fence { order } => {
-                if acquires(order) {
-                    let seen = self.threads[me][SEEN].clone();
-                    join(&mut self.threads[me][KNOWS], &seen);
-                }
-                if releases(order) {
-                    self.threads[me][RELEASED] = self.threads[me][KNOWS].clone();
-                }
-                return;
-            }
             _ => unreachable!("no other operation is drawn"),
         };
         let told = &mut self.told[event.operation.object.index()];
@@ -465,13 +549,14 @@ fn no_short_cut_changes_what_a_thread_knows() {
                 new: 1,
                 spurious: false,
             };
-            let next = match draw(&mut random, 6) {
+            let next: Does = match draw(&mut random, 6) {
                 0 => event(
                     thread,
                     object,
                     OpKind::Load { order: weaker },
                     Outcome::Value(1),
-                ),
+                )
+                .into(),
                 1 => {
                     let order = [Relaxed, Release, SeqCst][draw(&mut random, 3)];
                     event(
@@ -480,20 +565,24 @@ fn no_short_cut_changes_what_a_thread_knows() {
                         OpKind::Store { order, value: 1 },
                         Outcome::Done,
                     )
+                    .into()
                 }
                 2 => event(
                     thread,
                     object,
                     add(thread, order).operation.kind,
                     Outcome::Value(1),
-                ),
-                3 => event(thread, object, exchange, Outcome::Success(0)),
-                4 => event(thread, object, exchange, Outcome::Failure(1)),
+                )
+                .into(),
+                3 => event(thread, object, exchange, Outcome::Success(0)).into(),
+                4 => event(thread, object, exchange, Outcome::Failure(1)).into(),
                 _ => fence(thread, order),
             };
             plain.observe(&next);
-            let told = knowledge.observe(&next, |_| Ok(true));
-            told.expect("nobody says otherwise");
+            match &next {
+                Does::Event(event) => (knowledge.observe(event, |_, _| Ok(true))).expect("no race"),
+                Does::Fence(fence) => knowledge.fence(fence),
+            }
             events.push(next);
             for (index, known) in plain.threads.iter().enumerate() {
                 let clock = knowledge.of(ThreadId(index as u32));
@@ -520,6 +609,7 @@ fn cells_are_those_that_this_execution_has_met_and_not_forgotten() {
             after: 0,
         },
         time,
+        until: time,
     };
     for time in 0..20_000 {
         let start = STARTS[draw(&mut random, STARTS.len())];

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::execution::{Execution, Place, Touch};
+use super::execution::{Execution, Fence, Place, Touch};
 use super::text::short;
 
 /// The most characters of a label; the tooltip has the rest.
@@ -41,9 +41,19 @@ fn columns(out: &mut String, execution: &Execution) {
         let _ = writeln!(out, "    label={}; color=gray;", quoted(thread.shown()));
         let mut chain = accesses(out, execution, index, None);
         let mut panics = earlier_panics(execution, index).peekable();
+        let fences = execution.fences.iter().enumerate();
+        let mut fences = fences.filter(|(_, fence)| fence.thread == index).peekable();
+        let draw_fence = |out: &mut String, nth: usize, fence: &Fence| {
+            let name = format!("f{nth}");
+            node(out, &name, "fence", &fence.place, "");
+            name
+        };
         for event in execution.events.iter().filter(|e| e.thread == index) {
             while let Some(panic) = panics.next_if(|panic| panic.after < event.number) {
                 chain.push(panic.draw(out));
+            }
+            while let Some((nth, fence)) = fences.next_if(|(_, it)| it.after < event.number) {
+                chain.push(draw_fence(out, nth, fence));
             }
             let name = format!("e{}", event.number);
             let label = format!("{}  {}", event.number, event.words);
@@ -51,6 +61,7 @@ fn columns(out: &mut String, execution: &Execution) {
             chain.push(name);
             chain.extend(accesses(out, execution, index, Some(event.number)));
         }
+        chain.extend(fences.map(|(nth, fence)| draw_fence(out, nth, fence)));
         chain.extend(panics.map(|panic| panic.draw(out)));
         chain.extend(last(out, execution, index));
         for pair in chain.windows(2) {

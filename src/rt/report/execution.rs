@@ -55,6 +55,8 @@ pub(crate) struct Execution {
     pub(super) threads: Vec<Thread>,
     pub(super) objects: Vec<Object>,
     pub(super) events: Vec<Event>,
+    /// The fences, in order, which are no events.
+    pub(super) fences: Vec<Fence>,
     /// The pairs of ordered events of different threads with nothing between them.
     pub(super) races: Vec<Pair>,
     /// The two operations that the failure hangs on.
@@ -142,6 +144,16 @@ pub(super) struct Decisive {
     pub(super) place: Place,
 }
 
+/// A fence.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Fence {
+    pub(super) thread: usize,
+    /// The last event before it, or 0.
+    pub(super) after: usize,
+    pub(super) ordering: &'static str,
+    pub(super) place: Place,
+}
+
 /// A line of the program's own log.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Line {
@@ -193,6 +205,7 @@ impl Execution {
             threads: Vec::new(),
             objects: Vec::new(),
             events: Vec::new(),
+            fences: Vec::new(),
             races: Vec::new(),
             pair: None,
             again: None,
@@ -241,6 +254,10 @@ impl<'a> Gathering<'a> {
                 gathering.meet_thread(child);
             }
             gathering.meet_object(event.operation.object, site_of(view.machine, event));
+        }
+        // A thread may have made a fence and no event yet.
+        for fence in view.trace.fences() {
+            gathering.meet_thread(fence.thread);
         }
         for waiting in view.end.stuck() {
             gathering.meet_thread(waiting.thread);
@@ -328,6 +345,7 @@ impl<'a> Gathering<'a> {
             threads: self.thread_list(),
             objects: self.object_list(),
             events: self.events(),
+            fences: self.fences(),
             pair: self.pair(),
             again: match view.again {
                 Reproduction::Same => None,
@@ -424,6 +442,17 @@ impl<'a> Gathering<'a> {
                 .map(|(file, line)| self.place_of(file, line, 1)),
         });
         lines.collect()
+    }
+
+    fn fences(&mut self) -> Vec<Fence> {
+        let fences = self.view.trace.fences().iter();
+        let fences = fences.map(|fence| Fence {
+            thread: self.thread(fence.thread),
+            after: fence.before as usize,
+            ordering: kinds::word(fence.order),
+            place: self.place(fence.site),
+        });
+        fences.collect()
     }
 
     fn events(&mut self) -> Vec<Event> {

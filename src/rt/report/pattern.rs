@@ -339,7 +339,7 @@ fn looks_again(event: &Event, object: ObjectId) -> bool {
 fn only_looks_on(event: &Event, object: ObjectId) -> bool {
     match event.operation.kind {
         OpKind::Load { .. } => event.operation.object != object,
-        OpKind::Fence { .. } | OpKind::Join { .. } => true,
+        OpKind::Join { .. } => true,
         _ => false,
     }
 }

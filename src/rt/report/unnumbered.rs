@@ -1,7 +1,8 @@
 //! Which rows of the table are no events?
 //!
-//! An access to plain memory costs no step of the exploration, and neither does a free, so they have no numbers. But the two that
-//! a failure is about belong where they happened: behind the last event of their thread before them.
+//! An access to plain memory costs no step of the exploration, and neither does a free or a fence,
+//! so they have no numbers. But the two that a failure is about belong where they happened: behind
+//! the last event of their thread before them. So do fences.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,18 @@ pub(super) type Rows = BTreeMap<usize, Vec<Unnumbered>>;
 /// What the failure is about.
 pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
     let mut rows = Rows::new();
+    for fence in view.trace.fences() {
+        let row = Unnumbered {
+            thread: fence.thread,
+            words: "fence".to_owned(),
+            place: place(fence.site),
+        };
+        let there = rows.entry(fence.before as usize).or_default();
+        // A loop may make the same one again and again.
+        if there.last() != Some(&row) {
+            there.push(row);
+        }
+    }
     match view.end {
         End::DataRace(race) => of_race(&mut rows, view, names, race),
         End::BadMemory(bad) => of_bad_memory(&mut rows, view, names, bad),
@@ -64,9 +77,13 @@ fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace)
             },
             _ => row,
         };
-        put(rows, behind(view, first.thread, first.after), begins);
+        match ends {
+            // How many fences came before that is not known.
+            Some(_) => put(rows, behind(view, first.thread, first.after), begins),
+            None => put_in_front(rows, view, race, (first.thread, first.after), begins),
+        }
         if let Some((events, ends)) = ends {
-            put(rows, behind(view, first.thread, events), ends);
+            put_in_front(rows, view, race, (first.thread, events), ends);
         }
     }
     if let Some(row) = of_access(view, names, second) {
@@ -166,6 +183,25 @@ fn fault_of(view: &View<'_>) -> String {
     // Who has called it is told above the table, which has not so much room.
     let place = place.split(", called ").next().unwrap_or(place);
     place.strip_prefix("at ").unwrap_or(place).to_owned()
+}
+
+/// Puts the row of the first access where its thread had performed so many events, in front of the
+/// fences that it made later.
+fn put_in_front(
+    rows: &mut Rows,
+    view: &View<'_>,
+    race: &DataRace,
+    (thread, events): (ThreadId, u32),
+    row: Unnumbered,
+) {
+    let mine = (view.trace.fences().iter()).filter(|fence| fence.thread == thread);
+    let later = mine.enumerate();
+    let later = later.filter(|(nth, fence)| {
+        // The time is what the thread has performed of both.
+        fence.after == events && fence.after as usize + nth >= race.time as usize
+    });
+    let there = rows.entry(behind(view, thread, events)).or_default();
+    there.insert(there.len().saturating_sub(later.count()), row);
 }
 
 fn put(rows: &mut Rows, before: usize, row: Unnumbered) {

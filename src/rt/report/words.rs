@@ -212,7 +212,6 @@ impl<'a> Names<'a> {
             OpKind::CompareExchange { .. } => {
                 format!("compare-exchange on {}", self.object(object))
             }
-            OpKind::Fence { .. } => "fence".to_owned(),
             OpKind::Lock => format!("lock {}", self.object(object)),
             OpKind::TryLock => format!("try_lock {}", self.object(object)),
             OpKind::Unlock { .. } => format!("unlock {}", self.object(object)),

@@ -43,7 +43,8 @@ pub fn spin_loop_hint() {
 
 /// An atomic fence.
 ///
-/// It is a visible operation that commutes with all others, because values are sequentially consistent.
+/// It commutes with all operations, because values are sequentially consistent: it is no step of an
+/// execution, and threads do not switch there. It counts for the search for data races.
 ///
 /// # Panics
 ///

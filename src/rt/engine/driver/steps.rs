@@ -5,9 +5,12 @@
 //! execution shares with the one before, and must come out as it did then; or one of the sequence that was
 //! planned; or a new one, of a thread that the explorer chooses.
 
+use std::sync::atomic::Ordering;
+
 use crate::rt::engine::enabled_set::leaves_the_others;
 use crate::rt::engine::{Choice, Point, default_thread};
 use crate::rt::event::Site;
+use crate::rt::event::fence::{Fence, MadeSoFar, Past};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
 use crate::rt::event::schedule::Hold;
@@ -32,6 +35,32 @@ pub(crate) struct Short {
 }
 
 impl Driver {
+    /// The events of this execution so far, and its fences.
+    pub(crate) fn past(&self) -> Past<'_> {
+        Past {
+            events: self.executed(),
+            fences: self.trace.fences(),
+        }
+    }
+
+    /// A thread makes a fence, which is no step. `None` if it is one of too many.
+    pub(crate) fn note_fence(
+        &mut self,
+        thread: ThreadId,
+        order: Ordering,
+        made: MadeSoFar,
+        site: Site,
+    ) -> Option<&Fence> {
+        self.trace.note_fence(Fence {
+            thread,
+            after: self.machine.events_of(thread),
+            before: self.position as u32,
+            order,
+            site,
+            made,
+        })
+    }
+
     /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this kind, whose memory
     /// holds this. These are most operations, so there is a short way for them; `None` if it is too short.
     #[inline(always)]

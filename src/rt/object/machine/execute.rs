@@ -489,7 +489,7 @@ impl Machine {
                 executed.alternatives = options;
                 executed.outcome = Outcome::Value(step.alternative as u64);
             }
-            OpKind::Fence { .. } | OpKind::GiveUp { .. } | OpKind::Resume => {}
+            OpKind::GiveUp { .. } | OpKind::Resume => {}
             OpKind::Wait { .. } => {
                 let entry = &mut self.threads[thread.index()];
                 match entry.released.take() {

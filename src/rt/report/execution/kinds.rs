@@ -25,7 +25,6 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
             Rmw::Min | Rmw::MinSigned => "fetch_min",
         },
         OpKind::CompareExchange { .. } => "compare_exchange",
-        OpKind::Fence { .. } => "fence",
         OpKind::Lock => "lock",
         OpKind::TryLock => "try_lock",
         OpKind::Unlock { .. } => "unlock",
@@ -85,13 +84,18 @@ pub(super) const fn operation(kind: &OpKind) -> &'static str {
 /// The memory ordering that an operation was called with; of a compare-exchange the one for the
 /// outcome it had.
 pub(super) fn ordering(kind: &OpKind, succeeded: bool) -> Option<&'static str> {
-    Some(match kind.ordering(succeeded)? {
+    kind.ordering(succeeded).map(word)
+}
+
+/// The word for an ordering.
+pub(super) const fn word(order: Ordering) -> &'static str {
+    match order {
         Ordering::Relaxed => "Relaxed",
         Ordering::Acquire => "Acquire",
         Ordering::Release => "Release",
         Ordering::AcqRel => "AcqRel",
         _ => "SeqCst",
-    })
+    }
 }
 
 /// The word for the way in which an execution ended.

@@ -34,6 +34,9 @@ const rows = [];
     const place = line.place ?? { file: line.target, line: 0, column: 0, text: null };
     add(line.after, { said: line, thread: line.thread, words: `“${line.text}”`, place });
   }
+  for (const fence of data.fences) {
+    add(fence.after, { fence, thread: fence.thread, words: "fence", place: fence.place });
+  }
   const race = outcome.data_race;
   for (const [end, touch] of race ? [["first", race.first], ["second", race.second]] : []) {
     if (touch.event !== null) continue; // It is an event, which has a row.
@@ -307,7 +310,7 @@ function show(row) {
   }
   const { event } = row;
   if (row.said) fact("said at", `${row.said.level} ${row.said.target}`);
-  const title = row.said ? `${shown(row.thread)} · said after event ${row.said.after}` : event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : row.earlier ? `${shown(row.thread)} · after event ${row.earlier.after}` : `${shown(row.thread)} · at the end`;
+  const title = row.said ? `${shown(row.thread)} · said after event ${row.said.after}` : row.fence ? `${shown(row.thread)} · ${row.fence.ordering} fence after event ${row.fence.after}` : event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : row.earlier ? `${shown(row.thread)} · after event ${row.earlier.after}` : `${shown(row.thread)} · at the end`;
   panel.replaceChildren(
     element("h2", { textContent: title }),
     element("p", { className: "words", textContent: row.words }),
