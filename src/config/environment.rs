@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tracing_subscriber::filter::Targets;
 
@@ -81,6 +82,19 @@ impl Environment<'_> {
         self.parse(name, format_args!("a whole number of {unit}"))
     }
 
+    /// A time, in seconds where no unit is named.
+    pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>, String> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match duration(text.trim()) {
+            Ok(time) => Ok(Some(time)),
+            Err(why) => Err(format!(
+                "{name}=`{text}`: expected a number of seconds, or one with a unit: 500ms, 1.5, 10s, 2m or 1h{why}"
+            )),
+        }
+    }
+
     pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, String> {
         match self.text(name)? {
             None => Ok(None),
@@ -147,6 +161,26 @@ impl Environment<'_> {
     }
 }
 
+/// The units of a time, with the seconds that each has. One that ends with another comes first.
+const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+/// The time that a text says; otherwise what is to be added to what was expected.
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    // Whole seconds are exact, however many there are.
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let with_unit = UNITS.iter().find_map(|&(name, seconds)| {
+        let number = text.strip_suffix(name)?;
+        Some((number.trim_end(), seconds))
+    });
+    let (number, seconds) = with_unit.unwrap_or((text, 1.0));
+    // What else a float may be written as is more likely a mistake: `inf`, `1e3`, `-1`.
+    let is_number = number.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    let number = number.parse().ok().filter(|_: &f64| is_number).ok_or("")?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| "; this one is too big")
+}
+
 /// What is added of a text that is no number of those that are read: they have no sign, so one that has only digits is
 /// too big.
 fn too_big(text: &str) -> &'static str {
@@ -188,6 +222,34 @@ mod tests {
                 assert_eq!(error, Some(told));
             }
         }
+    }
+
+    #[test]
+    fn a_time_is_in_seconds_or_has_a_unit() {
+        let milliseconds = Duration::from_millis;
+        for (text, time) in [
+            ("10", milliseconds(10_000)),
+            ("0", milliseconds(0)),
+            ("10s", milliseconds(10_000)),
+            ("1.5", milliseconds(1500)),
+            ("1.5 s", milliseconds(1500)),
+            (".5", milliseconds(500)),
+            ("500ms", milliseconds(500)),
+            ("2m", milliseconds(120_000)),
+            ("1.5m", milliseconds(90_000)),
+            ("1h", milliseconds(3_600_000)),
+            ("18446744073709551615", Duration::from_secs(u64::MAX)),
+        ] {
+            assert_eq!(duration(text), Ok(time), "{text}");
+        }
+        for text in [
+            "", "s", "soon", "-1", "1e3", "inf", "nan", "1d", "1.2.3", "10 s s",
+        ] {
+            assert_eq!(duration(text), Err(""), "{text}");
+        }
+        let too_big = Err("; this one is too big");
+        assert_eq!(duration("18446744073709551616"), too_big);
+        assert_eq!(duration("99999999999999999999h"), too_big);
     }
 
     #[test]

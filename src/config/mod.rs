@@ -165,7 +165,8 @@ pub struct Builder {
     pub max_permutations: Option<usize>,
     /// Maximum duration of the exploration, which stops at the first execution that ends after it.
     ///
-    /// Environment: `DPOR_MAX_DURATION`, in whole seconds. Default: `None`, no limit.
+    /// Environment: `DPOR_MAX_DURATION`, in seconds, or with a unit: `500ms`, `1.5`, `10s`, `2m`, `1h`. Default: `None`, no
+    /// limit.
     pub max_duration: Option<Duration>,
     /// Maximum memory for planned executions, in bytes; the exploration stops when they need more.
     ///
@@ -313,7 +314,7 @@ pub struct Builder {
     /// After such a failure a thread's compare-exchanges on the same atomic do not fail spuriously again until one of
     /// them succeeds. Otherwise a retry loop would have infinitely many executions.
     ///
-    /// Environment: none. Default: `false`.
+    /// Environment: `DPOR_SPURIOUS_FAILURES`, 0 or 1. Default: `false`.
     pub spurious_failures: bool,
     /// Maximum number of a thread's waits, in each execution, that may end spuriously.
     ///
@@ -321,7 +322,7 @@ pub struct Builder {
     /// [`park`](crate::thread::park), in [`Notify::wait`](crate::sync::Notify::wait) and of a task. Which of them do
     /// is explored, and also that none does.
     ///
-    /// Environment: none. Default: 0.
+    /// Environment: `DPOR_SPURIOUS_WAKEUPS`. Default: 0.
     pub spurious_wakeups: u32,
     /// Maximum number of times in a row that a wait at one place in the program times out.
     ///
@@ -336,7 +337,7 @@ pub struct Builder {
     /// If so, `join` returns the panic and locks are poisoned; if not, the panic fails the test at once. A panic of
     /// the closure itself always does.
     ///
-    /// Environment: none. Default: `false`.
+    /// Environment: `DPOR_CATCH_PANICS`, 0 or 1. Default: `false`.
     pub catch_panics: bool,
     /// Whether threads may still be blocked at the end of an execution, once the closure has returned.
     ///
@@ -345,7 +346,7 @@ pub struct Builder {
     /// background until the process ends. It also allows that such threads wait for each other. While the closure has
     /// not returned, nothing is different.
     ///
-    /// Environment: none. Default: `false`.
+    /// Environment: `DPOR_DETACHED_MAY_BLOCK`, 0 or 1. Default: `false`.
     pub detached_may_block: bool,
     /// Whether heap blocks of the model that are still allocated at the end of an execution are a failure.
     ///
@@ -387,7 +388,7 @@ pub struct Builder {
     /// A step is a visible operation and the code up to the next one. The message may take up to twice as long.
     /// `None` means never.
     ///
-    /// Environment: `DPOR_PATIENCE`, in whole seconds, 0 for never. Default: 10 s.
+    /// Environment: `DPOR_PATIENCE`, in seconds or with a unit as [`Builder::max_duration`], 0 for never. Default: 10 s.
     pub patience: Option<Duration>,
     /// Schedule of one execution to run instead of exploring, or `@` and the name of a file that holds it.
     ///
@@ -448,7 +449,6 @@ impl Builder {
     fn from(env: &Environment<'_>) -> Result<Builder, String> {
         let either = |name| env.either(name);
         let log = env.log(either("DPOR_LOG"))?;
-        let seconds = |number: u64| (number > 0).then(|| Duration::from_secs(number));
         Ok(Builder {
             algorithm: env.one_of("DPOR_ALGORITHM", &ALGORITHMS)?,
             order: env.one_of("DPOR_ORDER", &ORDERS)?,
@@ -457,9 +457,7 @@ impl Builder {
                 .size(either("DPOR_MAX_BRANCHES"), "events")?
                 .unwrap_or(100_000),
             max_permutations: env.size(either("DPOR_MAX_PERMUTATIONS"), "executions")?,
-            max_duration: env
-                .number(either("DPOR_MAX_DURATION"), "seconds")?
-                .map(Duration::from_secs),
+            max_duration: env.duration(either("DPOR_MAX_DURATION"))?,
             max_memory: env.size("DPOR_MAX_MEMORY", "bytes")?,
             preemption_bound: env.size(either("DPOR_MAX_PREEMPTIONS"), "preemptions")?,
             switch_bound: env.size("DPOR_MAX_SWITCHES", "context switches")?,
@@ -486,17 +484,22 @@ impl Builder {
                 .parse("DPOR_SPIN_BOUND", "a number of rounds below 2^32")?
                 .unwrap_or(1),
             await_loops: env.switch("DPOR_AWAIT_LOOPS")?.unwrap_or(false),
-            spurious_failures: false,
-            spurious_wakeups: 0,
+            spurious_failures: env.switch("DPOR_SPURIOUS_FAILURES")?.unwrap_or(false),
+            spurious_wakeups: env
+                .parse("DPOR_SPURIOUS_WAKEUPS", "a number of wake-ups below 2^32")?
+                .unwrap_or(0),
             timeout_bound: env
                 .parse("DPOR_TIMEOUT_BOUND", "a number of timeouts below 2^32")?
                 .unwrap_or(2),
-            catch_panics: false,
-            detached_may_block: false,
+            catch_panics: env.switch("DPOR_CATCH_PANICS")?.unwrap_or(false),
+            detached_may_block: env.switch("DPOR_DETACHED_MAY_BLOCK")?.unwrap_or(false),
             simplify: env.number("DPOR_SIMPLIFY", "executions")?.unwrap_or(200),
             check_leaks: env.switch("DPOR_CHECK_LEAKS")?.unwrap_or(!LOOM),
             stack_size: env.size("DPOR_STACK_SIZE", "bytes")?.unwrap_or(256 * 1024),
-            patience: seconds(env.number("DPOR_PATIENCE", "seconds")?.unwrap_or(10)),
+            patience: match env.duration("DPOR_PATIENCE")? {
+                None => Some(Duration::from_secs(10)),
+                Some(time) => (!time.is_zero()).then_some(time),
+            },
             replay: env.text("DPOR_REPLAY")?,
         })
     }

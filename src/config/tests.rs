@@ -36,8 +36,21 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
         ),
         (
             "DPOR_MAX_DURATION",
-            "1m",
-            "expected a whole number of seconds",
+            "soon",
+            "expected a number of seconds, or one with a unit: 500ms, 1.5, 10s, 2m or 1h",
+        ),
+        (
+            "DPOR_PATIENCE",
+            "long",
+            "expected a number of seconds, or one with a unit: 500ms, 1.5, 10s, 2m or 1h",
+        ),
+        ("DPOR_CATCH_PANICS", "yes", "expected 0 or 1"),
+        ("DPOR_DETACHED_MAY_BLOCK", "no", "expected 0 or 1"),
+        ("DPOR_SPURIOUS_FAILURES", "2", "expected 0 or 1"),
+        (
+            "DPOR_SPURIOUS_WAKEUPS",
+            "-1",
+            "expected a number of wake-ups below 2^32",
         ),
         ("DPOR_MAX_MEMORY", "1G", "expected a whole number of bytes"),
         (
@@ -142,6 +155,26 @@ fn a_variable_that_parses_sets_its_field_and_an_empty_one_sets_nothing() {
         let (empty, none) = (with(&name, " "), with("", ""));
         assert_eq!(format!("{empty:?}"), format!("{none:?}"), "{name}");
     }
+    for (value, time) in [
+        ("10s", 10_000),
+        ("1.5", 1500),
+        ("500ms", 500),
+        ("2m", 120_000),
+    ] {
+        let time = Some(Duration::from_millis(time));
+        let most = with("DPOR_MAX_DURATION", value).map(|b| b.max_duration);
+        assert_eq!(most, Ok(time));
+        assert_eq!(with("DPOR_PATIENCE", value).map(|b| b.patience), Ok(time));
+    }
+    assert_eq!(with("DPOR_PATIENCE", "0").map(|b| b.patience), Ok(None));
+    let is_on = |name, is_on: fn(Builder) -> bool| with(name, "1").map(is_on);
+    assert_eq!(is_on("DPOR_CATCH_PANICS", |b| b.catch_panics), Ok(true));
+    let may_block = is_on("DPOR_DETACHED_MAY_BLOCK", |b| b.detached_may_block);
+    assert_eq!(may_block, Ok(true));
+    let may_fail = is_on("DPOR_SPURIOUS_FAILURES", |b| b.spurious_failures);
+    assert_eq!(may_fail, Ok(true));
+    let wakeups = with("DPOR_SPURIOUS_WAKEUPS", "2").map(|b| b.spurious_wakeups);
+    assert_eq!(wakeups, Ok(2));
     let memory = with("DPOR_MAX_MEMORY", "1000").map(|b| b.max_memory);
     assert_eq!(memory, Ok(Some(1000)));
 }

@@ -13,7 +13,7 @@ use crate::exploration::numbered_model::numbered;
 use crate::exploration::saved_failure::{target_directory, unnumbered};
 
 /// The variables that decide whether an execution fails.
-const DECIDE: [&str; 8] = [
+const DECIDE: [&str; 12] = [
     "DPOR_SPIN_BOUND",
     "DPOR_TIMEOUT_BOUND",
     "DPOR_MAX_THREADS",
@@ -21,6 +21,10 @@ const DECIDE: [&str; 8] = [
     "DPOR_STACK_SIZE",
     "DPOR_PATIENCE",
     "DPOR_CHECK_LEAKS",
+    "DPOR_CATCH_PANICS",
+    "DPOR_DETACHED_MAY_BLOCK",
+    "DPOR_SPURIOUS_FAILURES",
+    "DPOR_SPURIOUS_WAKEUPS",
     // The same in a build that takes loom's variables.
     "LOOM_MAX_BRANCHES",
 ];
