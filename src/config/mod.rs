@@ -155,6 +155,9 @@ pub struct Builder {
     pub max_threads: usize,
     /// Maximum number of events in one execution; more are a [failure](crate::FailureKind::Limit).
     ///
+    /// A thread that is unwound because its execution has failed or is over may make a tenth as many operations. What it would
+    /// do after that, as destructors do that come to no end, is not done.
+    ///
     /// Environment: `DPOR_MAX_BRANCHES`. Default: 100,000.
     pub max_branches: usize,
     /// Maximum number of executions, after which the exploration stops.

@@ -21,9 +21,10 @@ use std::path::Path;
 use crate::config::Builder;
 use crate::diagnose::reproduce::may_come_again;
 use crate::exploration::first_waits::FirstWait;
+use crate::verdict::failure::{Failure, FailureKind, failure, kind_of, place};
+
 use crate::exploration::progress::{above, above_captured};
 use crate::exploration::report_dir::ReportDir;
-use crate::verdict::failure::{Failure, FailureKind, failure, kind_of, place};
 
 use crate::rt::Work;
 use crate::rt::coroutine::Pool;
@@ -481,6 +482,7 @@ impl Builder {
             watch: None,
             callers: self.trace.is_some(),
             replay: replay_command::replay_of,
+            nth: numbered_model::last(),
             report: crash_report::report,
             in_order: InOrder::These(unseen.to_vec()),
         }

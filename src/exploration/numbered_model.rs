@@ -22,7 +22,12 @@ pub(crate) fn begin() {
 
 /// A schedule of the model that began last, as `DPOR_REPLAY` takes it: `model 3: v2 main*2`, and the first one's without a number.
 pub(crate) fn numbered(schedule: &str) -> Cow<'_, str> {
-    match BEGUN.get() {
+    of_model(last(), schedule)
+}
+
+/// A schedule of the model with this number.
+pub(crate) fn of_model(nth: u64, schedule: &str) -> Cow<'_, str> {
+    match nth {
         0 | 1 => Cow::Borrowed(schedule),
         nth => Cow::Owned(format!("{MODEL}{nth}: {schedule}")),
     }

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::LOOM;
-use crate::exploration::numbered_model::numbered;
+use crate::exploration::numbered_model::{numbered, of_model};
 use crate::exploration::saved_failure::{target_directory, unnumbered};
 
 /// The variables that decide whether an execution fails.
@@ -46,6 +46,11 @@ pub(crate) fn replay(schedule: &str) -> String {
 /// [`replay`] for the test of this name.
 pub(crate) fn replay_of(schedule: &str, test: Option<&str>) -> String {
     with_variable(&numbered(schedule), test)
+}
+
+/// [`replay_of`] for the model with this number, whatever OS thread asks.
+pub(crate) fn replay_in(nth: u64, schedule: &str, test: Option<&str>) -> String {
+    with_variable(&of_model(nth, schedule), test)
 }
 
 /// [`replay`] for the schedule in this file.

@@ -65,6 +65,12 @@ pub(crate) enum Resumed {
     Overflowed,
     /// The body has used memory that is not there. Its stack is as unusable.
     Faulted(Fault),
+    /// The body has aborted, where that is no end of the process. Its stack is as unusable.
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "nothing comes back from an abort there")
+    )]
+    Aborted,
 }
 
 /// The stacks of one exploration, all of one size but for those of threads that have asked for more. What is idle at
@@ -212,6 +218,7 @@ impl Coroutine {
             instead: Cell::new(None),
             panic: Cell::new(None),
             fault: Cell::new(None),
+            aborted: Cell::new(false),
             scope: Cell::new(ptr::null_mut()),
             generator: Cell::new(None),
             bytes: stack_bytes,
@@ -294,6 +301,7 @@ impl Coroutine {
             // Only a signal handler comes back here: ours says why, and that of an overflow does not.
             State::Running | State::Ready => match control.fault.take() {
                 Some(fault) => Resumed::Faulted(fault),
+                None if control.aborted.take() => Resumed::Aborted,
                 None => Resumed::Overflowed,
             },
         }
@@ -418,17 +426,18 @@ pub(crate) fn is_on_generator() -> bool {
 ///
 /// # Safety
 ///
-/// Only in a handler on the alternative signal stack, and only where nothing is in the middle of something that it has to
+/// Only in a handler on the alternative signal stack, or of a signal that code on this stack has raised itself, and only where nothing is in the middle of something that it has to
 /// finish, because it never does.
 #[cfg(unix)]
-pub(crate) unsafe fn leave(signal: libc::c_int, fault: Fault) {
+pub(crate) unsafe fn leave(signal: libc::c_int, fault: Option<Fault>) {
     let current = CURRENT.get();
     if current.is_null() {
         return;
     }
     // SAFETY: as in `suspend`.
     let control = unsafe { &*current };
-    control.fault.set(Some(fault));
+    control.fault.set(fault);
+    control.aborted.set(signal == libc::SIGABRT);
     // The system takes it that the handler goes on until it returns, and holds the signal back.
     // SAFETY: all zeroes are a value of this type, and the pointers are to variables of it.
     unsafe {
@@ -506,6 +515,8 @@ struct Control {
     panic: Cell<Option<Payload>>,
     /// What memory the body has used that is not there.
     fault: Cell<Option<Fault>>,
+    /// Whether the body has aborted.
+    aborted: Cell<bool>,
     /// The generator's end of the switch, in a frame at the top of the stack.
     scope: Cell<*mut Scope<'static, 'static, (), ()>>,
     /// The owner's end of it. Dropped only when its code has returned.

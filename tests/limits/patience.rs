@@ -56,7 +56,7 @@ fn a_step_that_does_not_come_back_is_told_with_the_place_of_the_operation_before
     stdin.write_all(b"go on\n").unwrap();
     drop(stdin);
     assert!(child.wait().unwrap().success());
-    let place = format!("spawned thread 1, after {}:{AFTER}, loops", file!());
+    let place = format!(": spawned thread 1, after {}:{AFTER}. Since then", file!());
     assert!(told.contains(&place), "{told}");
     let model = format!("a step of the model at {}:", file!());
     assert!(told.contains(&model), "{told}");

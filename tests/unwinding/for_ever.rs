@@ -154,3 +154,124 @@ fn a_destructor_that_waits_once_in_the_end_comes_to_its_own_end() {
     assert_eq!((report.executions, report.pruned), (1, 1));
     assert_eq!(DROPPED.load(Relaxed), 2);
 }
+
+/// Does this for ever when it is dropped.
+fn for_ever(mut does: impl FnMut()) -> Finally<impl FnMut()> {
+    Finally(move || {
+        loop {
+            does();
+        }
+    })
+}
+
+/// What drains a queue that is never empty does no event any more where its execution is over.
+#[test]
+fn a_destructor_that_never_comes_to_an_end_does_not_hide_the_panic() {
+    static ANY: AtomicUsize = AtomicUsize::new(0);
+    dpor::thread_local!(static MINE: UnsafeCell<usize> = UnsafeCell::new(0));
+    let rounds: [fn(); 7] = [
+        // As if it had a value to pop each time.
+        || {
+            if ANY.load(SeqCst) == 0 {
+                ANY.store(0, SeqCst);
+            }
+        },
+        || {
+            ANY.fetch_add(1, SeqCst);
+        },
+        || drop(Mutex::new(0).lock()),
+        || UnsafeCell::new(0).with(|_| ()),
+        || MINE.with(|mine| mine.with(|_| ())),
+        || drop(thread::spawn(|| ())),
+        || {
+            let _ = mpsc::channel::<usize>().0.send(1);
+        },
+    ];
+    for round in rounds {
+        panics(move || {
+            let _drains = for_ever(round);
+            panic!("broken");
+        });
+        assert!(!thread::panicking());
+    }
+    assert!(Builder::new().check(nobody_unwinds).complete);
+}
+
+/// Drains for ever when it is dropped.
+struct Drains(AtomicUsize);
+
+impl Drop for Drains {
+    fn drop(&mut self) {
+        while self.0.load(SeqCst) == 1 {
+            self.0.store(1, SeqCst);
+        }
+    }
+}
+
+impl Drains {
+    fn new() -> Drains {
+        Drains(AtomicUsize::new(1))
+    }
+}
+
+#[test]
+fn destructors_that_never_come_to_an_end_do_not_hide_a_failure_wherever_they_run() {
+    dpor::thread_local!(static VARIABLE: Drains = Drains::new());
+    // On the stack of another thread, which waits where main fails, or which the execution keeps waiting.
+    panics(|| {
+        let drains = Drains::new();
+        drop(thread::spawn(move || {
+            thread::park();
+            drop(drains);
+        }));
+        thread::yield_now();
+        panic!("broken");
+    });
+    fails(FailureKind::Deadlock, || {
+        let threads = [(); 2].map(|()| {
+            thread::spawn(|| {
+                let _drains = Drains::new();
+                thread::park();
+            })
+        });
+        let _drains = Drains::new();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+    // In a variable of a thread.
+    fails(FailureKind::Deadlock, || {
+        VARIABLE.with(|_| ());
+        thread::park();
+    });
+    // In what a thread would have begun with.
+    panics(|| {
+        let drains = Drains::new();
+        drop(thread::spawn(move || drop(drains)));
+        panic!("broken");
+    });
+    // In a task.
+    fails(FailureKind::Deadlock, || {
+        dpor::future::block_on(async {
+            let _drains = Drains::new();
+            std::future::pending::<()>().await;
+        });
+    });
+    assert!(Builder::new().check(nobody_unwinds).complete);
+}
+
+#[test]
+fn a_destructor_that_never_comes_to_an_end_is_forgotten_with_its_execution() {
+    let report = Builder::new().check(|| {
+        let full = std::cell::Cell::new(true);
+        let x = AtomicUsize::new(0);
+        let _drains = Finally(|| {
+            while full.get() {
+                x.store(1, SeqCst);
+            }
+        });
+        dpor::assume(dpor::any());
+        full.set(false);
+    });
+    assert_eq!((report.executions, report.pruned), (1, 1));
+}

@@ -12,26 +12,21 @@ fn child_that_ends_the_process() {
         let _panics = Finally(|| panic!("a second time"));
         panic!("broken");
     };
+    if std::env::var_os("DPOR_TEST_ABORTS_FOR_GOOD").is_some() {
+        Builder::new().check(|| ());
+        // SAFETY: the call has no requirements.
+        unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
+    }
     match std::env::var("DPOR_TEST_ABORTS").as_deref() {
         Ok("main") => Builder::new().check(move || {
             thread::spawn(|| ());
             panics();
         }),
         Ok("child") => Builder::new().check(move || drop(thread::spawn(panics))),
-        Ok("pool") => Builder::new().check(|| {
-            let queue = Arc::new(Mutex::new(0));
-            let theirs = queue.clone();
-            let worker = thread::Builder::new().name("worker".to_owned());
-            let worker = worker.spawn(move || {
-                let guard = theirs.lock().unwrap();
-                assert!(*guard == 1, "broken");
-            });
-            // The lock is poisoned, which is all that the other two panics are about.
-            let other = queue.clone();
-            let _shuts_down = Finally(move || *other.lock().expect("a second time") = 2);
-            *queue.lock().expect("in the middle") += 1;
-            worker.unwrap().join().unwrap();
-        }),
+        Ok("pool") => Builder::new().check(pool),
+        Ok("waits") => Builder::new().check(waits),
+        Ok("races") => Builder::new().check(races),
+        Ok("late") => Builder::new().check(late),
         Ok("null") => Builder::new().check(|| {
             let nothing: *const AtomicUsize = std::hint::black_box(std::ptr::null());
             thread::spawn(|| ());
@@ -68,37 +63,59 @@ fn child_that_ends_the_process() {
             }
             called_back();
         }),
-        Ok("waits") => Builder::new().check(|| {
-            // What a channel asserts when it is dropped does not hold where its threads are stuck.
-            let checks = Finally(|| panic!("a second time"));
-            thread::park();
-            std::mem::forget(checks);
-        }),
-        Ok("races") => Builder::new().check(|| {
-            let shared = Arc::new(Shared(UnsafeCell::new(0)));
-            let theirs = shared.clone();
-            let other = thread::spawn(move || theirs.0.with_mut(|_| ()));
-            let checks = Finally(|| panic!("a second time"));
-            shared.0.with_mut(|_| ());
-            other.join().unwrap();
-            std::mem::forget(checks);
-        }),
-        Ok("late") => Builder::new().check(|| {
-            let checks = Finally(|| panic!("a second time"));
-            let flag = Box::into_raw(Box::new(AtomicUsize::new(0)));
-            // SAFETY: none: it is gone when it is used, which dpor has to notice.
-            unsafe {
-                drop(Box::from_raw(flag));
-                (*flag).load(SeqCst);
-            }
-            std::mem::forget(checks);
-        }),
         Ok("stuck") => {
             // Given up by `assume` while another thread has to wait for the lock.
             Builder::new().check(|| check_when_dropped(|| true))
         }
         _ => return,
     };
+}
+
+/// A pool whose worker panics with its lock held.
+fn pool() {
+    let queue = Arc::new(Mutex::new(0));
+    let theirs = queue.clone();
+    let worker = thread::Builder::new().name("worker".to_owned());
+    let worker = worker.spawn(move || {
+        let guard = theirs.lock().unwrap();
+        assert!(*guard == 1, "broken");
+    });
+    // The lock is poisoned, which is all that the other two panics are about.
+    let other = queue.clone();
+    let _shuts_down = Finally(move || *other.lock().expect("a second time") = 2);
+    *queue.lock().expect("in the middle") += 1;
+    worker.unwrap().join().unwrap();
+}
+
+/// A thread that waits for ever, and checks at its end what does not hold there.
+fn waits() {
+    // What a channel asserts when it is dropped does not hold where its threads are stuck.
+    let checks = Finally(|| panic!("a second time"));
+    thread::park();
+    std::mem::forget(checks);
+}
+
+/// As [`waits`], for a data race.
+fn races() {
+    let shared = Arc::new(Shared(UnsafeCell::new(0)));
+    let theirs = shared.clone();
+    let other = thread::spawn(move || theirs.0.with_mut(|_| ()));
+    let checks = Finally(|| panic!("a second time"));
+    shared.0.with_mut(|_| ());
+    other.join().unwrap();
+    std::mem::forget(checks);
+}
+
+/// As [`waits`], for memory that is gone.
+fn late() {
+    let checks = Finally(|| panic!("a second time"));
+    let flag = Box::into_raw(Box::new(AtomicUsize::new(0)));
+    // SAFETY: none: it is gone when it is used, which dpor has to notice.
+    unsafe {
+        drop(Box::from_raw(flag));
+        (*flag).load(SeqCst);
+    }
+    std::mem::forget(checks);
 }
 
 /// A thread that takes a pointer to nothing for a box when it has done this. The check of that stands in std.
@@ -169,7 +186,7 @@ fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor
             ],
         ),
     ] {
-        let said = last_words(how);
+        let said = last_words_for_good(how);
         assert!(said.contains("a second time"), "{said}");
         let begins = format!("  the execution had ended with a {what}: main");
         let told = said.lines().find(|line| line.starts_with(&begins));
@@ -190,7 +207,7 @@ fn what_the_execution_had_failed_with_is_told_with_its_places_where_a_destructor
 
 #[test]
 fn a_destructor_that_panics_where_an_execution_was_given_up_is_told_why_it_runs() {
-    let said = last_words("stuck");
+    let said = last_words_for_good("stuck");
     let stuck = "  main.1 was stuck in an execution that is over, and is unwound; what a destructor checks, it checks unless \
                  `thread::panicking()`\n";
     assert!(said.contains(stuck), "{said}");
@@ -210,9 +227,12 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
     for (who, replay) in [
         ("main", "\"v2 main\""),
         ("child", "\"v2 main main.1*0\""),
-        ("pool", "\"v2 main*3 main.1\""),
+        ("pool", "\"model 2: v2 main*3 main.1\""),
     ] {
-        let said = last_words(who);
+        let said = match who {
+            "pool" => last_words_for_good(who),
+            _ => last_words(who),
+        };
         let told = |expected: &str| {
             let at = said.find(expected);
             at.unwrap_or_else(|| panic!("{expected}: {said}"))
@@ -223,6 +243,7 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
         assert!(first < told("a second time"), "{said}");
         told(&format!("DPOR_REPLAY={replay} "));
         told(COMMAND);
+        told("\nreplay     DPOR_REPLAY=");
         if who == "pool" {
             told("  worker panicked at tests/unwinding/last_words.rs:");
             assert!(
@@ -241,10 +262,82 @@ fn what_was_found_is_told_before_a_second_panic_ends_the_process() {
 
 /// What [`child_that_ends_the_process`] says where the harness keeps what its tests print.
 fn last_words(how: &str) -> String {
-    let mut child = process_of("last_words::child_that_ends_the_process");
+    said_by(how, process_of(CHILD), false)
+}
+
+/// [`last_words`] of a process that sees to aborts itself, so that none can be kept from it.
+fn last_words_for_good(how: &str) -> String {
+    let mut child = process_of(CHILD);
+    child.env("DPOR_TEST_ABORTS_FOR_GOOD", "1");
+    said_by(how, child, false)
+}
+
+const CHILD: &str = "last_words::child_that_ends_the_process";
+
+fn said_by(how: &str, mut child: std::process::Command, passes: bool) -> String {
     let output = child.env("DPOR_TEST_ABORTS", how).output().unwrap();
-    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(output.status.success(), passes, "{output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Where the tool unwinds a thread, or lets it go on to its end, a second panic is no end of the process.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_destructor_that_panics_where_the_execution_is_over_ends_no_process() {
+    fails(FailureKind::Deadlock, waits);
+    fails(FailureKind::DataRace, races);
+    fails(FailureKind::UseAfterFree, late);
+    let text = fails(FailureKind::Panic, pool);
+    assert!(text.contains("panic: worker panicked"), "{text}");
+    // On several threads, and where a function cannot unwind, and where the program aborts in the end.
+    extern "C" fn called_back() {
+        panic!("broken");
+    }
+    for ends in [
+        || panic!("a second time"),
+        || called_back(),
+        || std::process::abort(),
+    ] as [fn(); 3]
+    {
+        fails(FailureKind::Deadlock, move || {
+            drop([(); 3].map(|()| {
+                thread::spawn(move || {
+                    let checks = Finally(ends);
+                    thread::park();
+                    std::mem::forget(checks);
+                })
+            }));
+            thread::park();
+        });
+    }
+    assert!(!thread::panicking());
+    // Not even a failure: two executions, of which one was given up.
+    let report = Builder::new().check(|| check_when_dropped(|| true));
+    assert_eq!((report.executions, report.pruned), (2, 2));
+    let caught = std::panic::catch_unwind(|| panic!("as ever"));
+    assert!(caught.is_err() && !thread::panicking());
+}
+
+/// What a thread would have begun with is dropped where no thread is any more.
+#[test]
+fn a_destructor_of_what_no_thread_has_begun_with_does_not_hide_the_failure() {
+    panics(|| {
+        let panics = Finally(|| panic!("a second time"));
+        drop(thread::spawn(move || std::mem::forget(panics)));
+        panic!("broken");
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn that_a_stack_is_given_up_is_told_once_with_its_panic_and_why() {
+    let said = said_by("stuck", process_of(CHILD), true);
+    let told = "dpor: main.1 panics (a second time at tests/unwinding/last_words.rs:";
+    let behind = ") while it unwinds, in an execution that is over, where it is unwound. Its stack is given up, ";
+    let line = said.lines().find(|line| line.starts_with(told));
+    assert!(line.is_some_and(|line| line.contains(behind)), "{said}");
+    assert_eq!(said.matches("Its stack is given up").count(), 1, "{said}");
+    assert!(!said.contains("ends the process"), "{said}");
 }
 
 // What is dereferenced is checked only with debug assertions.

@@ -24,6 +24,7 @@ pub(super) fn aside<R>(f: impl FnOnce(&Runtime) -> R) -> Option<R> {
     let result = with(|runtime| {
         let _back = Back(runtime, runtime.roomy.take());
         runtime.stopping.set(true);
+        runtime.in_vain.set(0);
         runtime.aside.set(true);
         f(runtime)
     });

@@ -95,6 +95,8 @@ pub(crate) struct Runtime {
     pub(crate) pulse: Arc<Pulse>,
     /// The command that plays a schedule in the test of this name.
     pub(crate) replay: fn(&str, Option<&str>) -> String,
+    /// The number of the model among those of its test.
+    pub(super) nth: u64,
     /// The thread whose code runs.
     pub(crate) current: Cell<ThreadId>,
     /// Whether the code of a thread runs, and not only the loop.
@@ -105,6 +107,10 @@ pub(crate) struct Runtime {
     pub(crate) has_raw_references: Cell<bool>,
     /// The execution is given up, or has failed, and goes on only to its end.
     pub(crate) unexplored: Cell<bool>,
+    /// How many operations were asked for in vain, because the execution is torn down.
+    pub(super) in_vain: Cell<usize>,
+    /// The stack that was suspended last is never to be resumed.
+    pub(super) left: Cell<bool>,
     /// The code that runs is the program's and no part of the execution.
     pub(crate) aside: Cell<bool>,
     /// Whether a thread's panic is only its own end, as in std, and not a failure.
@@ -376,6 +382,18 @@ pub(crate) fn add_by_birth(list: &mut Vec<ThreadId>, new: &mut Vec<ThreadId>) ->
 pub(crate) fn compared() -> usize {
     let compared = |runtime: &Runtime| runtime.inner.borrow().driver.machine.names.compared.get();
     with(compared).expect("a model runs")
+}
+
+/// What the watchdog would say now.
+#[cfg(test)]
+pub(crate) fn hangs() -> Option<String> {
+    let hangs = |runtime: &Runtime| {
+        let recorded = runtime.heap.record(false);
+        let text = runtime.pulse.describe(std::time::Duration::ZERO);
+        runtime.heap.record(recorded);
+        text
+    };
+    with_any(hangs).flatten()
 }
 
 /// The modelled thread that runs here.

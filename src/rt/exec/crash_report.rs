@@ -11,6 +11,7 @@ use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::{End, Panic};
 use crate::rt::object::machine::Machine;
+use crate::rt::process::watchdog::KnownFailure;
 
 /// How an execution has failed that is being unwound.
 pub(super) struct AtEnd {
@@ -34,4 +35,36 @@ pub(crate) struct Unshown<'a> {
     pub(crate) executions: u64,
     /// The name of the test, if the OS thread has it.
     pub(crate) test: Option<&'a str>,
+    /// The number of the model among those of the test.
+    pub(crate) nth: u64,
+}
+
+/// A failure that is known and not shown yet, which another OS thread may have to tell.
+pub(super) struct Known {
+    pub(super) end: End,
+    pub(super) trace: Trace,
+    pub(super) machine: Machine,
+    pub(super) names: Vec<(ThreadId, String)>,
+    pub(super) message: Option<Panic>,
+    pub(super) earlier: Vec<Panic>,
+    pub(super) executions: u64,
+    pub(super) test: Option<String>,
+    pub(super) nth: u64,
+    pub(super) report: fn(&Unshown<'_>) -> String,
+}
+
+impl KnownFailure for Known {
+    fn report(&self) -> String {
+        (self.report)(&Unshown {
+            end: &self.end,
+            trace: &self.trace,
+            machine: &self.machine,
+            names: &self.names,
+            message: self.message.as_ref(),
+            earlier: &self.earlier,
+            executions: self.executions,
+            test: self.test.as_deref(),
+            nth: self.nth,
+        })
+    }
 }

@@ -176,7 +176,7 @@ mod unix {
             };
             // SAFETY: the thread was in the middle of code of the program: the runtime is not borrowed, and the
             // allocator not locked. Nothing on the stack of this handler is ever used again.
-            unsafe { coroutine::leave(signal, fault) };
+            unsafe { coroutine::leave(signal, Some(fault)) };
         }
         // `generator`'s would make a backtrace of what it knows nothing of, and ask the allocator for all that takes.
         let is_generator_s = code > 0 && coroutine::is_on_generator() && asked_in_vain.is_none();

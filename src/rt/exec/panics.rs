@@ -15,9 +15,9 @@ use crate::rt::coroutine::asks_for_a_stack;
 use crate::rt::engine::checkpoint::Statics;
 use crate::rt::event::id::{Region, ThreadId};
 use crate::rt::event::operation::OpKind;
-use crate::rt::event::verdict::Panic;
+use crate::rt::event::verdict::{End, Panic};
 use crate::rt::event::{Event, foreign};
-use crate::rt::exec::crash_report::{AtEnd, Unshown};
+use crate::rt::exec::crash_report::{AtEnd, Known, Unshown};
 use crate::rt::exec::run;
 use crate::rt::heap::Asked;
 use crate::rt::process::panic_hook::Listener;
@@ -74,6 +74,9 @@ fn keep(
         };
         if fatal == Fatal::Itself {
             runtime.begin_panic(message);
+        }
+        if runtime.will_be_left() {
+            return true;
         }
         runtime.last_words(fatal);
         false
@@ -198,6 +201,7 @@ impl Runtime {
     /// execution.
     #[cold]
     pub(super) fn caught(&self) {
+        self.pulse.forget();
         if let Some(raised) = self.raised.take() {
             self.earlier.borrow_mut().extend(raised.panics());
         }
@@ -221,15 +225,21 @@ impl Runtime {
                     true => self.note_where(),
                     false => None,
                 };
-                self.raised.set(Some(Box::new(Raised {
+                let raised = Raised {
                     panic: message,
                     stack,
                     before: self.raised.take(),
-                })));
+                };
                 if fails && let Ok(inner) = self.inner.try_borrow() {
                     let events = inner.driver.executed().len();
                     self.failing.set(Some((me, events)));
+                    drop(inner);
+                    let mut earlier = self.earlier.borrow().clone();
+                    earlier.extend(raised.before.iter().flat_map(|before| before.panics()));
+                    let end = End::panicked(me);
+                    self.make_known(&end, events, Some(&raised.panic), earlier);
                 }
+                self.raised.set(Some(Box::new(raised)));
             }
         }
     }
@@ -357,7 +367,8 @@ impl Runtime {
         let say = |text: &str| std::io::stderr().write_all(text.as_bytes());
         let _ = say(&text);
         // Only then, and on the stack that is left: should there be no room for it, the rest has been said.
-        if let Some(report) = self.report_unshown() {
+        let report = self.report_unshown().or_else(|| self.pulse.report());
+        if let Some(report) = report {
             let _ = say(&format!("\n{report}\n\n"));
         }
     }
@@ -455,6 +466,37 @@ mod tests {
 }
 
 impl Runtime {
+    /// The execution has failed, or will have if nothing catches the panic, after so many events. What comes before the failure is
+    /// shown is code of the program's, which may never come back: then the watchdog tells of it.
+    #[cold]
+    pub(super) fn make_known(
+        &self,
+        end: &End,
+        events: usize,
+        message: Option<&Panic>,
+        earlier: Vec<Panic>,
+    ) {
+        let Ok(inner) = self.inner.try_borrow() else {
+            return;
+        };
+        // What this allocates is not the program's.
+        let recorded = self.heap.record(false);
+        let (trace, machine) = inner.driver.as_it_was(events);
+        self.pulse.know(Box::new(Known {
+            end: end.clone(),
+            trace,
+            machine,
+            names: inner.names.clone(),
+            message: message.cloned(),
+            earlier,
+            executions: inner.driver.stats.numbered() + 1,
+            test: self.os_thread.name().map(str::to_owned),
+            nth: self.nth,
+            report: self.report,
+        }));
+        self.heap.record(recorded);
+    }
+
     /// The report of the failure whose execution is being unwound, of which nothing is explored any more. None if it is not, or if
     /// something is in use that the report would be made of.
     pub(super) fn report_unshown(&self) -> Option<String> {
@@ -480,6 +522,7 @@ impl Runtime {
             earlier: &earlier,
             executions: driver.stats.numbered() + 1,
             test: self.os_thread.name(),
+            nth: self.nth,
         }))
     }
 }

@@ -52,6 +52,7 @@ impl PooledDriver {
         runtime.pulse.begin(settings.site);
         runtime.callers.ask(settings.callers);
         runtime.replay = settings.replay;
+        runtime.nth = settings.nth;
         runtime.report = settings.report;
         inner.in_order = settings.in_order.clone();
         let learnt = &inner.driver.machine.limits.learnt;
@@ -133,11 +134,14 @@ impl Default for Runtime {
             second: Cell::new(None),
             pulse: Arc::default(),
             replay: |_, _| String::new(),
+            nth: 1,
             current: Cell::new(ThreadId::MAIN),
             running: Cell::new(false),
             stopping: Cell::new(false),
             unexplored: Cell::new(false),
             has_raw_references: Cell::new(false),
+            in_vain: Cell::new(0),
+            left: Cell::new(false),
             aside: Cell::new(false),
             catches_panics: false,
             within_panic: false,
@@ -197,11 +201,14 @@ impl Runtime {
             second,
             pulse,
             replay: _,
+            nth: _,
             current,
             running,
             stopping,
             unexplored,
             has_raw_references,
+            in_vain,
+            left,
             aside,
             catches_panics: _,
             within_panic: _,
@@ -260,6 +267,7 @@ impl Runtime {
         *current = Cell::new(ThreadId::MAIN);
         (*running, *stopping, *unexplored, *aside) = Default::default();
         has_raw_references.set(false);
+        (*in_vain, *left) = Default::default();
         *explores = false;
     }
 }

@@ -10,11 +10,16 @@
 //! Nothing is prevented: the process ends as it would have, with what else the program has asked for at its end.
 
 #[cfg(unix)]
-pub(crate) use unix::{install, tell_of_allocator};
+pub(crate) use unix::{install, sees_aborts, tell_of_allocator};
 
 /// Nothing tells of the end of a process there.
 #[cfg(not(unix))]
 pub(crate) fn install() {}
+
+#[cfg(not(unix))]
+pub(super) fn sees_aborts() -> bool {
+    false
+}
 
 #[cfg(unix)]
 mod unix {
@@ -26,6 +31,7 @@ mod unix {
     use libc::{SIGABRT, SIGILL, SS_ONSTACK, c_int, sigaction, stack_t};
 
     use crate::rt::exec::context::with_any;
+    use crate::rt::exec::over;
     use crate::rt::exec::panics::Fatal;
     use crate::rt::heap;
     use crate::rt::heap::Asked;
@@ -52,6 +58,18 @@ mod unix {
         }
     }
 
+    /// Whether an abort comes to the handler here, and the rest of the process is such that it can be left: elsewhere the system
+    /// holds back other signals meanwhile.
+    pub(crate) fn sees_aborts() -> bool {
+        let mut found = MaybeUninit::<sigaction>::zeroed();
+        // SAFETY: a pointer to a variable of this type, which is written; all zeroes are a value of it.
+        let found = unsafe {
+            sigaction(SIGABRT, ptr::null(), found.as_mut_ptr());
+            found.assume_init()
+        };
+        cfg!(target_os = "linux") && found.sa_sigaction == handle as *const () as usize
+    }
+
     extern "C" fn exits() {
         tell(Fatal::Exit);
     }
@@ -63,7 +81,13 @@ mod unix {
             && !is_on_small_stack()
         {
             match heap::asked() {
-                None => tell(SIGNALS[known].1),
+                None => {
+                    if signal == SIGABRT {
+                        // SAFETY: this is the handler, and not on the stack for signals.
+                        unsafe { over::leave(signal, SIGNALS[known].1) };
+                    }
+                    tell(SIGNALS[known].1);
+                }
                 Some(asked) => tell_of_allocator(asked),
             }
         }

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::rt::shim::Memory;
 
 use crate::rt::exec::context::{Inner, Runtime, drop_locals, with, with_any};
+use crate::rt::process::watchdog::Phase;
 use crate::rt::statics;
 use crate::rt::statics::external_state::Older;
 
@@ -106,6 +107,8 @@ pub(super) fn put_back_statics(runtime: &Runtime) {
 #[inline(never)]
 fn put_back_older(runtime: &Runtime, mut older: Older) {
     runtime.stopping.set(true);
+    runtime.in_vain.set(0);
+    runtime.pulse.go_into(Phase::PutsBack);
     runtime.heap.record(true);
     let mut panicked = None;
     // The rest is put back all the same.

@@ -107,6 +107,8 @@ pub(crate) struct Settings {
     pub(crate) callers: bool,
     /// The command that plays a schedule in the test of this name.
     pub(crate) replay: fn(&str, Option<&str>) -> String,
+    /// The number of the model among those of its test.
+    pub(crate) nth: u64,
     /// The report of a failure, if the process ends before it is shown.
     pub(crate) report: fn(&Unshown<'_>) -> String,
     /// Frees that are known to be in order.
@@ -357,6 +359,12 @@ fn go_on(
                 }
                 // What was wrong before comes first.
                 return runtime.fault().unwrap_or_else(|| End::panicked(thread));
+            }
+            // It was given up before: this is the end of its thread, as a panic is.
+            Resumed::Aborted => {
+                cold_path();
+                stacks.end(thread);
+                return End::panicked(thread);
             }
             Resumed::Overflowed => {
                 cold_path();

@@ -35,6 +35,7 @@ impl Runtime {
     pub(super) fn begin_to_unwind(&self) {
         self.unwinding.begin(self.current.get());
         self.roomy.take();
+        self.in_vain.set(0);
     }
 
     /// No hook is called for `resume_unwind`. But if nobody has begun to unwind and the OS thread counts a panic, it is the current
@@ -66,9 +67,13 @@ impl Runtime {
     #[cold]
     pub(super) fn may_begin(&self) -> bool {
         if self.stopping.get() {
+            self.count_in_vain();
             return false;
         }
         self.notice_a_catch();
+        if self.failing.get().is_some() && !self.bear_with_failing() {
+            return false;
+        }
         // A stack that ended in the middle of it would leave the runtime borrowed for ever.
         if !self.roomy.get().is_here() {
             leave_room::<ROOM>();

@@ -9,13 +9,14 @@
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::{Site, foreign};
+use crate::rt::rare::rarely;
 
 /// The last step, as the watching thread sees it.
 #[derive(Default)]
@@ -26,6 +27,30 @@ pub(crate) struct Pulse {
     steps: AtomicU64,
     thread: AtomicU32,
     site: AtomicPtr<Location<'static>>,
+    /// Which [`Phase`] the execution is in.
+    phase: AtomicU8,
+    /// Whether a failure is known, and which.
+    knows: AtomicBool,
+    known: Mutex<Option<Box<dyn KnownFailure>>>,
+}
+
+/// A failure that is known and not shown yet, which the watchdog may have to tell.
+pub(crate) trait KnownFailure: Send {
+    /// Its report.
+    fn report(&self) -> String;
+}
+
+/// What the code that runs has to do with its execution.
+#[derive(Clone, Copy)]
+pub(crate) enum Phase {
+    /// It is the execution.
+    Runs,
+    /// Nothing is explored any more, and threads go on to their ends.
+    RunsOut,
+    /// What is left of the threads unwinds.
+    Unwinds,
+    /// No thread is left, and statics get back what they held.
+    PutsBack,
 }
 
 impl Pulse {
@@ -39,8 +64,52 @@ impl Pulse {
         self.turn_to(ThreadId::MAIN, None);
     }
 
+    /// The execution is in this phase from here on.
+    pub(crate) fn go_into(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+        self.count();
+    }
+
+    /// Another execution begins, of which nothing is known.
+    #[inline]
+    pub(crate) fn go_on(&self) {
+        self.phase.store(Phase::Runs as u8, Relaxed);
+        self.forget();
+    }
+
+    /// A failure is known which is not shown yet.
+    pub(crate) fn know(&self, known: Box<dyn KnownFailure>) {
+        *self.known() = Some(known);
+        self.knows.store(true, Relaxed);
+    }
+
+    /// Whether one is.
+    pub(crate) fn knows(&self) -> bool {
+        self.knows.load(Relaxed)
+    }
+
+    /// What was known has been shown, or was none.
+    #[inline]
+    pub(crate) fn forget(&self) {
+        if rarely!(self.knows()) {
+            self.knows.store(false, Relaxed);
+            *self.known() = None;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Box<dyn KnownFailure>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The report of the failure that is known, if one is.
+    pub(crate) fn report(&self) -> Option<String> {
+        let known = self.known();
+        Some(known.as_ref()?.report())
+    }
+
     /// Nothing is explored any more.
     pub(crate) fn end(&self) {
+        self.go_on();
         self.model.store(ptr::null_mut(), Relaxed);
     }
 
@@ -70,8 +139,30 @@ impl Pulse {
     pub(crate) fn describe(&self, patience: Duration) -> Option<String> {
         // SAFETY: a pointer that is not null was made from a `&'static Location`.
         let model = unsafe { self.model.load(Relaxed).as_ref() }?;
+        let (doing, knows) = (self.doing(), self.knows());
+        let while_unwinding = match knows && self.phase.load(Relaxed) == Phase::Runs as u8 {
+            true => " (a thread has panicked: its destructors run, unless the test catches that)",
+            false => "",
+        };
+        let mut text = format!(
+            "dpor: a step of the model at {model} has not come back for {:.0} s: {doing}{while_unwinding}. Since then it has \
+             come to no operation that dpor schedules: it computes, loops without one, or blocks on something that dpor does \
+             not see (a primitive of std or of another crate). Swap the import of that, or raise `Builder::patience` \
+             (DPOR_PATIENCE, in seconds; 0 for ever)",
+            patience.as_secs_f64()
+        );
+        if let Some(report) = self.report() {
+            text.push_str("\nWhat has failed before is not lost:\n\n");
+            text.push_str(&report);
+            text.push('\n');
+        }
+        Some(text)
+    }
+
+    /// What runs, and where it was last seen.
+    fn doing(&self) -> String {
         let site = self.site.load(Relaxed);
-        // SAFETY: as above.
+        // SAFETY: a pointer that is not null was made from a `&'static Location`.
         let place = match unsafe { site.as_ref() } {
             Some(site) => match foreign(site.file()) {
                 Some(somewhere) => format!("after an operation {somewhere}"),
@@ -79,18 +170,23 @@ impl Pulse {
             },
             None => "before its first step".to_owned(),
         };
-        let thread = self.thread.load(Relaxed);
-        let which = match thread {
+        let which = match self.thread.load(Relaxed) {
             0 => "the main thread of the model".to_owned(),
             n => format!("spawned thread {n}"),
         };
-        Some(format!(
-            "dpor: a step of the model at {model} has not come back for {:.0} s: {which}, {place}, loops without a shared \
-             access, or blocks on something the model does not see (a primitive of std or of \
-             another crate); swap its import, or raise `Builder::patience` (DPOR_PATIENCE, in \
-             seconds; 0 for ever)",
-            patience.as_secs_f64()
-        ))
+        const RUNS_OUT: u8 = Phase::RunsOut as u8;
+        const UNWINDS: u8 = Phase::Unwinds as u8;
+        const PUTS_BACK: u8 = Phase::PutsBack as u8;
+        match self.phase.load(Relaxed) {
+            RUNS_OUT => {
+                format!("{which}, {place}, which goes on to its end, because the execution is over")
+            }
+            UNWINDS => {
+                format!("{which}, in a destructor that runs because the execution is over")
+            }
+            PUTS_BACK => "a destructor of what outlives the threads of the model".to_owned(),
+            _ => format!("{which}, {place}"),
+        }
     }
 }
 
@@ -267,7 +363,7 @@ mod tests {
         let begins = format!("dpor: a step of the model at {model} has not come back for 0 s: ");
         assert!(text.starts_with(&begins), "{text}");
         // As all that is called in this crate without a caller outside of it.
-        let place = "spawned thread 2, after an operation in a drop,";
+        let place = ": spawned thread 2, after an operation in a drop. Since";
         assert!(text.contains(place), "{text}");
         assert!(
             text.contains("`Builder::patience` (DPOR_PATIENCE, in seconds"),
@@ -284,7 +380,7 @@ mod tests {
         pulse.turn_to(ThreadId(2), None);
         let text = pulse.describe(Duration::from_secs(10)).expect("it hangs");
         assert!(
-            text.contains("spawned thread 2, before its first step,"),
+            text.contains(": spawned thread 2, before its first step. Since"),
             "{text}"
         );
     }

@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 
 use crate::rt::engine::enabled_set::leaves_the_others;
 use crate::rt::engine::{Choice, Point, default_thread};
-use crate::rt::event::Site;
 use crate::rt::event::fence::{Fence, MadeSoFar, Past};
 use crate::rt::event::id::{ObjectId, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Operation, Outcome, Reason, Step};
 use crate::rt::event::schedule::Hold;
 use crate::rt::event::verdict::{End, Pruned};
-use crate::rt::object::machine::{Executed, Noticed, Pending, outcome_of_thread_op};
+use crate::rt::event::{Site, Trace};
+use crate::rt::object::machine::{Executed, Machine, Noticed, Pending, outcome_of_thread_op};
 use crate::rt::rare::{cold_path, rarely};
 
 use crate::rt::engine::driver::repeat::{Made, alike, same};
@@ -59,6 +59,23 @@ impl Driver {
             site,
             made,
         })
+    }
+
+    /// The execution and the objects as they were after so many events.
+    #[cold]
+    pub(crate) fn as_it_was(&self, events: usize) -> (Trace, Machine) {
+        let (mut trace, mut machine) = (self.trace.clone(), self.machine.clone());
+        trace.cut(self.position, self.begun);
+        if events < self.position {
+            trace.cut(events, self.begun);
+            machine.rewind(trace.events());
+        }
+        (trace, machine)
+    }
+
+    /// The most events that an execution may have.
+    pub(crate) fn events_max(&self) -> usize {
+        self.bounds.events_max
     }
 
     /// [`Driver::at_once`] for an operation on an atomic, a reference count or a mutex of this kind, whose memory

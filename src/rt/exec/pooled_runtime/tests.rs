@@ -159,6 +159,7 @@ fn told(program: fn()) -> String {
         watch: None,
         callers: true,
         replay: |schedule, _| schedule.to_owned(),
+        nth: 1,
         report: |_| String::new(),
         in_order: InOrder::These(Vec::new()),
     };

@@ -4,6 +4,7 @@
 //! changed is put back.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::verdict::{End, Leaked, Panic, Pruned};
@@ -18,6 +19,7 @@ use crate::rt::exec::restore::put_back_statics;
 use crate::rt::heap;
 use crate::rt::heap::MustFree;
 use crate::rt::process::raised::{Raised, Second, words};
+use crate::rt::process::watchdog::Phase;
 use crate::rt::statics::rooted;
 use crate::rt::statics::rooted::Rooted;
 
@@ -71,6 +73,12 @@ pub(super) fn after(
     let is_caught = !end.has_panicked() && runtime.failing.get().is_none();
     settle(&mut raised, &mut events, failed, payload.as_deref());
     note(runtime, &end, events);
+    if rarely!(runtime.failed.get().is_some()) && !runtime.pulse.knows() {
+        let message = raised.as_ref().map(|raised| &raised.panic);
+        let events = events.unwrap_or(usize::MAX);
+        let earlier = before(earlier.clone(), raised.as_deref(), is_caught);
+        runtime.make_known(&end, events, message, earlier);
+    }
     // Mostly the others have ended, and there is nothing left to keep from being unwound.
     if rarely!(!matches!(end, End::Complete | End::Pruned(_))) && stacks.in_use > 0 {
         *runtime.at_end.borrow_mut() = Some(Box::new(AtEnd {
@@ -134,6 +142,7 @@ pub(super) fn after(
     // It may have been found while the thread that has failed was unwound.
     settle(&mut raised, &mut events, failed, payload.as_deref());
     let earlier = before(earlier, raised.as_deref(), is_caught);
+    runtime.pulse.go_on();
     let events = events.unwrap_or(usize::MAX);
     Ended {
         end,
@@ -249,6 +258,7 @@ fn left_behind(
 fn run_out(runtime: &Runtime, stacks: &mut Stacks<'_>, panicked: &mut Option<Box<dyn Any + Send>>) {
     let left = runtime.inner.borrow_mut().driver.detach(FURTHER);
     runtime.unexplored.set(true);
+    runtime.pulse.go_into(Phase::RunsOut);
     // Each panic ends a thread, or leaves it in the middle of its unwinding.
     while let End::Panicked { .. } = go_further(runtime, stacks, panicked) {}
     runtime.unexplored.set(false);
@@ -272,13 +282,15 @@ fn tear_down(
     panicked: &mut Option<Box<dyn Any + Send>>,
 ) {
     runtime.stopping.set(true);
+    runtime.pulse.go_into(Phase::Unwinds);
     // Mostly each thread has begun.
     loop {
         let Some(body) = runtime.inner.borrow_mut().take_some_body() else {
             break;
         };
-        // What it owns may ask for the runtime.
-        drop(body);
+        runtime.in_vain.set(0);
+        // What it owns may ask for the runtime. The failure that ended the execution has been found before.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(body)));
     }
     // A destructor may have to wait for what another thread holds, or only wait a while.
     let mut idle = 0;
@@ -290,7 +302,10 @@ fn tear_down(
                 continue;
             };
             runtime.own(&runtime.inner.borrow(), thread);
+            runtime.in_vain.set(0);
+            runtime.pulse.turn_to(thread, None);
             match resume(runtime, thread, coroutine) {
+                Resumed::Suspended if runtime.left.take() => {}
                 Resumed::Suspended => continue,
                 // Whether it unwound to the end or a destructor panicked makes no difference: the
                 // failure that ended the execution has been found before.
@@ -301,7 +316,7 @@ fn tear_down(
                         *panicked = Some(payload);
                     }
                 }
-                Resumed::Overflowed | Resumed::Faulted(_) => {}
+                Resumed::Overflowed | Resumed::Faulted(_) | Resumed::Aborted => {}
             }
             stacks.end(thread);
             runtime.inner.borrow_mut().stacks[index] = None;

@@ -23,6 +23,7 @@ fn explored(body: impl Fn() + Send + Sync + 'static, pool: &mut Pool) -> u64 {
         watch: None,
         callers: false,
         replay: |schedule, _| schedule.to_owned(),
+        nth: 1,
         report: |_| String::new(),
         in_order: InOrder::These(Vec::new()),
     };
