@@ -16,6 +16,7 @@ use crate::rt::engine::driver::Driver;
 use crate::rt::event::Site;
 use crate::rt::event::verdict::{End, Pruned, Reproduction};
 use crate::rt::exec::callers::Round;
+use crate::rt::exec::interrupts;
 use crate::rt::exec::log::Log;
 use crate::rt::exec::run::Between;
 use crate::rt::object::machine::{Hintless, Learnt};
@@ -402,6 +403,9 @@ impl<'a> Watch<'a> {
     /// The limit that is reached, if one is.
     fn limit(&mut self, driver: &Driver) -> Option<Limit> {
         let settings = self.settings;
+        if rarely!(interrupts::asked()) {
+            return Some(Limit::Interrupt);
+        }
         if let Some(most) = settings.max_permutations
             && rarely!(driver.stats.begun() - self.before >= most as u64)
         {

@@ -35,6 +35,7 @@ use crate::rt::engine::{Coverage, Explorer};
 use crate::rt::event::Site;
 use crate::rt::event::schedule::{Guarded, Schedule};
 use crate::rt::event::verdict::End;
+use crate::rt::exec::interrupts::{self, Exploring};
 use crate::rt::exec::log::Log;
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::run::{Explored, Found, Settings, explore, stacks};
@@ -91,6 +92,7 @@ pub(crate) fn explored(
     given: Option<Schedule>,
     site: Site,
 ) -> Result<Passed, Box<Failure>> {
+    let exploring = Exploring::begin();
     let seed = settings.seed_to_draw_with();
     let learnt = match &given {
         Some(schedule) => known_from(schedule),
@@ -126,10 +128,33 @@ pub(crate) fn explored(
         let earlier = std::mem::take(&mut exploration.earlier);
         add_new(&mut exploration.failures, earlier, settings.max_failures);
     }
-    if rarely!(!exploration.failures.is_empty()) {
-        return Err(exploration.failed());
+    let explored = match rarely!(!exploration.failures.is_empty()) {
+        true => Err(exploration.failed()),
+        false => Ok(exploration.passed(driver)),
+    };
+    if rarely!(interrupts::asked()) {
+        tell_of_interrupt(settings, &explored);
+        exploring.end();
     }
-    Ok(exploration.passed(driver))
+    explored
+}
+
+/// Says what else there is to say where the user ends the process.
+#[cold]
+fn tell_of_interrupt(settings: &Builder, explored: &Result<Passed, Box<Failure>>) {
+    if let Err(failure) = explored {
+        above_captured(&format!("{failure}\n"));
+    }
+    above_captured(&match &settings.checkpoint_file {
+        Some(file) => format!(
+            "dpor: the checkpoint {} (DPOR_CHECKPOINT_FILE) holds what is left, if it can be kept; the same command goes on from there\n",
+            file.display()
+        ),
+        None => {
+            "dpor: nothing is kept of what was explored; DPOR_CHECKPOINT_FILE=<file> keeps it\n"
+                .to_owned()
+        }
+    });
 }
 
 /// Whether it is tried if threads use what has been freed. Who has nothing simplified has the closure run for nothing but the
@@ -443,7 +468,7 @@ impl Exploration<'_> {
                     // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing. And
                     // nobody has asked for leaving out what a loop does that gives up.
                     Verdict::Stopped(_) | Verdict::Waits(_) | Verdict::TimesOut(_)
-                        if said_once::is_first(self.site.to_string()) =>
+                        if interrupts::asked() || said_once::is_first(self.site.to_string()) =>
                     {
                         above_captured(&format!("{line}\n"));
                     }

@@ -587,6 +587,8 @@ pub enum Limit {
     ///
     /// What is still to be explored takes half as many. It is looked at each time that has grown by an eighth, from 2 MB on.
     System(usize),
+    /// The user, by `SIGINT`, with which the process ends once that is printed.
+    Interrupt,
 }
 
 impl fmt::Display for Limit {
@@ -605,6 +607,7 @@ impl fmt::Display for Limit {
                 f,
                 "the memory of the process, of which the system has no {bytes} bytes more (`ulimit -v` raises that)"
             ),
+            Limit::Interrupt => f.write_str("an interrupt (SIGINT)"),
         }
     }
 }

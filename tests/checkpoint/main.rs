@@ -4,6 +4,8 @@
 
 #[path = "../support/children.rs"]
 mod children;
+#[cfg(unix)]
+mod interrupts;
 mod parts;
 
 use std::collections::BTreeMap;

@@ -23,6 +23,7 @@ use super::faults;
 use crate::rt::coroutine;
 use crate::rt::coroutine::{Coroutine, Pool, Resumed};
 use crate::rt::exec::crash_report::Unshown;
+use crate::rt::exec::interrupts;
 use crate::rt::exec::panics::LISTENER;
 use crate::rt::exec::pooled_runtime::PooledDriver;
 use crate::rt::exec::process_exit;
@@ -143,6 +144,7 @@ pub(crate) fn prepare() {
     coroutine::prepare(|install_generator| {
         faults::install(install_generator);
         process_exit::install();
+        interrupts::install();
     });
 }
 
@@ -237,6 +239,7 @@ fn fails(
         };
         let more = go_on(&between);
         inner.names.clear();
+        runtime.pulse.count_executions(inner.driver.stats.begun());
         if !more || !inner.driver.begin(site) {
             return None;
         }

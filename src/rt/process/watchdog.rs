@@ -24,6 +24,8 @@ pub(crate) struct Pulse {
     /// Where the model begins that is explored, or null if none is.
     model: AtomicPtr<Location<'static>>,
     explorations: AtomicU64,
+    /// How many executions have begun before this one.
+    executions: AtomicU64,
     steps: AtomicU64,
     thread: AtomicU32,
     site: AtomicPtr<Location<'static>>,
@@ -62,6 +64,12 @@ impl Pulse {
         self.explorations.store(before + 1, Relaxed);
         // So that it is not taken for the last step of the exploration before.
         self.turn_to(ThreadId::MAIN, None);
+    }
+
+    /// The next execution begins, behind so many.
+    #[inline]
+    pub(crate) fn count_executions(&self, begun: u64) {
+        self.executions.store(begun, Relaxed);
     }
 
     /// The execution is in this phase from here on.
@@ -139,23 +147,38 @@ impl Pulse {
     pub(crate) fn describe(&self, patience: Duration) -> Option<String> {
         // SAFETY: a pointer that is not null was made from a `&'static Location`.
         let model = unsafe { self.model.load(Relaxed).as_ref() }?;
-        let (doing, knows) = (self.doing(), self.knows());
-        let while_unwinding = match knows && self.phase.load(Relaxed) == Phase::Runs as u8 {
-            true => " (a thread has panicked: its destructors run, unless the test catches that)",
-            false => "",
-        };
+        let doing = self.doing();
         let mut text = format!(
-            "dpor: a step of the model at {model} has not come back for {:.0} s: {doing}{while_unwinding}. Since then it has \
+            "dpor: a step of the model at {model} has not come back for {:.0} s: {doing}. Since then it has \
              come to no operation that dpor schedules: it computes, loops without one, or blocks on something that dpor does \
              not see (a primitive of std or of another crate). Swap the import of that, or raise `Builder::patience` \
              (DPOR_PATIENCE, in seconds; 0 for ever)",
             patience.as_secs_f64()
         );
+        self.add_known(&mut text);
+        Some(text)
+    }
+
+    /// Adds the failure that is known, if one is.
+    fn add_known(&self, text: &mut String) {
         if let Some(report) = self.report() {
             text.push_str("\nWhat has failed before is not lost:\n\n");
             text.push_str(&report);
             text.push('\n');
         }
+    }
+
+    /// What there is to say where the user ends the process in the middle of an execution; `None` if nothing is explored.
+    #[cfg(unix)]
+    fn interrupted(&self) -> Option<String> {
+        // SAFETY: as in `describe`.
+        let model = unsafe { self.model.load(Relaxed).as_ref() }?;
+        let (begun, doing) = (self.executions.load(Relaxed), self.doing());
+        let mut text = format!(
+            "dpor: interrupted in execution {} of the model at {model}, which does not come to its end: {doing}",
+            begun + 1
+        );
+        self.add_known(&mut text);
         Some(text)
     }
 
@@ -185,6 +208,9 @@ impl Pulse {
                 format!("{which}, in a destructor that runs because the execution is over")
             }
             PUTS_BACK => "a destructor of what outlives the threads of the model".to_owned(),
+            _ if self.knows() => format!(
+                "{which}, {place} (a thread has panicked: its destructors run, unless the test catches that)"
+            ),
             _ => format!("{which}, {place}"),
         }
     }
@@ -306,6 +332,18 @@ static WAKE: Condvar = Condvar::new();
 fn watch() -> MutexGuard<'static, Watch> {
     // Nothing in here is left half done.
     WATCH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What there is to say of the executions that run, where the user ends the process.
+#[cfg(unix)]
+pub(crate) fn all_that_run() -> Vec<String> {
+    let pulses: Vec<_> = (watch().watched.iter())
+        .map(|watched| watched.pulse.clone())
+        .collect();
+    pulses
+        .iter()
+        .filter_map(|pulse| pulse.interrupted())
+        .collect()
 }
 
 /// What the thread that watches does.
