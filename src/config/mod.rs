@@ -367,12 +367,17 @@ pub struct Builder {
     pub check_leaks: bool,
     /// Maximum number of executions to search, after a failure, for a simpler one that fails in the same way.
     ///
-    /// The same way means at the same place with the same message, numbers aside. The simpler execution is the one
-    /// that is shown, and its panic the one that is raised. The search is among executions with few preemptions. If
-    /// it finds none, as many executions again may be tried, each with one switch less. With 0, the execution that
-    /// failed is shown as it was, no pair of operations is tried in the other order, and nobody checks whether the
-    /// failure recurs from its schedule. Nor is it tried whether a thread that is held up uses freed memory: the closure
-    /// runs for the exploration only.
+    /// The same way means at the same place with the same message, numbers aside. The simpler
+    /// execution is the one that is shown, and its panic the one that is raised. The search is
+    /// among executions with few preemptions. If it finds none, as many executions again may be
+    /// tried, each with one switch less. With 0, the execution that failed is shown as it was, no
+    /// pair of operations is tried in the other order, and nobody checks whether the failure recurs
+    /// from its schedule. Nor is it tried whether a thread that is held up uses freed memory, and
+    /// the report does not say where a block was allocated and freed. The closure then runs once
+    /// for each execution, and once more in two cases only: if it hangs on that whether there is a
+    /// failure at all (a free that looks like a data race, a block that looks leaked, a loop that
+    /// `await_loops` took for one step); and if the failure cannot be told without it (a panic that
+    /// only a hook of the program's own has seen, and what was logged through `tracing`).
     ///
     /// Where executions are long, fewer are run: all that is tried for a failure ends after 500 events for each of them and
     /// twice the events of the exploration up to the failure, but for the execution that is being run then.

@@ -402,8 +402,9 @@ impl Probe<'_> {
         self.fails(Box::new(Replay::new(schedule)), 1, looks)
     }
 
-    /// Where the block that a failure is about was allocated and freed, and where the operations were called that stand
-    /// nowhere in the program, if they are of interest.
+    /// Where the block that a failure is about was allocated and freed, and where the operations
+    /// were called that stand nowhere in the program, if they are of interest. Neither is known
+    /// where nothing is run again.
     fn places(&mut self, found: &Found, callers: bool) -> (Life, Callers) {
         let events = found.driver.trace.events().iter();
         let events = events.map(|event| (event.operation, event.site));
@@ -411,7 +412,7 @@ impl Probe<'_> {
         let stuck = stuck.map(|waiting| (waiting.operation, waiting.site));
         let mut nowhere = events.chain(stuck);
         let looks = Looks {
-            block: found.end.block(),
+            block: found.end.block().filter(|_| self.settings.simplify > 0),
             callers: callers && nowhere.any(|(operation, site)| stands_nowhere(&operation, site)),
             only_bad_memory: false,
         };

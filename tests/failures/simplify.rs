@@ -1,10 +1,12 @@
 //! Is the execution that is shown simpler than the one that was found, and does it fail in the same way?
 
 use std::panic::catch_unwind;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::sync::Arc;
+use dpor::cell::UnsafeCell;
 use dpor::sync::atomic::{AtomicIsize, AtomicUsize};
+use dpor::sync::{Arc, Mutex};
 use dpor::{Builder, Failure, thread};
 
 use super::failure;
@@ -106,4 +108,59 @@ fn of_several_executions_that_fail_the_simplest_is_shown() {
         other.join().unwrap();
     };
     assert_eq!(failure(late).schedule(), "v2 main*2 main.1 main");
+}
+
+#[test]
+fn with_nothing_simplified_the_closure_runs_once_for_each_execution() {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    fn panics() {
+        panic!("at once");
+    }
+    fn deadlocks() {
+        let lock = Mutex::new(());
+        let _held = lock.lock();
+        drop(lock.lock());
+    }
+    /// What another thread may have freed, or be writing.
+    struct Borrowed(*mut UnsafeCell<usize>);
+    // SAFETY: whether it may be used is what is to be found; the model keeps the memory.
+    unsafe impl Send for Borrowed {}
+    impl Borrowed {
+        fn write(&self) {
+            // SAFETY: as above.
+            unsafe { (*self.0).with_mut(|value| *value = 1) }
+        }
+    }
+    fn races() {
+        let cell = Box::leak(Box::new(UnsafeCell::new(0)));
+        let theirs = Borrowed(cell);
+        let thread = thread::spawn(move || theirs.write());
+        Borrowed(cell).write();
+        thread.join().unwrap();
+    }
+    fn uses_freed_memory() {
+        let mut cell = Box::new(UnsafeCell::new(0));
+        let borrowed = Borrowed(&raw mut *cell);
+        thread::spawn(move || drop(cell)).join().unwrap();
+        borrowed.write();
+    }
+    for f in [panics, deadlocks, races, uses_freed_memory] as [fn(); 4] {
+        let runs = |simplify| {
+            RUNS.store(0, SeqCst);
+            let mut builder = Builder::new();
+            builder.simplify = simplify;
+            builder.check_leaks = false;
+            let explored = builder.explore(move || {
+                RUNS.fetch_add(1, SeqCst);
+                f();
+            });
+            let failure = explored.expect_err("it fails");
+            let text = failure.to_string();
+            assert!(text.contains("(execution 1,"), "{text}");
+            (RUNS.load(SeqCst), text)
+        };
+        let (times, text) = runs(0);
+        assert_eq!(times, 1, "{text}");
+        assert!(runs(200).0 > 1, "{text}");
+    }
 }
