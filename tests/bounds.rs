@@ -57,6 +57,42 @@ fn each_bound_has_its_traces_and_no_bound_has_all_of_them() {
 }
 
 #[test]
+fn a_bound_is_no_limit_where_every_trace_was_explored() {
+    let within = |bound, body: fn()| {
+        let mut builder = Builder::new();
+        builder.preemption_bound = Some(bound);
+        let report = builder.check(body);
+        (report.executions, report.complete)
+    };
+    let nothing_shared = || {
+        thread::spawn(|| dpor::choose(3));
+        thread::spawn(|| {
+            let own = AtomicUsize::new(0);
+            own.load(SeqCst);
+            own.load(SeqCst);
+            dpor::choose(2)
+        });
+        dpor::choose(2);
+    };
+    for bound in 0..3 {
+        assert_eq!(within(bound, nothing_shared), (12, true), "up to {bound}");
+    }
+    let one_race = || {
+        let x = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let theirs = x.clone();
+        thread::spawn(move || {
+            theirs[0].swap(2, SeqCst);
+            theirs[1].load(SeqCst);
+        });
+        x[0].store(1, SeqCst);
+    };
+    assert_eq!(within(0, one_race), (1, false));
+    for bound in 1..4 {
+        assert_eq!(within(bound, one_race), (2, true), "up to {bound}");
+    }
+}
+
+#[test]
 fn a_thread_that_has_just_been_spawned_is_shut_out_too() {
     // The second child is behind its first operation when it is spawned, and cannot have the lock.
     let body = || {

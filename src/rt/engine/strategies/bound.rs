@@ -27,6 +27,9 @@
 //! nor does it where a thread is not preempted but waits or has ended, for the first of the others to run is then
 //! free, and to come back to it is not. There every enabled thread is tried.
 //!
+//! That nothing was left out can be told although the bound has cut something off: what is too dear
+//! at one place may be explored from another one ([`left_out`]).
+//!
 //! The search goes from cheap to dear, so the first visit is mostly the cheapest. Where it is not, or where more threads
 //! slept, what follows is explored once more.
 //!
@@ -39,6 +42,7 @@
 //!    that two of a million traces collide has a chance below 10^-26.
 
 mod ahead;
+mod left_out;
 mod parked;
 mod seen;
 mod sleep;
@@ -49,15 +53,16 @@ use std::collections::VecDeque;
 
 use crate::rt::event::Trace;
 use crate::rt::event::id::ThreadId;
-use crate::rt::event::operation::Step;
+use crate::rt::event::operation::{OpKind, Step};
 use crate::rt::event::verdict::Pruned;
 use crate::rt::object::machine::Machine;
 use crate::rt::relation::independence::commutes;
 use crate::rt::relation::key::TraceKey;
 
 use crate::rt::engine::driver::Plan;
-use crate::rt::engine::price::{Price, is_over, waits};
+use crate::rt::engine::price::{Price, is_over, pending, waits};
 use crate::rt::engine::strategies::bound::ahead::{Ahead, Tried};
+use crate::rt::engine::strategies::bound::left_out::LeftOut;
 use crate::rt::engine::strategies::bound::parked::Parked;
 use crate::rt::engine::strategies::bound::seen::{Place, Seen, Way};
 use crate::rt::engine::strategies::bound::sleep::Sleep;
@@ -87,6 +92,8 @@ pub(crate) struct Bounded {
     followed: Vec<u32>,
     /// Whether a branch was left out because of `most`.
     cut: bool,
+    /// What was left out because of it, which may be explored all the same.
+    left_out: LeftOut,
     /// Whether the test switches exploration off somewhere.
     regions: bool,
     started: bool,
@@ -150,6 +157,7 @@ impl Bounded {
             }],
             followed: vec![0],
             cut: false,
+            left_out: LeftOut::default(),
             regions: false,
             started: false,
             able: Vec::new(),
@@ -226,6 +234,7 @@ impl Bounded {
     #[cold]
     fn note_regions(&mut self) {
         self.regions = true;
+        self.left_out.give_up();
         let mut released = Vec::new();
         self.cut |= self.parked.release_all(&mut released);
         for branch in released {
@@ -311,6 +320,7 @@ impl Bounded {
         for (thread, way) in threads {
             if way.cost > self.most {
                 too_dear = true;
+                self.leave_out(at, (thread, way), preempted);
                 continue;
             }
             let node = self.node(at);
@@ -334,6 +344,31 @@ impl Bounded {
         }
         branches.clear();
         self.branches = branches;
+    }
+
+    /// Notes what this thread can do at this point as left out, as long as that is of use. It would
+    /// have been done before an operation that is `preempted`, if one is.
+    fn leave_out(
+        &mut self,
+        at: &Point<'_>,
+        (thread, way): (ThreadId, Way),
+        preempted: Option<TraceKey>,
+    ) {
+        if !self.left_out.is_told() {
+            return;
+        }
+        for step in steps_of(at, thread) {
+            match self.attempt(at, step, way).0 {
+                Candidate {
+                    to: Some(to), way, ..
+                } => {
+                    let before = preempted;
+                    let step = left_out::Step { to, way, before };
+                    self.left_out.note(step, &self.seen);
+                }
+                Candidate { to: None, .. } => self.left_out.give_up(),
+            }
+        }
     }
 
     /// The node of the current point's prefix.
@@ -425,8 +460,13 @@ impl Bounded {
                 }
             }
         }
+        let only_chooses = todo.iter().all(|candidate| candidate.step.thread == last)
+            && matches!(pending(at, last), Some(OpKind::Choose { .. }));
         let preempted = match next {
-            Some(next) if next.step.thread == last && todo.is_empty() => operation,
+            // What is chosen depends on nothing, so what is known of one outcome holds for each.
+            Some(next) if next.step.thread == last && (todo.is_empty() || only_chooses) => {
+                operation
+            }
             _ => None,
         };
         let preempted = preempted.filter(|_| self.price != Price::Delays && !self.regions);
@@ -532,6 +572,9 @@ impl Explorer for Bounded {
     fn coverage(&self) -> Coverage {
         let within = match (self.more(), self.cut) {
             (false, false) => return Coverage::All,
+            (false, true) if self.left_out.is_explored(&self.seen, &self.parked) => {
+                return Coverage::All;
+            }
             (false, true) => Some(self.most as usize),
             // The executions that cost as much as this one are not all explored.
             (true, _) => self.round.checked_sub(1).map(|round| round as usize),
@@ -542,6 +585,7 @@ impl Explorer for Bounded {
     fn memory(&self) -> usize {
         self.seen.memory()
             + self.parked.memory()
+            + self.left_out.memory()
             + self.nodes.capacity() * size_of::<Node>()
             + (self.later.iter().chain([&self.now]))
                 .map(|branches| branches.capacity() * size_of::<Branch>())

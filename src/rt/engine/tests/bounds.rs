@@ -14,7 +14,7 @@ use crate::rt::engine::strategies::bound::Bounded;
 use crate::rt::engine::testing::*;
 use crate::rt::engine::tests::random::{MUTEX, Rng, number, program};
 use crate::rt::engine::tests::{load, lost_update, store, var};
-use crate::rt::engine::{Choice, Execution, Explorer, Point};
+use crate::rt::engine::{Choice, Coverage, Execution, Explorer, Point};
 use crate::rt::event::id::{Names, ThreadId};
 use crate::rt::event::operation::{ObjectKind, OpKind, Step};
 use crate::rt::relation::key::{Hashes, TraceKey};
@@ -167,8 +167,16 @@ fn oracle(program: &Program, most: u64) -> Option<Costs> {
 }
 
 fn bounded(program: &Program, price: Price, most: usize) -> Found {
-    let explorer = Box::new(Bounded::new(price, most));
-    explore_with(program, explorer, true, u64::MAX).expect("no limit")
+    bounded_within(program, price, most).0
+}
+
+/// What is found within a bound, and whether that is said to be all.
+fn bounded_within(program: &Program, price: Price, most: usize) -> (Found, bool) {
+    let mut driver = driver(program, Box::new(Bounded::new(price, most)));
+    let mut found = Found::default();
+    explore_on(program, &mut driver, true, &mut found, |_| true);
+    let is_all = driver.coverage() == Coverage::All;
+    (found, is_all)
 }
 
 /// The number of traces within 0, 1, 2, ... of what is counted, up to all of them.
@@ -187,19 +195,29 @@ fn owed(program: &Program, price: Price) -> Vec<usize> {
     counts
 }
 
-/// Checks that each bound has its traces. For each price and bound how many traces are beyond it; `None`
-/// for a program with too many interleavings.
-fn check(program: &Program, most: u64) -> Option<[[usize; 4]; 3]> {
+/// By price, how often a bound let every trace be explored, and how often that was not said.
+#[derive(Debug, Default)]
+struct Told {
+    all: [usize; 3],
+    unsaid: [usize; 3],
+}
+
+/// Checks that each bound has its traces, and is not said to have all where it has not. For each
+/// price and bound how many traces are beyond it; `None` for a program with too many interleavings.
+fn check(program: &Program, most: u64, told: &mut Told) -> Option<[[usize; 4]; 3]> {
     let costs = oracle(program, most)?;
     let mut beyond = [[0; 4]; 3];
     let all: Vec<TraceKey> = costs.keys().copied().collect();
     for (index, price) in PRICES.into_iter().enumerate() {
         for (bound, beyond) in beyond[index].iter_mut().enumerate() {
-            let found = bounded(program, price, bound);
+            let (found, is_all) = bounded_within(program, price, bound);
             let within = costs.iter().filter(|(_, cost)| cost[index] <= bound);
             let within: BTreeMap<TraceKey, u32> = within.map(|(&key, _)| (key, 1)).collect();
             assert_eq!(found.traces, within, "{price:?} up to {bound}");
             *beyond = costs.len() - within.len();
+            assert!(!is_all || *beyond == 0, "not all: {price:?} up to {bound}");
+            told.all[index] += usize::from(*beyond == 0);
+            told.unsaid[index] += usize::from(*beyond == 0 && !is_all);
         }
         let found = bounded(program, price, usize::MAX).keys();
         let found: Vec<TraceKey> = found.into_iter().collect();
@@ -215,13 +233,14 @@ const TELLING: [u64; 3] = [85, 501_610, 1290];
 #[test]
 fn a_bounded_search_visits_exactly_the_traces_of_random_programs_within_the_bound() {
     let mut checked = 0;
+    let mut bounds = Told::default();
     let mut beyond = [[0; 4]; 3];
     let start = number("DPOR_FUZZ_SEED", 1);
     let random = start..start + number("DPOR_FUZZ", 45_000).div_ceil(100).max(100);
     for seed in random.chain(TELLING) {
         let program = program(seed);
         let told = || println!("seed {seed}:\n{}", program.listing());
-        let found = catch_unwind(AssertUnwindSafe(|| check(&program, 2000)));
+        let found = catch_unwind(AssertUnwindSafe(|| check(&program, 2000, &mut bounds)));
         let Some(found) = found.unwrap_or_else(|panic| {
             told();
             resume_unwind(panic)
@@ -233,11 +252,41 @@ fn a_bounded_search_visits_exactly_the_traces_of_random_programs_within_the_boun
         sums.zip(found.as_flattened())
             .for_each(|(sum, one)| *sum += one);
     }
-    println!("{checked} programs; traces beyond the bounds: {beyond:?}");
+    println!("{checked} programs; traces beyond the bounds: {beyond:?}; {bounds:?}");
+    // A step that is left out may be made behind others in each execution, so that the search never
+    // is right behind it.
+    for (unsaid, all) in bounds.unsaid.into_iter().zip(bounds.all) {
+        assert!(unsaid * 2 <= all, "{bounds:?}");
+    }
     assert!(
         checked > 20 && beyond.iter().all(|beyond| beyond[2] > 0),
         "{checked} programs, {beyond:?}"
     );
+}
+
+#[test]
+fn a_bound_that_leaves_nothing_out_is_said_to_be_complete() {
+    let choose = |options| Ins::Choose { options, to: 0 };
+    let load_own = || load(7, 1);
+    let nothing_shared = Program::of(vec![
+        vec![choose(3)],
+        vec![load_own(), load_own(), choose(2)],
+        vec![choose(2)],
+    ]);
+    let (found, is_all) = bounded_within(&nothing_shared, Price::Preemptions, 0);
+    assert_eq!((found.traces.len(), is_all), (12, true));
+    let one_race = Program::of(vec![vec![store(0, 1)], vec![store(0, 2), load(1, 0)]]);
+    for (bound, traces) in [(0, 2), (1, 2), (2, 2)] {
+        let (found, is_all) = bounded_within(&one_race, Price::Preemptions, bound);
+        assert_eq!(
+            (found.traces.len(), is_all),
+            (traces, true),
+            "up to {bound}"
+        );
+    }
+    // The lost update is beyond the bound.
+    let (found, is_all) = bounded_within(&lost_update(2), Price::Preemptions, 0);
+    assert_eq!((found.traces.len(), is_all), (2, false));
 }
 
 #[test]
@@ -254,7 +303,7 @@ fn threads_take_turns_in_the_order_of_their_births_whoever_spawned_first() {
         ],
         ..Program::default()
     };
-    let beyond = check(&program, u64::MAX).expect("no limit");
+    let beyond = check(&program, u64::MAX, &mut Told::default()).expect("no limit");
     assert_eq!(beyond[2], [79, 74, 59, 35], "of 80 traces");
 }
 

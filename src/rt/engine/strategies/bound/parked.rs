@@ -71,6 +71,12 @@ impl Parked {
         }
     }
 
+    /// Whether another thread's operation is known to depend on this one, or nothing is parked
+    /// before it.
+    pub(super) fn is_raced(&self, operation: TraceKey) -> bool {
+        !matches!(self.operations.get(operation), Some(Known::Not { .. }))
+    }
+
     /// All of them are to be explored, whatever is known.
     pub(super) fn release_all(&mut self, explored: &mut Vec<Branch>) -> bool {
         let mut left_out = false;
