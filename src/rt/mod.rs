@@ -359,14 +359,15 @@ pub(crate) fn name_of(thread: ThreadId) -> Option<String> {
     context::name_of(thread)
 }
 
-/// Whether the wait that the current thread begins may end for no reason. Both are explored, as long as the thread has
-/// had fewer such waits than are wanted: if each of them might end like that, none would ever show that nobody ends it.
-pub(crate) fn may_wake_up(site: event::Site) -> bool {
+/// Whether the wait that the current thread begins ends for no reason. Both are explored, as long
+/// as the thread has had fewer such waits than are wanted. One that does is not also ended by
+/// another thread, since that is what happens if it does not: it would be the same trace.
+pub(crate) fn wakes_up(site: event::Site) -> bool {
     choose_wakeup(Choice::MayWakeUp, site)
 }
 
 /// Whether the timed wait of the current thread that nobody has ended did not end because of the time, either; as
-/// [`may_wake_up`].
+/// [`wakes_up`].
 pub(crate) fn has_woken_up(site: event::Site) -> bool {
     choose_wakeup(Choice::HasWokenUp, site)
 }
@@ -405,8 +406,8 @@ pub(crate) fn park_here() -> bool {
 
 /// How the current thread waits for a token at this place.
 pub(crate) fn park(site: event::Site) -> OpKind {
-    match may_wake_up(site) {
-        true => OpKind::ParkTimeout { spurious: true },
+    match wakes_up(site) {
+        true => OpKind::EndForNoReason,
         false => OpKind::Park,
     }
 }

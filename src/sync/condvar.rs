@@ -65,7 +65,13 @@ impl Condvar {
         timed: bool,
         real: impl FnOnce(std_sync::MutexGuard<'a, T>) -> (std_sync::MutexGuard<'a, T>, bool),
     ) -> (MutexGuard<'a, T>, bool) {
-        let spurious = !timed && rt::may_wake_up(Location::caller());
+        if !timed && rt::wakes_up(Location::caller()) {
+            // A notification for it would be a reason, so it is not among those that wait.
+            guard.unlock();
+            rt::perform(self.target(), OpKind::EndForNoReason);
+            guard.relock();
+            return (guard, false);
+        }
         let order = rt::order();
         let notified = match rt::perform(self.target(), OpKind::Enqueue { order }) {
             Answer::Outside => {
@@ -86,8 +92,7 @@ impl Condvar {
             }
             Answer::Done(_) => {
                 guard.unlock();
-                let may_end = timed || spurious;
-                let answer = rt::perform(self.target(), OpKind::Awake { timed: may_end });
+                let answer = rt::perform(self.target(), OpKind::Awake { timed });
                 let notified = matches!(answer, Answer::Done(outcome) if outcome.succeeded());
                 // Its time may not be over, although nobody has notified it.
                 let goes_on = timed && !notified && rt::has_woken_up(Location::caller());

@@ -73,7 +73,7 @@ impl Notify {
                 let waited = self.condvar.wait(guard);
                 guard = waited.unwrap_or_else(PoisonError::into_inner);
             }
-        } else {
+        } else if kind == OpKind::Park {
             self.available.store(false, SeqCst);
         }
     }

@@ -54,7 +54,7 @@ pub fn park() {
 pub fn park_timeout(duration: Duration) {
     match rt::current() {
         Some(me) => {
-            rt::waited(rt::on_token(me, OpKind::ParkTimeout { spurious: false }));
+            rt::waited(rt::on_token(me, OpKind::ParkTimeout));
         }
         None => std::thread::park_timeout(duration),
     }

@@ -1,7 +1,7 @@
 //! What does an operation do that is one step, or how does one begin that has several?
 
 use super::program::{Logic, Op, Small};
-use super::std_says::{BARRIER, CHANNEL, CONDVAR, Do, GROUP, RW, SEVERAL, Stage, State, VALUE};
+use super::std_says::{BARRIER, CHANNEL, Do, GROUP, RW, Stage, State, VALUE};
 
 impl State {
     /// Performs an operation that is one step, or begins one.
@@ -126,12 +126,7 @@ impl State {
             }
             Op::NotifyAll => {
                 let woken = std::mem::take(&mut self.waiters);
-                match woken.first() {
-                    None => self.touch_one("NotifyNone", CONDVAR, 0),
-                    Some(&one) if woken.len() == 1 => self.touch_one("Notify", CONDVAR, one),
-                    Some(_) => self.touch_one("Notify", CONDVAR, SEVERAL),
-                }
-                self.notified.extend(woken);
+                self.notify_all(woken);
                 0
             }
             Op::Park => {

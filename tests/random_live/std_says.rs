@@ -5,7 +5,7 @@
 //! the steps are tried. What loom has and std has not, `Notify` and `AtomicWaker`, is by loom's documentation, and how often
 //! something happens for no reason is by that of the settings.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::program::{Op, Program, THREADS_MAX};
 use super::world::Outcome;
@@ -144,6 +144,8 @@ pub(super) struct Channel {
 pub(super) struct Thread {
     pub(super) next: VecDeque<Do>,
     pub(super) log: Vec<usize>,
+    /// How much of the log there was when something happened for no reason, each time.
+    pub(super) for_no_reason: Vec<usize>,
     pub(super) holds: [bool; 3],
     pub(super) reads: bool,
     /// 500 if its last wait timed out.
@@ -176,8 +178,9 @@ pub(super) struct Thread {
 pub struct Touch {
     pub class: &'static str,
     pub object: (&'static str, usize),
-    /// How many references it has found, whom it has notified, which message it is about; at a barrier the group, and for who
-    /// arrives, [`GROUP`] times that and how many were missing.
+    /// How many references it has found, which notification it is or was woken by, which message it
+    /// is about; at a barrier the group, and for who arrives, [`GROUP`] times that and how many
+    /// were missing.
     pub number: usize,
 }
 
@@ -190,9 +193,6 @@ pub(super) const CHANNEL: (&str, usize) = ("channel", 0);
 pub(super) const BARRIER: (&str, usize) = ("barrier", 0);
 pub(super) const VALUE: (&str, usize) = ("value", 0);
 
-/// In the place of a thread: several of them.
-pub const SEVERAL: usize = usize::MAX;
-
 /// A state of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
@@ -201,7 +201,10 @@ pub struct State {
     pub(super) atomics: [usize; 2],
     pub(super) locks: [Lock; 3],
     pub(super) waiters: BTreeSet<usize>,
-    pub(super) notified: BTreeSet<usize>,
+    /// The threads that have been notified and not gone on yet, each with the notification.
+    pub(super) notified: BTreeMap<usize, usize>,
+    /// How many notifications have woken a thread.
+    pub(super) notifications: usize,
     pub(super) channel: Channel,
     pub(super) once: Stage,
     pub(super) cell: Stage,
@@ -323,7 +326,8 @@ impl State {
             atomics: [0; 2],
             locks: Default::default(),
             waiters: BTreeSet::new(),
-            notified: BTreeSet::new(),
+            notified: BTreeMap::new(),
+            notifications: 0,
             channel: Channel {
                 senders: first.len(),
                 receiver: true,
@@ -402,7 +406,7 @@ impl State {
     }
 
     /// Whether nobody has to make a step. What may happen for no reason may also not happen.
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         let mut calm = self.clone();
         for thread in &mut calm.threads {
             thread.may_wake_up = false;

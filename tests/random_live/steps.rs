@@ -20,6 +20,7 @@ impl State {
                 if self.atomics[a] == from && !self.threads[me].failed[a] {
                     let mut failed = state.clone();
                     failed.threads[me].failed[a] = true;
+                    failed.note_no_reason(me);
                     failed.log(me, from);
                     all.push(failed);
                 }
@@ -34,8 +35,7 @@ impl State {
                 let wake = |&waiter: &usize| {
                     state.clone().with(|it| {
                         it.waiters.remove(&waiter);
-                        it.notified.insert(waiter);
-                        it.touch_one("Notify", CONDVAR, waiter);
+                        it.notify_all([waiter]);
                     })
                 };
                 if self.waiters.is_empty() {
@@ -43,39 +43,72 @@ impl State {
                 }
                 self.waiters.iter().map(wake).collect()
             }
-            Do::Asleep { .. } if self.notified.contains(&me) => {
+            Do::Asleep { .. } if self.notified.contains_key(&me) => {
+                let by = self.notified[&me];
                 state.notified.remove(&me);
-                vec![state.with(|it| it.touch_one("Awake", CONDVAR, me))]
+                vec![state.with(|it| it.touch_one("Awake", CONDVAR, by))]
             }
-            // Its time is over, or it wakes up for no reason.
-            Do::Asleep { timed } => {
+            Do::Asleep { timed: false } => vec![],
+            // Its time is over, or it wakes up before that for no reason.
+            Do::Asleep { timed: true } => {
                 state.waiters.remove(&me);
                 state.touch_one("TimedOut", CONDVAR, me);
                 let no_reason = state.wakes_up(me);
-                let late = timed.then(|| state.with(|it| it.threads[me].late = 500));
-                late.into_iter().chain(no_reason).collect()
+                let late = state.with(|it| it.threads[me].late = 500);
+                [late].into_iter().chain(no_reason).collect()
             }
-            Do::Begin(Op::Park) if !self.threads[me].token => {
-                state.log(me, 0);
-                state.wakes_up(me).into_iter().collect()
+            // A wait without a time that ends for no reason may as well end at once.
+            Do::Enqueue => {
+                let next = &state.threads[me].next;
+                let asleep = next.iter().position(|it| matches!(it, Do::Asleep { .. }));
+                let asleep = asleep.expect("it waits once it is among those that do");
+                let no_reason = match next[asleep] {
+                    Do::Asleep { timed: false } => state.wakes_up(me),
+                    _ => None,
+                };
+                let no_reason = no_reason.map(|it| {
+                    it.with(|it| {
+                        it.threads[me].next.remove(asleep);
+                    })
+                });
+                let all = state.step(me, part).then_some(state);
+                all.into_iter().chain(no_reason).collect()
             }
-            Do::Begin(Op::WaitNotify) if !self.notify => {
-                state.log(me, 0);
-                state.wakes_up(me).into_iter().collect()
+            Do::Begin(op @ (Op::Park | Op::WaitNotify)) => {
+                let there = match op {
+                    Op::Park => self.threads[me].token,
+                    _ => self.notify,
+                };
+                let no_reason = state.wakes_up(me).map(|it| it.with(|it| it.log(me, 0)));
+                let taken = (there && state.step(me, part)).then_some(state);
+                taken.into_iter().chain(no_reason).collect()
             }
             Do::AwaitWake { careful } => {
                 let signal = (me, self.threads[me].awaited);
                 state.first_do(me, &[Do::Poll { careful }]);
-                match state.woken.remove(&signal) {
-                    true => vec![state.with(|it| it.touch("Park", "signal", me))],
-                    false => state.wakes_up(me).into_iter().collect(),
-                }
+                let no_reason = state.wakes_up(me);
+                let woken = state.woken.remove(&signal).then_some(state);
+                let woken = woken.map(|it| it.with(|it| it.touch("Park", "signal", me)));
+                woken.into_iter().chain(no_reason).collect()
             }
             part => match state.step(me, part) {
                 true => vec![state],
                 false => vec![],
             },
         }
+    }
+
+    /// These threads are notified, if there are any.
+    pub(super) fn notify_all(&mut self, woken: impl IntoIterator<Item = usize>) {
+        let by = self.notifications + 1;
+        let before = self.notified.len();
+        self.notified
+            .extend(woken.into_iter().map(|waiter| (waiter, by)));
+        if self.notified.len() == before {
+            return self.touch_one("NotifyNone", CONDVAR, 0);
+        }
+        self.notifications = by;
+        self.touch_one("Notify", CONDVAR, by);
     }
 
     fn with(mut self, change: impl FnOnce(&mut State)) -> State {
@@ -86,7 +119,18 @@ impl State {
     /// This state, if the thread may still wake up for no reason.
     fn wakes_up(&self, me: usize) -> Option<State> {
         let may = self.threads[me].may_wake_up;
-        may.then(|| self.clone().with(|it| it.threads[me].may_wake_up = false))
+        may.then(|| {
+            self.clone().with(|it| {
+                it.threads[me].may_wake_up = false;
+                it.note_no_reason(me);
+            })
+        })
+    }
+
+    /// What the thread does next happens for no reason.
+    fn note_no_reason(&mut self, me: usize) {
+        let seen = self.threads[me].log.len();
+        self.threads[me].for_no_reason.push(seen);
     }
 
     /// Makes a step that has one result; false if it has to wait.

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::priced::{Price, has_prices};
-use super::program::Program;
-use super::std_says::{GROUP, SEVERAL, State, Touch};
+use super::program::{Op, Program, Small};
+use super::std_says::{GROUP, State, Touch};
 
 /// For each class those that it conflicts with.
 fn table() -> &'static HashMap<&'static str, HashSet<&'static str>> {
@@ -47,7 +47,7 @@ fn conflict(room: Option<usize>, a: Touch, b: Touch) -> bool {
         return missing(of("Arrive")) == 1 && group(of("Arrive")) == of("Leave");
     }
     if either("Notify", "Awake") {
-        return of("Notify") == of("Awake") || of("Notify") == SEVERAL;
+        return a.number == b.number;
     }
     if either("Sent", "Received") {
         let makes_room = |room| room > 0 && of("Sent") == of("Received") + room;
@@ -66,8 +66,9 @@ pub fn count(
     bound: Option<(Price, usize)>,
     interleavings_max: usize,
 ) -> Option<usize> {
-    // What happens for no reason is a choice, and not in the log. Nor is how often one looks that spins.
-    if program.spurious || program.spins() || bound.is_some() && !has_prices(program) {
+    // How often one looks that spins is not in the log, nor how often an update tries.
+    let tries = |op: &Op| program.spurious && matches!(op, Op::Small(Small::Update, _));
+    if program.spins() || program.has(tries) || bound.is_some() && !has_prices(program) {
         return None;
     }
     let mut search = Search {
@@ -84,9 +85,10 @@ pub fn count(
 /// An event: the thread, and how it touches what.
 type Event = (usize, Touch);
 
-/// The pairs of conflicting events in their order, each with its thread and its number there; and what the threads have
-/// seen, which tells choices apart. This is the same for all interleavings of a trace.
-type Canonical = (Vec<[(usize, usize); 2]>, Vec<Vec<usize>>);
+/// The pairs of conflicting events in their order, each with its thread and its number there; and
+/// what the threads have seen, which tells choices apart, as does what happened to them for no
+/// reason. This is the same for all interleavings of a trace.
+type Canonical = (Vec<[(usize, usize); 2]>, [Vec<Vec<usize>>; 2]);
 
 struct Search {
     room: Option<usize>,
@@ -104,10 +106,11 @@ impl Search {
         (last, left): (usize, usize),
     ) -> Option<()> {
         let next = state.all_steps();
-        if next.is_empty() {
+        if state.is_over() {
             self.left = self.left.checked_sub(1)?;
-            self.traces
-                .insert((pairs(self.room, events), state.outcome().0));
+            let reasons = state.threads.iter().map(|it| it.for_no_reason.clone());
+            let chosen = [state.outcome().0, reasons.collect()];
+            self.traces.insert((pairs(self.room, events), chosen));
         }
         let costs = match price {
             Some(price) => price.of_each(state, &next, last),

@@ -6,6 +6,7 @@
 
 use crate::rt::event::Event;
 use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{OpKind, Operation, Step};
 use crate::rt::event::verdict::{Blocked, End, Lost, Pair};
 use crate::rt::relation::independence::Class;
@@ -117,7 +118,7 @@ fn lost_by(stuck: &Blocked, failed: &Driver, passed: &Driver) -> Option<Lost> {
         let event = &others[at];
         event.operation.object == object
             && match event.operation.kind {
-                OpKind::NotifyOne => event.outcome.value() == Some(u64::from(thread.0) + 1),
+                OpKind::NotifyOne => event.outcome.value().and_then(woken) == Some(thread),
                 OpKind::NotifyAll => true,
                 // It times out.
                 OpKind::Awake { .. } => event.thread == thread,

@@ -6,6 +6,8 @@
 //! the prefix, and is the oracle.
 
 pub(crate) mod programs;
+#[cfg(test)]
+pub(crate) mod reference;
 mod search;
 
 use std::collections::BTreeMap;
@@ -16,6 +18,9 @@ pub(crate) use crate::rt::engine::testing::search::{
     ALGORITHMS, Found, ORDERS, brute_force, count, driver, driver_up_to, explore_on, explore_up_to,
     explore_with, explorer, key_of, run, stats,
 };
+
+#[cfg(test)]
+pub(crate) use crate::rt::engine::testing::search::brute_force_by;
 
 use crate::rt::event::Site;
 use crate::rt::event::id::{ObjectId, Place, Region, ThreadId};
@@ -365,7 +370,7 @@ impl Code {
                             let other = self.ids[other as usize];
                             (other.expect("unparks a thread that exists"), OpKind::Unpark)
                         }
-                        _ => (id, OpKind::ParkTimeout { spurious: false }),
+                        _ => (id, OpKind::ParkTimeout),
                     };
                     let object = machine.token_object(whose);
                     machine.announce(id, &Operation { object, kind }, site());

@@ -44,11 +44,11 @@ pub(crate) enum Class {
     WriteFailed,
     // Condition variables.
     Enqueue,
-    /// Wakes the thread whose number is in the label, or several.
+    /// Wakes one waiter or more; the number of the notification is in the label.
     Notify,
     /// A notification that nobody waited for.
     NotifyNone,
-    /// A notified thread goes on; its number is in the label.
+    /// A notified thread goes on; the number of the notification is in the label.
     Awake,
     /// A waiting thread goes on without having been notified.
     TimedOut,

@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::rt::event::class::{ALL, Class, Classes};
 use crate::rt::event::id::ObjectId;
+use crate::rt::event::notification::notification;
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// What an object is like, as far as the classes of its events depend on it.
@@ -76,10 +77,10 @@ impl Label {
         (self.0 >> 40) as u8
     }
 
-    /// For a [`Class::Drop`] how many references there were before it, and for an
-    /// [`Class::Arrive`] how many were missing; for a notification and the wake-up it causes the
-    /// thread; for what is done to a message its number. Large numbers are cut in a way that makes
-    /// two events dependent rather than independent.
+    /// For a [`Class::Drop`] how many references there were before it, and for an [`Class::Arrive`]
+    /// how many were missing; for a notification and the wake-ups it causes its number; for what is
+    /// done to a message its number. Large numbers are cut in a way that makes two events dependent
+    /// rather than independent.
     #[inline]
     pub(crate) const fn count(self) -> u16 {
         (self.0 >> 48) as u16
@@ -110,7 +111,7 @@ impl Label {
             Class::Drop => value.min(u16::MAX as u64) as u16,
             // The generation is in the upper half.
             Class::Arrive => (value as u32).min(u16::MAX as u32) as u16,
-            Class::Notify | Class::Awake => value.min(MANY as u64) as u16,
+            Class::Notify | Class::Awake => notification(value),
             Class::Sent | Class::HandOver | Class::Received | Class::Taken => value as u16,
             _ => 0,
         };
@@ -178,9 +179,6 @@ impl fmt::Debug for Label {
     }
 }
 
-/// Stands for several threads in the label of a notification.
-pub(crate) const MANY: u16 = u16::MAX;
-
 /// The class of an operation that ended like this on an object of this nature.
 #[inline(always)]
 pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class {
@@ -215,8 +213,8 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::Join { .. } => Class::Join,
         OpKind::IsFinished => Class::Poll,
         OpKind::Park => Class::Park,
-        OpKind::ParkTimeout { .. } if ok => Class::Park,
-        OpKind::ParkTimeout { .. } => Class::ParkFailed,
+        OpKind::ParkTimeout if ok => Class::Park,
+        OpKind::ParkTimeout => Class::ParkFailed,
         OpKind::Unpark => Class::Unpark,
         OpKind::Enqueue { .. } => Class::Enqueue,
         OpKind::NotifyOne | OpKind::NotifyAll => match outcome.value() {
@@ -246,9 +244,11 @@ pub(crate) fn classify(kind: &OpKind, outcome: Outcome, nature: Nature) -> Class
         OpKind::AddSender => Class::AddSender,
         OpKind::DropSender => Class::DropSender,
         OpKind::DropReceiver { .. } => Class::DropReceiver,
-        OpKind::Choose { .. } | OpKind::Start | OpKind::GiveUp { .. } | OpKind::Resume => {
-            Class::Local
-        }
+        OpKind::EndForNoReason
+        | OpKind::Choose { .. }
+        | OpKind::Start
+        | OpKind::GiveUp { .. }
+        | OpKind::Resume => Class::Local,
         OpKind::Wait { .. } if outcome.is_released() => Class::Released,
         OpKind::Wait { .. } => Class::Wait,
     }

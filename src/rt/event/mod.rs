@@ -13,6 +13,7 @@ pub(crate) mod fence;
 pub(crate) mod id;
 pub(crate) mod label;
 pub(crate) mod mix;
+pub(crate) mod notification;
 pub(crate) mod operation;
 pub(crate) mod prefetch;
 pub(crate) mod rounds;

@@ -47,7 +47,7 @@ pub(crate) struct Operation {
 pub(crate) enum Choice {
     /// A value that the test asks for.
     Value,
-    /// Whether the wait that begins then may end for no reason (1).
+    /// Whether the wait that begins then ends for no reason (1), or only for one.
     MayWakeUp,
     /// Whether the timed wait that has just ended without a notification did so for no reason (1), or because its time is over.
     HasWokenUp,
@@ -136,10 +136,12 @@ pub(crate) enum OpKind {
     IsFinished,
     Park,
     /// `park_timeout`: takes the token if it is there, and otherwise times out. Both are explored
-    /// because the unpark may come before or after. A `park` that may end for no reason is the same.
-    ParkTimeout {
-        spurious: bool,
-    },
+    /// because the unpark may come before or after.
+    ParkTimeout,
+    /// A wait for a token or at a condition variable ends for no reason. It leaves the object
+    /// alone, so it commutes with everything: if it only did so where nothing else had ended the
+    /// wait, that would be two orders of one trace.
+    EndForNoReason,
     Unpark,
 
     // Reader-writer locks.
@@ -296,7 +298,7 @@ impl OpKind {
                 | OpKind::Send
                 | OpKind::TrySend
                 | OpKind::Park
-                | OpKind::ParkTimeout { .. }
+                | OpKind::ParkTimeout
                 | OpKind::Wait { .. }
         )
     }

@@ -417,7 +417,7 @@ pub(crate) fn may_wake_up() -> bool {
     .unwrap_or(false)
 }
 
-/// A wait of the current thread may end for no reason.
+/// A wait of the current thread ends for no reason.
 pub(crate) fn count_wakeup() {
     // Where no model runs nobody counts.
     let _ = with(|runtime| {

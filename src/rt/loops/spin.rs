@@ -597,7 +597,7 @@ fn only_looks(kind: &OpKind) -> bool {
 /// what it would have seen, so what it saw must not decide when a loop waits.
 fn is_silent(kind: &OpKind, outcome: Outcome) -> bool {
     match kind {
-        OpKind::Taken { .. } => true,
+        OpKind::Taken { .. } | OpKind::EndForNoReason => true,
         OpKind::NotifyOne | OpKind::NotifyAll => outcome == Outcome::Value(0),
         OpKind::Awake { .. } => !outcome.succeeded(),
         _ => false,

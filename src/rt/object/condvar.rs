@@ -5,6 +5,7 @@
 //! on before it is notified, so both outcomes are explored as two orders.
 
 use crate::rt::event::id::ThreadId;
+use crate::rt::event::notification::SEVERAL;
 use crate::rt::event::operation::{OpKind, Outcome};
 
 /// A condition variable.
@@ -12,41 +13,73 @@ use crate::rt::event::operation::{OpKind, Outcome};
 pub(crate) struct Condvar {
     /// Who waits, by a number that a thread has in every process.
     pub(crate) waiting: Vec<(u64, ThreadId)>,
-    /// Who has been notified and not gone on yet, sorted.
-    pub(crate) notified: Vec<ThreadId>,
+    /// Which threads have been notified and not gone on yet, sorted, each with the notification
+    /// that woke it.
+    pub(crate) notified: Vec<(ThreadId, u16)>,
+    /// How many notifications have woken a thread. The number wraps around; two notifications that
+    /// share one are taken for one.
+    pub(crate) notifications: u16,
 }
 
-/// So many bits hold the number of a thread.
-const NUMBER_BITS: u32 = 20;
+/// So many bits hold a notified thread: its number, and how many notifications ago it was woken.
+const ENTRY_BITS: u32 = 16;
+
+/// So many of them hold how many notifications ago that was.
+const AGO_BITS: u32 = 4;
+
+/// So many notified threads fit beside the number of notifications.
+const FIT: usize = 3;
 
 impl Condvar {
     /// The state in one word, if nobody waits and a few have been notified, as it mostly is. A waiter does not fit, because of
     /// its number.
     pub(crate) fn pack(&self) -> Option<u64> {
-        let fits = |&thread: &ThreadId| number(thread) < 1 << NUMBER_BITS;
-        let few = self.notified.len() <= (u64::BITS / NUMBER_BITS) as usize;
+        let ago = |by: u16| u64::from(self.notifications.wrapping_sub(by));
+        let fits = |&(thread, by): &(ThreadId, u16)| {
+            number(thread) < 1 << (ENTRY_BITS - AGO_BITS) && ago(by) < 1 << AGO_BITS
+        };
+        let few = self.notified.len() <= FIT;
         let fit = self.waiting.is_empty() && few && self.notified.iter().all(fits);
+        let entry = |&(thread, by): &(ThreadId, u16)| number(thread) << AGO_BITS | ago(by);
         let all = self.notified.iter().rev();
-        fit.then(|| all.fold(0, |word, &thread| word << NUMBER_BITS | number(thread)))
+        let threads = all.fold(0, |word, it| word << ENTRY_BITS | entry(it));
+        fit.then_some(threads << u16::BITS | u64::from(self.notifications))
     }
 
     /// The state that was packed as `word`.
-    pub(crate) fn unpack(mut word: u64) -> Condvar {
-        let mut condvar = Condvar::default();
-        while word != 0 {
-            let number = word & ((1 << NUMBER_BITS) - 1);
-            condvar.notified.push(ThreadId(number as u32 - 1));
-            word >>= NUMBER_BITS;
+    pub(crate) fn unpack(word: u64) -> Condvar {
+        let mut condvar = Condvar {
+            notifications: word as u16,
+            ..Condvar::default()
+        };
+        let mut threads = word >> u16::BITS;
+        while threads != 0 {
+            let entry = threads & ((1 << ENTRY_BITS) - 1);
+            let ago = entry & ((1 << AGO_BITS) - 1);
+            let thread = ThreadId((entry >> AGO_BITS) as u32 - 1);
+            let by = condvar.notifications.wrapping_sub(ago as u16);
+            condvar.notified.push((thread, by));
+            threads >>= ENTRY_BITS;
         }
         condvar
     }
 
+    /// Whether `thread` has been notified and has not gone on yet.
+    pub(crate) fn has_notified(&self, thread: ThreadId) -> bool {
+        self.notified.iter().any(|&(t, _)| t == thread)
+    }
+
     fn wake(&mut self, at: usize) -> ThreadId {
         let (_, thread) = self.waiting.remove(at);
-        let place = self.notified.partition_point(|&t| t < thread);
-        self.notified.insert(place, thread);
+        let place = self.notified.partition_point(|&(t, _)| t < thread);
+        self.notified.insert(place, (thread, self.notifications));
         thread
     }
+}
+
+/// What the outcome of a notification or of a wake-up says: the thread, and the notification.
+fn told(by: u16, thread: u64) -> u64 {
+    u64::from(by) << 32 | thread
 }
 
 /// A thread as the value of an outcome; 0 is nobody.
@@ -57,7 +90,7 @@ fn number(thread: ThreadId) -> u64 {
 /// Whether `kind` can happen now.
 pub(crate) fn enabled(condvar: &Condvar, thread: ThreadId, kind: &OpKind) -> bool {
     match kind {
-        OpKind::Awake { timed: false } => condvar.notified.contains(&thread),
+        OpKind::Awake { timed: false } => condvar.has_notified(thread),
         _ => true,
     }
 }
@@ -70,8 +103,10 @@ pub(crate) fn alternatives(condvar: &Condvar, kind: &OpKind) -> u32 {
     }
 }
 
-/// Applies an enabled operation of `thread`. The value of a notification says who was woken: 0 for
-/// nobody, a thread, or `u64::MAX` for several.
+/// Applies an enabled operation of `thread`. The value of a notification is 0 if no thread was
+/// waiting; otherwise it has the number of the notification ([`notification`](crate::rt::event::notification::notification)) and the thread, or
+/// that there were several ([`woken`](crate::rt::event::notification::woken)). The value of a wake-up has the number of the notification
+/// that caused it.
 pub(crate) fn apply(
     condvar: &mut Condvar,
     thread: ThreadId,
@@ -86,25 +121,33 @@ pub(crate) fn apply(
             Outcome::Done
         }
         OpKind::NotifyOne if condvar.waiting.is_empty() => Outcome::Value(0),
-        OpKind::NotifyOne => Outcome::Value(number(condvar.wake(alternative as usize))),
+        OpKind::NotifyAll if condvar.waiting.is_empty() => Outcome::Value(0),
+        OpKind::NotifyOne => {
+            condvar.notifications = condvar.notifications.wrapping_add(1);
+            let woken = condvar.wake(alternative as usize);
+            Outcome::Value(told(condvar.notifications, number(woken)))
+        }
         OpKind::NotifyAll => {
-            let many = condvar.waiting.len() > 1;
+            condvar.notifications = condvar.notifications.wrapping_add(1);
+            let several = condvar.waiting.len() > 1;
             let mut woken = 0;
             while !condvar.waiting.is_empty() {
                 woken = number(condvar.wake(0));
             }
-            Outcome::Value(if many { u64::MAX } else { woken })
+            let woken = if several { u64::from(SEVERAL) } else { woken };
+            Outcome::Value(told(condvar.notifications, woken))
         }
-        OpKind::Awake { .. } => match condvar.notified.iter().position(|&t| t == thread) {
+        OpKind::Awake { .. } => match condvar.notified.iter().position(|&(t, _)| t == thread) {
             Some(at) => {
-                condvar.notified.remove(at);
-                Outcome::Success(number(thread))
+                let (_, by) = condvar.notified.remove(at);
+                Outcome::Success(told(by, number(thread)))
             }
             None => {
                 condvar.waiting.retain(|&(_, t)| t != thread);
                 Outcome::Failure(number(thread))
             }
         },
+        OpKind::EndForNoReason => Outcome::Failure(0),
         other => super::misplaced(other),
     }
 }

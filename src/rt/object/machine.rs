@@ -195,7 +195,7 @@ struct Thread {
     /// How many of its last waits in a row were in loops without a hint, if it was let go in all of them but the last.
     unhinted_in_a_row: u32,
     timeouts: Timeouts,
-    /// How many of its waits were such that may end for no reason.
+    /// How many of its waits have ended for no reason.
     wakeups: u32,
     /// The atomics at which one of its compare-exchanges has failed for no reason, and none has succeeded since.
     failed: Vec<ObjectId>,
@@ -510,7 +510,7 @@ impl Machine {
         self.threads[thread.index()].wakeups < self.limits.spurious_wakeups
     }
 
-    /// A wait of `thread` may end for no reason.
+    /// A wait of `thread` ends for no reason.
     pub(crate) fn count_wakeup(&mut self, thread: ThreadId) {
         self.threads[thread.index()].wakeups += 1;
     }

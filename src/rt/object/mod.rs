@@ -305,7 +305,7 @@ impl State {
                     }
             }
             State::Condvar(condvar) if polled & AWAITED_BY != 0 => {
-                condvar.notified.contains(&ThreadId(polled as u32))
+                condvar.has_notified(ThreadId(polled as u32))
             }
             State::Count { count, .. } if polled == count::ALIVE => count % count::WEAK == 0,
             _ => now != polled,

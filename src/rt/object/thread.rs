@@ -34,8 +34,9 @@ pub(crate) fn token_enabled(available: bool, kind: &OpKind) -> bool {
 pub(crate) fn token_apply(available: bool, kind: &OpKind) -> (bool, Outcome) {
     match kind {
         OpKind::Park => (false, Outcome::Done),
-        OpKind::ParkTimeout { .. } if available => (false, Outcome::Success(1)),
-        OpKind::ParkTimeout { .. } => (false, Outcome::Failure(0)),
+        OpKind::ParkTimeout if available => (false, Outcome::Success(1)),
+        OpKind::ParkTimeout => (false, Outcome::Failure(0)),
+        OpKind::EndForNoReason => (available, Outcome::Failure(0)),
         OpKind::Unpark => (true, Outcome::Value(available as u64)),
         other => super::misplaced(other),
     }

@@ -364,8 +364,8 @@ impl Knowledge {
             OpKind::Exit | OpKind::IsFinished => {}
             OpKind::Unpark => self.tell(me, object),
             OpKind::Park => self.learn(me, object),
-            OpKind::ParkTimeout { .. } if ok => self.learn(me, object),
-            OpKind::ParkTimeout { .. } => {}
+            OpKind::ParkTimeout if ok => self.learn(me, object),
+            OpKind::ParkTimeout | OpKind::EndForNoReason => {}
             // The mutex is what orders a notification and the wake-up it causes.
             OpKind::Enqueue { .. }
             | OpKind::Awake { .. }

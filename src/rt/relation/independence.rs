@@ -20,7 +20,6 @@ pub(crate) use crate::rt::event::class::{
     ALL, Class, Classes, LAST_SLOT, SLOTS, TOTAL_SLOT, WAIT_SLOT,
 };
 use crate::rt::event::id::ObjectId;
-use crate::rt::event::label::MANY;
 pub(crate) use crate::rt::event::label::{COUNTED, Label, Nature, classify};
 use crate::rt::rare::rarely;
 
@@ -348,12 +347,12 @@ fn meet(sets: &ReadSets, a: Label, b: Label, last: bool) -> bool {
         // Only the last arrival lets the others of its group go.
         (Class::Arrive, Class::Leave) => a.count() == 1 && a.room() == b.room(),
         (Class::Leave, Class::Arrive) => b.count() == 1 && a.room() == b.room(),
-        (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => {
-            a.count() == b.count() || a.count() == MANY || b.count() == MANY
-        }
         (Class::Sent | Class::HandOver, Class::Received) => suits(a, b),
         (Class::Received, Class::Sent | Class::HandOver) => suits(b, a),
         (Class::Received, Class::Taken) | (Class::Taken, Class::Received) => a.count() == b.count(),
+        // A wake-up has the number of the one notification that caused it, and a notification may
+        // cause several.
+        (Class::Notify, Class::Awake) | (Class::Awake, Class::Notify) => a.count() == b.count(),
         _ => true,
     }
 }

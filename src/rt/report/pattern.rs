@@ -9,7 +9,8 @@ use super::text::View;
 use super::words::Names;
 use super::{changes, publication};
 use crate::rt::event::Event;
-use crate::rt::event::id::{ObjectId, ThreadId};
+use crate::rt::event::id::ObjectId;
+use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{OpKind, Outcome, Rmw};
 use crate::rt::event::verdict::{Blocked, End, Lost};
 
@@ -115,13 +116,13 @@ impl Told<'_> {
                 return None;
             }
             // It would have woken this one, had it woken all or found nobody else.
-            let woken = u32::try_from(events[notified].outcome.value()?).ok()?;
+            let woken = woken(events[notified].outcome.value()?)?;
             Some(format!(
                 "the last notification of {}, by {} (event {}), woke {} alone, and {} waited there, too (event {})",
                 self.object(object),
                 self.who(notified),
                 notified + 1,
-                self.names.thread(ThreadId(woken.checked_sub(1)?)),
+                self.names.thread(woken),
                 self.names.thread(waiter),
                 waited + 1,
             ))
@@ -157,10 +158,7 @@ impl Told<'_> {
             let woken = self.last_on(object, |kind| matches!(kind, OpKind::Unpark))?;
             let used = (woken..events.len()).find(|&at| {
                 let event = &events[at];
-                let parks = matches!(
-                    event.operation.kind,
-                    OpKind::Park | OpKind::ParkTimeout { .. }
-                );
+                let parks = matches!(event.operation.kind, OpKind::Park | OpKind::ParkTimeout);
                 event.operation.object == object && parks && event.outcome.succeeded()
             })?;
             let again = match events[used].thread == it.thread {

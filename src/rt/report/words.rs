@@ -20,6 +20,7 @@ use self::timeouts::Unnotified;
 use super::changes;
 use super::source::Sources;
 use crate::rt::event::id::{ObjectId, Region, ThreadId};
+use crate::rt::event::notification::woken;
 use crate::rt::event::operation::{
     AtomicType, Choice, ObjectKind, OpKind, Operation, Outcome, Reason,
 };
@@ -229,9 +230,13 @@ impl<'a> Names<'a> {
             OpKind::Exit => "end".to_owned(),
             OpKind::Join { .. } => format!("join {}", self.whose(object)),
             OpKind::IsFinished => format!("is_finished of {}", self.whose(object)),
-            ref kind @ (OpKind::Park | OpKind::ParkTimeout { .. } | OpKind::Unpark) => {
-                self.announced_on_token(object, kind)
+            OpKind::EndForNoReason if self.is_condvar(object) => {
+                format!("wait on {}", self.object(object))
             }
+            ref kind @ (OpKind::Park
+            | OpKind::ParkTimeout
+            | OpKind::EndForNoReason
+            | OpKind::Unpark) => self.announced_on_token(object, kind),
             OpKind::ReadLock => format!("read-lock {}", self.object(object)),
             OpKind::TryRead => format!("try_read {}", self.object(object)),
             OpKind::UnlockRead => format!("read-unlock {}", self.object(object)),
@@ -317,6 +322,10 @@ impl<'a> Names<'a> {
         }
     }
 
+    fn is_condvar(&self, object: ObjectId) -> bool {
+        self.machine.kind(object) == Some(ObjectKind::Condvar)
+    }
+
     /// What a thread does that cannot go on with this operation, after its name.
     pub(super) fn waiting(&self, operation: &Operation) -> String {
         let announced = self.announced(operation);
@@ -391,19 +400,20 @@ impl<'a> Names<'a> {
             }
             OpKind::NotifyOne | OpKind::NotifyAll => {
                 let announced = self.announced(&event.operation);
-                match u32::try_from(found) {
-                    Ok(0) => format!("{announced}: nobody waits"),
-                    Ok(thread) => {
-                        format!("{announced}: wakes {}", self.thread(ThreadId(thread - 1)))
-                    }
-                    Err(_) => format!("{announced}: wakes several"),
+                match woken(found) {
+                    _ if found == 0 => format!("{announced}: nobody waits"),
+                    Some(thread) => format!("{announced}: wakes {}", self.thread(thread)),
+                    None => format!("{announced}: wakes several"),
                 }
             }
             OpKind::Awake { .. } if !event.outcome.succeeded() => {
                 format!("wait on {} {}", name(), self.ended_unnotified(event))
             }
             OpKind::Awake { .. } => format!("woken by {}", name()),
-            ref kind @ (OpKind::Park | OpKind::ParkTimeout { .. }) => {
+            OpKind::EndForNoReason if self.is_condvar(object) => {
+                format!("wait on {} ends for no reason", name())
+            }
+            ref kind @ (OpKind::Park | OpKind::ParkTimeout | OpKind::EndForNoReason) => {
                 self.happened_on_token(object, kind, event.outcome.succeeded())
             }
             OpKind::Arrive => format!(
@@ -435,7 +445,7 @@ impl<'a> Names<'a> {
             OpKind::Choose { options, what } => match (what, found) {
                 (Choice::Value, _) => format!("choose({options}) = {found}"),
                 (Choice::MayWakeUp, 0) => "does not wake up without a reason".to_owned(),
-                (Choice::MayWakeUp, _) => "may wake up for no reason".to_owned(),
+                (Choice::MayWakeUp, _) => "wakes up for no reason".to_owned(),
                 (Choice::HasWokenUp, 0) => "its time is over".to_owned(),
                 (Choice::HasWokenUp, _) => {
                     "its time is not over: it woke up for no reason".to_owned()

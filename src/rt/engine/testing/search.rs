@@ -220,8 +220,16 @@ pub(crate) fn explore_on(
     true
 }
 
+/// What tells the beginnings of executions apart.
+pub(crate) type KeyOf = fn(&Program, &Trace, &Machine) -> TraceKey;
+
 /// Every trace of `program`, by enumerating all executions; `None` beyond `most` prefixes.
 pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
+    brute_force_by(program, most, None)
+}
+
+/// [`brute_force`] where traces are told apart by this rather than by their labels and clocks.
+pub(crate) fn brute_force_by(program: &Program, most: usize, by: Option<KeyOf>) -> Option<Found> {
     struct Node {
         machine: Machine,
         code: Code,
@@ -308,7 +316,12 @@ pub(crate) fn brute_force(program: &Program, most: usize) -> Option<Found> {
             next.clocks.extend(&next.trace, &next.machine.sets);
             let names = (&next.machine.names, &next.machine.sets);
             let position = next.trace.len() as u32 - 1;
-            (next.key).add(&mut next.hashes, &next.trace, &next.clocks, names, position);
+            match by {
+                Some(by) => next.key = by(program, &next.trace, &next.machine),
+                None => {
+                    (next.key).add(&mut next.hashes, &next.trace, &next.clocks, names, position);
+                }
+            }
             if seen.insert(next.key) {
                 if seen.len() > most {
                     return None;

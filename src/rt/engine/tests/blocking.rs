@@ -165,7 +165,7 @@ impl Blocking {
                 object,
                 match rng.below(5) {
                     0 | 1 => OpKind::Unpark,
-                    2 => OpKind::ParkTimeout { spurious: false },
+                    2 => OpKind::ParkTimeout,
                     _ => OpKind::Park,
                 },
             )),

@@ -10,6 +10,7 @@ mod counts;
 mod dense;
 mod ends;
 mod estimates;
+mod exact;
 mod figures;
 mod let_go;
 mod linearisations;

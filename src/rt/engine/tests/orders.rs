@@ -113,7 +113,7 @@ fn what_an_elder_sibling_finds_is_planned_below_a_younger_one_that_was_started_b
         to: 0,
     };
     let unpark = vec![token(OpKind::Unpark)];
-    let park = vec![token(OpKind::ParkTimeout { spurious: false })];
+    let park = vec![token(OpKind::ParkTimeout)];
     let program = Program::of(vec![unpark.clone(), unpark, park]);
     let program = program.with(0, ObjectKind::Token, 0);
     let oracle = brute_force(&program, 1000).expect("small");

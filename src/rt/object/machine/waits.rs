@@ -467,7 +467,7 @@ pub(super) fn asks(kind: &OpKind) -> bool {
 pub(super) fn is_timed(kind: &OpKind) -> bool {
     matches!(
         kind,
-        OpKind::ParkTimeout { .. } | OpKind::Awake { timed: true } | OpKind::Recv { timed: true }
+        OpKind::ParkTimeout | OpKind::Awake { timed: true } | OpKind::Recv { timed: true }
     )
 }
 

@@ -35,7 +35,7 @@ pub(super) fn words(object: ObjectId, state: &State, names: &Names<'_>) -> Strin
         },
         State::Condvar(condvar) => {
             let waiting = list(&mut condvar.waiting.iter().map(|&(_, thread)| thread));
-            let notified = list(&mut condvar.notified.iter().copied());
+            let notified = list(&mut condvar.notified.iter().map(|&(thread, _)| thread));
             match (waiting.as_str(), notified.as_str()) {
                 ("", "") => "nobody waits".to_owned(),
                 (waiting, "") => format!("waiting: {waiting}"),

@@ -99,7 +99,7 @@ impl Links {
                 by(last(Deed::Ended))
             }
             OpKind::Park => by(last(Deed::Unparked)),
-            OpKind::ParkTimeout { .. } if ok => by(last(Deed::Unparked)),
+            OpKind::ParkTimeout if ok => by(last(Deed::Unparked)),
             OpKind::Awake { .. } if ok => by(last(Deed::Notified(event.thread))),
             OpKind::Leave { .. } => by(last(Deed::Completed)),
             OpKind::Wait { set, .. } if !event.outcome.is_released() => {
@@ -124,8 +124,8 @@ impl Links {
             note(Deed::Changed);
         }
         if let (State::Condvar(before), State::Condvar(after)) = (before, after) {
-            for &thread in &after.notified {
-                if !before.notified.contains(&thread) {
+            for &(thread, _) in &after.notified {
+                if !before.has_notified(thread) {
                     note(Deed::Notified(thread));
                 }
             }

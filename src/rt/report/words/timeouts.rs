@@ -1,7 +1,8 @@
 //! How is it worded that a wait on a condition variable ends without a notification?
 //!
-//! Its time is over, or it ends for no reason, if the test wants that explored. The event is the same; a choice of the
-//! thread says which it is.
+//! Its time is over, or it ends before that for no reason, if the test wants that explored. The
+//! event is the same; a choice of the thread says which it is. A wait without a time has chosen
+//! before it began, and its end is another event.
 
 use std::collections::BTreeMap;
 
@@ -54,15 +55,7 @@ fn how(trace: &Trace, machine: &Machine, at: usize) -> Unnotified {
             }
         }
     }
-    // One without has chosen right before it began.
-    let before = |at: usize| trace.predecessor(at as u32).map(|before| before as usize);
-    let began = std::iter::successors(before(at), |&at| before(at))
-        .find(|&at| matches!(events[at].operation.kind, OpKind::Enqueue { .. }));
-    let chosen = began.and_then(before);
-    match chosen.is_some_and(|at| chooses(&events[at].operation.kind, Choice::MayWakeUp)) {
-        true => Unnotified::ForNoReason,
-        false => Unnotified::TimedOut,
-    }
+    Unnotified::TimedOut
 }
 
 impl Names<'_> {

@@ -42,7 +42,7 @@ impl Names<'_> {
     /// What a thread is about to do to a token.
     pub(super) fn announced_on_token(&self, object: ObjectId, kind: &OpKind) -> String {
         match (kind, self.token(object)) {
-            (OpKind::ParkTimeout { spurious: false }, _) => "park_timeout".to_owned(),
+            (OpKind::ParkTimeout, _) => "park_timeout".to_owned(),
             (OpKind::Unpark, Whose::Thread(thread)) => format!("unpark {thread}"),
             (OpKind::Unpark, Whose::Task(task)) => format!("wake {task}"),
             (OpKind::Unpark, Whose::Notify(notify)) => format!("notify {notify}"),
@@ -52,13 +52,11 @@ impl Names<'_> {
         }
     }
 
-    /// What came of a wait for a token, which was there if it is `ok`.
+    /// What came of a wait for a token, which was taken if it is `ok`.
     pub(super) fn happened_on_token(&self, object: ObjectId, kind: &OpKind, ok: bool) -> String {
         match (kind, self.token(object)) {
-            (OpKind::ParkTimeout { spurious: false }, _) if !ok => {
-                "park_timeout ends without an unpark".to_owned()
-            }
-            (OpKind::ParkTimeout { spurious: false }, _) => "park_timeout".to_owned(),
+            (OpKind::ParkTimeout, _) if !ok => "park_timeout ends without an unpark".to_owned(),
+            (OpKind::ParkTimeout, _) => "park_timeout".to_owned(),
             (_, Whose::Thread(_)) if ok => "park".to_owned(),
             (_, Whose::Thread(_)) => "park ends for no reason".to_owned(),
             (_, Whose::Task(_)) if ok => "woken".to_owned(),

@@ -1,0 +1,252 @@
+//! Which executions are the same trace, by what really woke, freed or fed what?
+//!
+//! The labels and the clocks of the library have no part in this: each object's history is gone
+//! through anew, an event is named by what happened ([`Way`]), and two events of different threads
+//! are ordered as `docs/DEPENDENCY.md` says. So a label that orders too much is found as one trace
+//! with two keys in the library and one here.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::rt::engine::testing::Program;
+
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
+use crate::rt::event::operation::OpKind;
+use crate::rt::event::{Event, Trace};
+use crate::rt::object::machine::Machine;
+use crate::rt::relation::key::TraceKey;
+
+/// What an event has done to its object. A notification and what it wakes, an arrival and its
+/// group, and a message are known by numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Way {
+    Nothing,
+    Read,
+    Write,
+    /// Takes or frees a lock for one thread, or for one of several readers.
+    Alone,
+    Shared,
+    /// Failed because of a lock that is held alone, or because of any.
+    Shut,
+    ShutByAny,
+    Enter,
+    Notify(usize),
+    NotifyNone,
+    WokenBy(usize),
+    TimedOut,
+    Take,
+    TakeFailed,
+    Give,
+    Arrive {
+        group: usize,
+        last: bool,
+    },
+    Leave(usize),
+    Begin,
+    End,
+    Peek,
+    Poisoned,
+    Sent(usize),
+    HandOver(usize),
+    SendFailed,
+    Received(usize),
+    RecvFailed,
+    RecvWait,
+    Taken(usize),
+    DropSender,
+    DropReceiver,
+}
+
+/// Whether two events on one object may not be swapped. Where it is a channel, its capacity is the
+/// `size` without one.
+fn ordered(size: usize, a: Way, b: Way) -> bool {
+    use Way::*;
+    let one_way = |a: Way, b: Way| match (a, b) {
+        (Write, Read | Write) => true,
+        (Alone, Alone | Shared | Shut | ShutByAny) | (Shared, ShutByAny) => true,
+        (Notify(_) | NotifyNone, Enter | TimedOut) | (Notify(_), Notify(_) | NotifyNone) => true,
+        (Notify(by), WokenBy(which)) => by == which,
+        (Take, Take | TakeFailed | Give) | (Give, TakeFailed) => true,
+        (Arrive { last, .. }, Arrive { .. }) => last,
+        (Arrive { group, last }, Leave(of)) => last && group == of,
+        (End, Begin | End | Peek | Poisoned) | (Begin, Begin | Poisoned) => true,
+        (Sent(_) | HandOver(_), Sent(_) | HandOver(_) | SendFailed | RecvFailed | DropReceiver) => {
+            true
+        }
+        (HandOver(_) | SendFailed, RecvWait) => true,
+        (SendFailed, Received(_) | RecvFailed | DropReceiver) => true,
+        (Sent(n), Received(m)) => n == m || size > 1 && n + 1 == m + size,
+        (HandOver(n) | Taken(n), Received(m)) => n == m,
+        (Received(_), Received(_) | DropReceiver) => true,
+        (RecvFailed, DropSender) => true,
+        _ => false,
+    };
+    one_way(a, b) || one_way(b, a)
+}
+
+/// What has happened to an object so far, as far as later events are named by it.
+#[derive(Default)]
+struct History {
+    waiting: Vec<(u64, ThreadId)>,
+    woken: BTreeMap<ThreadId, usize>,
+    notifications: usize,
+    arrived: usize,
+    group: usize,
+    sent: usize,
+    received: usize,
+}
+
+impl History {
+    /// What the next event has done. `size` is a channel's capacity or a barrier's group, as the
+    /// program declares it.
+    fn way(&mut self, event: &Event, size: usize) -> Way {
+        let ok = event.outcome.succeeded();
+        let (value, me) = (event.outcome.value(), event.thread);
+        match event.operation.kind {
+            OpKind::Load { .. } | OpKind::IsFinished => Way::Read,
+            OpKind::CompareExchange { .. } if !ok => Way::Read,
+            OpKind::Store { .. } | OpKind::Rmw { .. } | OpKind::CompareExchange { .. } => {
+                Way::Write
+            }
+            OpKind::Exit => Way::Write,
+            OpKind::Lock | OpKind::Unlock { .. } | OpKind::WriteLock => Way::Alone,
+            OpKind::UnlockWrite { .. } | OpKind::Downgrade => Way::Alone,
+            OpKind::TryLock | OpKind::TryWrite if ok => Way::Alone,
+            OpKind::ReadLock | OpKind::UnlockRead => Way::Shared,
+            OpKind::TryRead if ok => Way::Shared,
+            OpKind::TryLock | OpKind::TryRead => Way::Shut,
+            OpKind::TryWrite => Way::ShutByAny,
+            OpKind::Enqueue { order } => {
+                self.waiting.push((order, me));
+                self.waiting.sort_unstable();
+                Way::Enter
+            }
+            OpKind::NotifyOne | OpKind::NotifyAll if self.waiting.is_empty() => Way::NotifyNone,
+            kind @ (OpKind::NotifyOne | OpKind::NotifyAll) => {
+                let woken = match kind {
+                    OpKind::NotifyOne => vec![self.waiting.remove(event.alternative as usize)],
+                    _ => std::mem::take(&mut self.waiting),
+                };
+                self.notifications += 1;
+                let by = self.notifications;
+                self.woken
+                    .extend(woken.iter().map(|&(_, thread)| (thread, by)));
+                Way::Notify(by)
+            }
+            OpKind::Awake { .. } => match self.woken.remove(&me) {
+                Some(by) => Way::WokenBy(by),
+                None => {
+                    self.waiting.retain(|&(_, thread)| thread != me);
+                    Way::TimedOut
+                }
+            },
+            OpKind::Park => Way::Take,
+            OpKind::ParkTimeout if ok => Way::Take,
+            OpKind::ParkTimeout => Way::TakeFailed,
+            OpKind::Unpark => Way::Give,
+            OpKind::Arrive => {
+                self.arrived += 1;
+                let (group, last) = (self.group, self.arrived == size.max(1));
+                if last {
+                    self.arrived = 0;
+                    self.group += 1;
+                }
+                Way::Arrive { group, last }
+            }
+            OpKind::Leave { generation } => Way::Leave(generation as usize),
+            OpKind::CallOnce { .. } if ok => Way::Begin,
+            OpKind::EndOnce { .. } => Way::End,
+            OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } if value == Some(3) => Way::Poisoned,
+            OpKind::CallOnce { .. } | OpKind::WaitOnce { .. } | OpKind::CheckOnce => Way::Peek,
+            OpKind::Send | OpKind::TrySend if ok => {
+                self.sent += 1;
+                // Without any room a message that does not wait is put into the receiver's hands.
+                match event.operation.kind {
+                    OpKind::TrySend if size == 1 => Way::HandOver(self.sent),
+                    _ => Way::Sent(self.sent),
+                }
+            }
+            OpKind::Send | OpKind::TrySend => Way::SendFailed,
+            OpKind::Taken { index } if ok => Way::Taken(index as usize + 1),
+            OpKind::Taken { .. } => Way::SendFailed,
+            OpKind::RecvWait => Way::RecvWait,
+            OpKind::Recv { .. } | OpKind::TryRecv if ok => {
+                self.received += 1;
+                Way::Received(self.received)
+            }
+            OpKind::Recv { .. } | OpKind::TryRecv => Way::RecvFailed,
+            OpKind::DropSender => Way::DropSender,
+            OpKind::DropReceiver { .. } => Way::DropReceiver,
+            OpKind::AddSender
+            | OpKind::Choose { .. }
+            | OpKind::Spawn { .. }
+            | OpKind::Join { .. } => Way::Nothing,
+            other => panic!("the reference has no name for {other:?}"),
+        }
+    }
+}
+
+/// The key of an execution of `program`, or of the beginning of one. Main has spawned all threads.
+pub(crate) fn key(program: &Program, trace: &Trace, machine: &Machine) -> TraceKey {
+    let size = |object: ObjectId| match machine.names.place(object).region {
+        Region::Abstract(var) => program
+            .kinds
+            .get(&var)
+            .map_or(0, |&(_, size)| size as usize),
+        _ => 0,
+    };
+    let mut histories: BTreeMap<ObjectId, History> = BTreeMap::new();
+    let events = trace.events();
+    let ways: Vec<Way> = events
+        .iter()
+        .map(|event| match event.operation.object {
+            ObjectId::NONE => Way::Nothing,
+            object => histories
+                .entry(object)
+                .or_default()
+                .way(event, size(object)),
+        })
+        .collect();
+    // For each event those that come before it, itself included.
+    let mut pasts: Vec<u128> = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        let mut past = 1u128.checked_shl(at as u32).expect("a short execution");
+        for (earlier, other) in events[..at].iter().enumerate() {
+            let on_one = event.operation.object == other.operation.object;
+            let before = event.thread == other.thread
+                || on_one
+                    && event.operation.object != ObjectId::NONE
+                    && ordered(size(event.operation.object), ways[earlier], ways[at])
+                || matches!(other.operation.kind, OpKind::Spawn { child } if child == event.thread)
+                || matches!(event.operation.kind, OpKind::Join { child } if child == other.thread);
+            if before {
+                past |= pasts[earlier];
+            }
+        }
+        pasts.push(past);
+    }
+    let mut all: Vec<(u32, u32, u64)> = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        let mut clock: Vec<(u32, u32)> = (0..at)
+            .filter(|other| pasts[at] >> other & 1 == 1)
+            .map(|other| (events[other].thread.0, events[other].index))
+            .collect();
+        clock.sort_unstable();
+        let chooses = matches!(
+            event.operation.kind,
+            OpKind::Choose { .. } | OpKind::NotifyOne
+        );
+        let chosen = chooses.then_some(event.alternative);
+        let name = |object: ObjectId| format!("{:?}", machine.names.place(object).region);
+        let on = (ways[at] != Way::Nothing).then(|| name(event.operation.object));
+        let mut hasher = DefaultHasher::new();
+        (clock, chosen, on, ways[at]).hash(&mut hasher);
+        all.push((event.thread.0, event.index, hasher.finish()));
+    }
+    all.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    all.hash(&mut hasher);
+    let one = hasher.finish();
+    hasher.write_u8(1);
+    TraceKey::of_halves(one, hasher.finish())
+}
