@@ -364,3 +364,41 @@ fn threads_that_nobody_lets_out_of_their_loops_go_round_at_no_price() {
         assert_eq!(failure.kind(), FailureKind::Livelock);
     }
 }
+
+/// One thread adds twice, with a yield in between, and main looks once behind a yield.
+fn seen_half_way(hint: fn()) -> impl Fn() + Send + Sync + Clone {
+    move || {
+        let added = Arc::new(AtomicUsize::new(0));
+        let theirs = added.clone();
+        let adds = thread::spawn(move || {
+            theirs.fetch_add(1, SeqCst);
+            hint();
+            theirs.fetch_add(1, SeqCst);
+        });
+        hint();
+        assert_ne!(added.load(SeqCst), 1, "half way");
+        adds.join().unwrap();
+    }
+}
+
+#[test]
+fn a_switch_away_from_a_thread_that_has_come_to_a_hint_is_no_preemption() {
+    for hint in [thread::yield_now, hint::spin_loop] {
+        let mut builder = Builder::new();
+        builder.preemption_bound = Some(0);
+        let failure = builder.explore(seen_half_way(hint));
+        let failure = failure.expect_err("neither switch is a preemption");
+        assert!(failure.to_string().contains("half way"), "{failure}");
+    }
+    // A scheduler that goes on with the next thread where one yields comes there, too.
+    let mut builder = Builder::new();
+    builder.delay_bound = Some(0);
+    let failure = builder.explore(seen_half_way(thread::yield_now));
+    assert!(failure.is_err(), "main goes on where the other one yields");
+    // Without a hint both are.
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(1);
+    assert_eq!(builder.check(seen_half_way(|| ())).executions, 2);
+    builder.preemption_bound = Some(2);
+    assert!(builder.explore(seen_half_way(|| ())).is_err());
+}

@@ -177,7 +177,8 @@ pub struct Builder {
     ///
     /// Environment: `DPOR_MAX_MEMORY`. Default: `None`, no limit.
     pub max_memory: Option<usize>,
-    /// Maximum number of preemptions: switches away from a thread that could go on.
+    /// Maximum number of preemptions: switches away from a thread that could go on and has not just come to a hint, such as
+    /// [`yield_now`](crate::thread::yield_now).
     ///
     /// Every trace that can be executed with at most this many is explored. [`Algorithm::Bounded`] does that,
     /// whatever exhaustive algorithm is set; standard error says so if the one set is neither that nor the default. A
@@ -195,7 +196,8 @@ pub struct Builder {
     pub switch_bound: Option<usize>,
     /// Maximum number of delays: deviations from a scheduler that has no choice.
     ///
-    /// That scheduler goes on with the thread that ran last, or else with the next one that can run. Passing over one
+    /// That scheduler goes on with the thread that ran last, or else, and where that one has come to a hint such as
+    /// [`yield_now`](crate::thread::yield_now), with the next one that can run. Passing over one
     /// thread is one delay. Threads are ordered by the tree of spawns: main, its first child, the children of that
     /// one, main's second child, and so on. Otherwise like [`Builder::preemption_bound`].
     ///

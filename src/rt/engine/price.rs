@@ -13,9 +13,10 @@
 //!   its first child, the children of that one, its second child, and so on. Who spawned first does not
 //!   matter, because that is no property of a trace.
 //!
-//! A thread that waits for a change (a spin hint) gave up its turn itself: to switch away from it is no
-//! preemption, and it comes last in the order. What it costs is a function of the trace of the prefix and
-//! of the thread that ran last, which is what a bounded search remembers.
+//! A thread that has come to a hint (a spin hint, or a yield) gave up its turn itself, whether it waits for a change there
+//! or not: to switch away from it is no preemption (as in CHESS and in loom), and it comes last in the order. That ends with
+//! its next operation. What it costs is a function of the trace of the prefix and of the thread that ran last, which is what a
+//! bounded search remembers: where a thread's hints are hangs on its own events only.
 
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
@@ -45,6 +46,11 @@ impl Price {
             Price::Preemptions => {
                 let goes_on = goes_on(at, able, last);
                 costs.extend(each.map(|t| (t, u32::from(goes_on && t != last))));
+                // The first of those that cost the same is tried first. A loop with a hint that changes something in each
+                // round shows so in one execution that it has no end, and not by being one round longer in each.
+                if let Some(at) = costs.iter().position(|&(t, _)| t == last) {
+                    costs[..=at].rotate_right(usize::from(!goes_on));
+                }
             }
             Price::Switches => costs.extend(each.map(|t| {
                 let goes_round = at.machine.was_let_go_at(t).is_some();
@@ -77,7 +83,7 @@ impl Price {
 
 /// Whether the thread can run, and has not given up its turn.
 fn goes_on(at: &Point<'_>, able: &[ThreadId], thread: ThreadId) -> bool {
-    able.contains(&thread) && !waits(at, thread)
+    able.contains(&thread) && !waits(at, thread) && !at.machine.has_yielded(thread)
 }
 
 /// Whether the thread waits for a change.

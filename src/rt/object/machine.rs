@@ -181,8 +181,8 @@ struct Thread {
     /// Where it was spawned; of the main thread where the model begins.
     born: Site,
     events: u32,
-    /// How many of them it had performed when it came to a hint last.
-    at_hint: u32,
+    /// How many of them it had performed when it came to a hint last, if it has come to one.
+    at_hint: Option<u32>,
     children: u32,
     spin: SpinLog,
     /// The token that it has made available last, unless it has parked since then.
@@ -227,7 +227,7 @@ impl Thread {
             announced: true,
             born: site,
             events: 0,
-            at_hint: 0,
+            at_hint: None,
             children: 0,
             spin: SpinLog::default(),
             unparked: None,

@@ -37,7 +37,7 @@ fn births(names: &Names, thread: ThreadId) -> Births {
 }
 
 struct Level {
-    /// The enabled threads, each with whether it waits for a change.
+    /// The enabled threads, each with whether it has given up its turn: it waits for a change, or has just come to a hint.
     enabled: Vec<(Births, bool)>,
     /// Those of them that look again because nothing else can go on.
     let_go: Vec<Births>,
@@ -95,7 +95,8 @@ impl Explorer for Oracle {
         let kind = |thread| at.machine.pending(thread).map(|p| p.operation.kind);
         let waits = |thread| matches!(kind(thread), Some(OpKind::Wait { .. }));
         let names = &at.machine.names;
-        let enabled = at.enabled().map(|t| (births(names, t), waits(t)));
+        let gave_up = |thread| waits(thread) || at.machine.has_yielded(thread);
+        let enabled = at.enabled().map(|t| (births(names, t), gave_up(t)));
         let enabled = enabled.collect();
         let let_go = at
             .enabled()
@@ -226,6 +227,26 @@ fn check(program: &Program, most: u64, told: &mut Told) -> Option<[[usize; 4]; 3
     Some(beyond)
 }
 
+/// The program with hints here and there, behind which a switch costs nothing. None of them is in a loop, so no thread waits
+/// there.
+fn with_hints(mut program: Program, seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    for code in &mut program.threads {
+        let jumps = |ins: &Ins| {
+            matches!(
+                ins,
+                Ins::Jump(_) | Ins::Unless { .. } | Ins::BackUnless { .. }
+            )
+        };
+        if !code.iter().any(jumps) {
+            for at in (0..=code.len()).rev().filter(|_| rng.one_in(3)) {
+                code.insert(at, Ins::Hint);
+            }
+        }
+    }
+    program
+}
+
 /// Seeds of programs that have shown mistakes: where the end of an execution was come to twice (the second one is given
 /// up while a thread waits), and where the number in a label had become another one.
 const TELLING: [u64; 3] = [85, 501_610, 1290];
@@ -237,8 +258,10 @@ fn a_bounded_search_visits_exactly_the_traces_of_random_programs_within_the_boun
     let mut beyond = [[0; 4]; 3];
     let start = number("DPOR_FUZZ_SEED", 1);
     let random = start..start + number("DPOR_FUZZ", 45_000).div_ceil(100).max(100);
-    for seed in random.chain(TELLING) {
-        let program = program(seed);
+    let plain = random.clone().chain(TELLING);
+    let programs = plain.map(|seed| (seed, program(seed)));
+    let hinted = random.map(|seed| (seed, with_hints(program(seed), seed)));
+    for (seed, program) in programs.chain(hinted) {
         let told = || println!("seed {seed}:\n{}", program.listing());
         let found = catch_unwind(AssertUnwindSafe(|| check(&program, 2000, &mut bounds)));
         let Some(found) = found.unwrap_or_else(|panic| {

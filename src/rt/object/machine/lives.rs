@@ -24,7 +24,7 @@ impl Machine {
         entry.announced = true;
         entry.born = site;
         entry.events = 0;
-        entry.at_hint = 0;
+        entry.at_hint = None;
         entry.children = 0;
         entry.released = None;
         entry.consecutive_releases = 0;

@@ -97,7 +97,8 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn come_to_hint(&mut self, thread: ThreadId, site: Site) -> AtHint {
         let entry = &mut self.threads[thread.index()];
-        let round = std::mem::replace(&mut entry.at_hint, entry.events)..entry.events;
+        let round = entry.at_hint.unwrap_or_default()..entry.events;
+        entry.at_hint = Some(entry.events);
         let at = match entry.spin.look_again(site, self.limits.spin_bound) {
             Some(true) => AtHint::Waits,
             Some(false) => AtHint::GoesOn,
@@ -261,7 +262,13 @@ impl Machine {
     /// How many events the thread has performed since it came to a hint.
     pub(crate) fn since_hint(&self, thread: ThreadId) -> u32 {
         let entry = &self.threads[thread.index()];
-        entry.events - entry.at_hint
+        entry.events - entry.at_hint.unwrap_or_default()
+    }
+
+    /// Whether the thread has come to a hint, and performed nothing since: it has given up its turn.
+    pub(crate) fn has_yielded(&self, thread: ThreadId) -> bool {
+        let entry = &self.threads[thread.index()];
+        entry.at_hint == Some(entry.events)
     }
 
     /// The wait that the thread has to announce before this operation, if it has done nothing but
