@@ -14,7 +14,7 @@ use dpor::cell::UnsafeCell;
 use dpor::future::{AtomicWaker, JoinHandle, block_on, spawn};
 use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::sync::{Arc, Notify, mpsc};
-use dpor::{Builder, FailureKind, hint, thread};
+use dpor::{Algorithm, Builder, FailureKind, hint, thread};
 
 /// A flag that a task waits for.
 #[derive(Default)]
@@ -442,6 +442,117 @@ fn who_wakes_itself_to_look_again_waits_for_a_change() {
         let failure = failure.expect_err("nobody sets the flag");
         assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
     }
+}
+
+/// A waker that is registered and woken without a lock, as in futures: who finds another thread in the middle of a wake-up
+/// wakes itself.
+struct LockFreeWaker {
+    state: AtomicUsize,
+    waker: UnsafeCell<Option<Waker>>,
+}
+
+// SAFETY: the waker is only used by the thread that has found 0 in the state and changed it.
+unsafe impl Sync for LockFreeWaker {}
+// SAFETY: a waker may be sent.
+unsafe impl Send for LockFreeWaker {}
+
+impl LockFreeWaker {
+    const REGISTERS: usize = 1;
+    const WAKES: usize = 2;
+
+    fn new() -> LockFreeWaker {
+        LockFreeWaker {
+            state: AtomicUsize::new(0),
+            waker: UnsafeCell::new(None),
+        }
+    }
+
+    fn register(&self, waker: &Waker) {
+        let exchange = |from, to| self.state.compare_exchange(from, to, SeqCst, SeqCst);
+        match exchange(0, LockFreeWaker::REGISTERS).unwrap_or_else(|state| state) {
+            0 => {
+                // SAFETY: no other thread uses the waker until the state is 0 again.
+                self.waker.with_mut(|known| unsafe {
+                    match &mut *known {
+                        Some(known) if known.will_wake(waker) => {}
+                        _ => *known = Some(waker.clone()),
+                    }
+                });
+                if exchange(LockFreeWaker::REGISTERS, 0).is_err() {
+                    // SAFETY: as above.
+                    let waker = self.waker.with_mut(|waker| unsafe { (*waker).take() });
+                    self.state.swap(0, SeqCst);
+                    waker.expect("it was registered").wake();
+                }
+            }
+            _ => {
+                waker.wake_by_ref();
+                hint::spin_loop();
+            }
+        }
+    }
+
+    fn wake(&self) {
+        if self.state.fetch_or(LockFreeWaker::WAKES, SeqCst) == 0 {
+            // SAFETY: no other thread uses the waker until the state is 0 again.
+            let waker = self.waker.with_mut(|waker| unsafe { (*waker).take() });
+            self.state.fetch_and(!LockFreeWaker::WAKES, SeqCst);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// A task that waits for so many notifiers, as `swap-buffer-queue` 0.2.1 does.
+fn notified_by(notifiers: usize) {
+    let shared = Arc::new((AtomicUsize::new(0), LockFreeWaker::new()));
+    for _ in 0..notifiers {
+        let shared = shared.clone();
+        thread::spawn(move || {
+            shared.0.fetch_add(1, SeqCst);
+            shared.1.wake();
+        });
+    }
+    block_on(poll_fn(move |context| {
+        shared.1.register(context.waker());
+        match shared.0.load(SeqCst) == notifiers {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }));
+}
+
+#[test]
+fn who_wakes_itself_while_another_thread_wakes_it_waits_until_that_one_gets_on() {
+    // Two hints come in turns: the task's own, and the one of the loop that polls it, which takes what the task has notified.
+    for (notifiers, executions) in [(1, 10), (2, 570)] {
+        for algorithm in [Algorithm::Optimal, Algorithm::Source, Algorithm::Bounded] {
+            let mut builder = Builder::new();
+            builder.algorithm = algorithm;
+            let report = builder.check(move || notified_by(notifiers));
+            assert!(report.complete, "{algorithm:?}: {report}");
+            assert_eq!(report.executions, executions, "{algorithm:?}: {report}");
+        }
+    }
+}
+
+/// Who looks at a flag between two hints, and makes a token available before one and takes it before the other, by hand.
+#[test]
+fn who_takes_its_own_token_behind_another_hint_waits_for_a_change_of_what_others_change() {
+    let waits = |flag: &AtomicBool| {
+        while !flag.load(SeqCst) {
+            thread::current().unpark();
+            hint::spin_loop();
+            thread::park();
+            thread::yield_now();
+        }
+    };
+    let report = Builder::new().check(ask_again(true, waits));
+    assert_eq!(report.executions, 4, "{report}");
+    let failure = Builder::new().explore(ask_again(false, waits));
+    let failure = failure.expect_err("nobody sets the flag");
+    assert_eq!(failure.kind(), FailureKind::Livelock, "{failure}");
 }
 
 #[test]

@@ -208,9 +208,11 @@ impl SpinLog {
         }
     }
 
-    /// What the thread has seen of `object` since its last hint does not count.
-    pub(crate) fn unread(&mut self, object: ObjectId) {
+    /// The thread has taken this token, which it had made available itself. What it has seen of that since its last hint does
+    /// not count, nor what an earlier round of a cycle has seen.
+    pub(crate) fn take_own(&mut self, object: ObjectId) {
         self.write_down();
+        self.cycle.take_own(object);
         self.reads.retain(|&(seen, _)| seen != object);
         self.round.untouch(object);
     }

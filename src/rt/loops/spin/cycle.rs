@@ -16,6 +16,9 @@ pub(super) struct Cycle {
     rounds: Vec<Past>,
     /// What they have read, one after the other; what a round has read like the one before it is there once.
     reads: Vec<(ObjectId, u64)>,
+    /// Tokens that the thread has made available and taken itself in these rounds. What another round has seen of them was
+    /// changed by the thread, and says nothing of the others.
+    own: Vec<ObjectId>,
     /// What the rounds of a cycle have read, without duplicates.
     all: Vec<(ObjectId, u64)>,
     /// The first of their hints, as they stand in the program.
@@ -38,7 +41,15 @@ impl Cycle {
     pub(super) fn reset(&mut self) {
         self.rounds.clear();
         self.reads.clear();
+        self.own.clear();
         self.spare = 0;
+    }
+
+    /// The thread has taken this token, which it had made available itself.
+    pub(super) fn take_own(&mut self, token: ObjectId) {
+        if !self.own.contains(&token) {
+            self.own.push(token);
+        }
     }
 
     /// A round has come to its hint.
@@ -126,7 +137,8 @@ impl Cycle {
         // Mostly they stand in one file.
         let place = |site: &Site| (site.line(), site.column(), site.file());
         self.first = cycle.iter().map(|round| round.hint).min_by_key(place);
-        for &(object, value) in &self.reads[cycle[0].reads.0..] {
+        let of_others = |(object, _): &&(ObjectId, u64)| !self.own.contains(object);
+        for &(object, value) in self.reads[cycle[0].reads.0..].iter().filter(of_others) {
             match self.all.iter_mut().find(|(known, _)| *known == object) {
                 Some(known) => known.1 = value,
                 None => self.all.push((object, value)),
@@ -135,7 +147,8 @@ impl Cycle {
         true
     }
 
-    /// What the rounds of the last cycle have read that was found, each location with the value that was seen last.
+    /// What the rounds of the last cycle have read that was found, each location with the value that was seen last, but for the
+    /// tokens that the thread has taken itself.
     pub(super) fn read(&self) -> &[(ObjectId, u64)] {
         &self.all
     }

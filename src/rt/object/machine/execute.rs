@@ -357,7 +357,7 @@ impl Machine {
                     let noted = entry.note_unpark(operation.object);
                     entry.note_more(operation.object, noted);
                 } else if entry.unparked.take() == Some(operation.object) {
-                    entry.spin.unread(operation.object);
+                    entry.spin.take_own(operation.object);
                 } else {
                     entry.spin.change();
                     entry.consecutive_releases = 0;
