@@ -10,6 +10,7 @@ use crate::exploration::{numbered_model, replay_command, saved_failure};
 use crate::rt::event::schedule::Schedule;
 use crate::rt::exec::context;
 use crate::rt::heap;
+use crate::rt::rare::mostly;
 use crate::rt::report::text;
 use crate::rt::{self, Answer, Outcome, Work};
 use crate::verdict::failure::{Failure, FailureKind, unfit};
@@ -35,8 +36,8 @@ use crate::verdict::report::{Passed, Report};
 /// # Panics
 ///
 /// At the first execution that fails: with the test's own panic, or with a sentence on what else went wrong. The
-/// report goes to standard error. Also if an environment variable is malformed, and where [`Builder::explore`]
-/// panics.
+/// report goes to standard error. Also if no execution has come to its end, because each was given up or a limit let none
+/// run: then nothing was tested. Also if an environment variable is malformed, and where [`Builder::explore`] panics.
 #[track_caller]
 pub fn model<F>(f: F)
 where
@@ -135,7 +136,12 @@ impl Builder {
     #[track_caller]
     pub(crate) fn checked(&self, f: &dyn Work) -> Passed {
         let failure = match self.explored(f) {
-            Ok(passed) => return passed,
+            Ok(passed) if mostly!(passed.driver.stats.complete > 0) => return passed,
+            Ok(passed) => match passed.report().tested_nothing() {
+                None => return passed,
+                // It was told.
+                Some(nothing) => std::panic::resume_unwind(Box::new(nothing)),
+            },
             Err(failure) => failure,
         };
         above(|| eprintln!("{}", failure.told()));
@@ -192,7 +198,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// The first execution that failed.
+    /// The first execution that failed. It is no failure if no execution has come to its end ([`Report::executions`] is 0), as it
+    /// is for [`Builder::check`]; standard error says so.
     ///
     /// # Panics
     ///

@@ -2,6 +2,8 @@
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use dpor::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use dpor::sync::{Arc, Mutex};
 use dpor::{Algorithm, Bound, Builder, FailureKind, Limit, Verdict, hint, thread};
@@ -29,7 +31,7 @@ fn explored(bound: Bound) -> u64 {
         }
         other => panic!("unknown: {other}"),
     };
-    let report = builder.check(three_and_three);
+    let report = builder.explore(three_and_three).expect("nothing fails");
     if let Bound::Preemptions(4..) = bound {
         // Nothing is left that a fifth preemption could be for.
         assert!(report.complete);
@@ -40,6 +42,14 @@ fn explored(bound: Bound) -> u64 {
     assert!(!report.complete);
     let text = format!("bounded by {name}: ");
     assert!(report.to_string().starts_with(&text), "{report}");
+    if report.executions == 0 {
+        // A test in which that is so does not pass.
+        let checked = catch_unwind(AssertUnwindSafe(|| builder.check(three_and_three)));
+        let told = checked.expect_err("nothing was tested");
+        let told = told.downcast_ref::<String>().expect("a text");
+        let raise = format!("no execution came to its end, so nothing was tested: raise {name}");
+        assert_eq!(told, &raise);
+    }
     report.executions
 }
 

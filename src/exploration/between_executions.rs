@@ -416,7 +416,9 @@ impl<'a> Watch<'a> {
         {
             return Some(Limit::Duration(most));
         }
+        // Before the first execution it is the memory of an earlier model, of which this one has made nothing yet.
         if let Some(most) = settings.max_memory
+            && driver.stats.begun() > self.before
             && driver.memory() > most
         {
             return Some(Limit::Memory(most));

@@ -472,8 +472,8 @@ impl Exploration<'_> {
                     {
                         above_captured(&format!("{line}\n"));
                     }
-                    // A bound that lets no execution come to its end has seen nothing.
-                    Verdict::Bounded(_) if passed.driver.stats.complete == 0 => {
+                    // What lets no execution come to its end has seen nothing.
+                    _ if passed.driver.stats.complete == 0 => {
                         above_captured(&format!("{line}\n"));
                     }
                     // Who sets a bound, or samples, has asked for part of it, in each test.

@@ -203,6 +203,9 @@ impl Report {
             );
         }
         let mut text = format!("dpor: the model at {site} was not explored in full: {self}");
+        if let Some(nothing) = self.tested_nothing() {
+            text.push_str(&format!("; {nothing}"));
+        }
         if let (Verdict::Stopped(_), Some(estimate)) = (self.verdict, self.estimate) {
             let begun = self.executions + self.pruned;
             let about = match self.estimate_has_settled {
@@ -265,6 +268,30 @@ impl Report {
             });
         }
         text
+    }
+}
+
+impl Report {
+    /// That nothing was tested, and what to do about it, if no execution has come to its end. To follow a schedule up to where it
+    /// is given up is no test.
+    pub(crate) fn tested_nothing(&self) -> Option<String> {
+        if self.executions > 0 || self.verdict == Verdict::Replayed {
+            return None;
+        }
+        let mut raise = Vec::new();
+        match self.verdict {
+            Verdict::Stopped(limit) => raise.push(limit.to_string()),
+            Verdict::Bounded(bound) => raise.push(bound.to_string()),
+            _ => {}
+        }
+        if let Some(most) = self.within_rounds.filter(|_| self.pruned_by.rounds > 0) {
+            raise.push(format!("max_rounds = {most} (DPOR_MAX_ROUNDS)"));
+        }
+        let nothing = "no execution came to its end, so nothing was tested";
+        Some(match raise.is_empty() {
+            true => format!("{nothing}: all were given up {}", self.pruned_by.why()),
+            false => format!("{nothing}: raise {}", raise.join(" or ")),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Is a limit that stopped the search named with its value and its variable?
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ fn a_limit_that_is_just_enough_is_not_hit() {
 fn no_time_and_no_memory_stop_an_exploration_before_its_end() {
     let mut builder = Builder::new();
     builder.max_duration = Some(Duration::ZERO);
-    let report = builder.check(lost_update);
+    let report = builder.explore(lost_update).expect("nothing fails");
     let limit = Limit::Duration(Duration::ZERO);
     assert_eq!(
         (report.executions, report.verdict),
@@ -53,14 +54,25 @@ fn no_time_and_no_memory_stop_an_exploration_before_its_end() {
         "{text}"
     );
 
+    // A test in which no execution was run does not pass.
+    let checked = catch_unwind(AssertUnwindSafe(|| builder.check(lost_update)));
+    let told = checked.expect_err("nothing was tested");
+    let told = told.downcast_ref::<String>().expect("a text");
+    let raise = "no execution came to its end, so nothing was tested: raise max_duration = 0 s (DPOR_MAX_DURATION)";
+    assert_eq!(told, raise);
+
     let mut builder = Builder::new();
     builder.max_memory = Some(100);
-    let report = builder.check(lost_update);
-    assert_eq!(report.verdict, Verdict::Stopped(Limit::Memory(100)));
-    assert_eq!(
-        report.executions, 1,
-        "after one execution something is planned"
-    );
+    // What another model has left behind does not count.
+    let mut report = builder.check(lost_update);
+    for _ in 0..3 {
+        assert_eq!(report.verdict, Verdict::Stopped(Limit::Memory(100)));
+        assert_eq!(
+            report.executions, 1,
+            "after one execution something is planned"
+        );
+        report = builder.check(lost_update);
+    }
     let text = report.to_string();
     assert!(
         text.contains("max_memory = 100 bytes (DPOR_MAX_MEMORY)"),
