@@ -143,6 +143,10 @@ impl<'a> Watch<'a> {
                     "has a loop that waits at its hint",
                     "that loop taken for one step",
                 ),
+                _ if learnt.fair != before.fair => (
+                    "has a loop with a hint that changes something in each round and keeps others from going on",
+                    "such loops letting them go first",
+                ),
                 same if same == before.hintless => (
                     "asks whether a thread has finished",
                     "the ends of threads as events",

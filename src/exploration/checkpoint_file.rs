@@ -22,7 +22,7 @@ use crate::rt::statics::image::Image;
 use crate::verdict::outcomes::Outcomes;
 
 /// The first line of every file. The number changes with the format.
-const MAGIC: &str = "dpor checkpoint 10";
+const MAGIC: &str = "dpor checkpoint 11";
 
 /// How it begins, whatever the number.
 const BEGINS: &str = "dpor checkpoint ";

@@ -172,6 +172,7 @@ fn known_from(schedule: &Schedule) -> Learnt {
             true => Hintless::Soon,
             false => Hintless::Unknown,
         },
+        fair: schedule.is_fair(),
         awaits: Awaits::default(),
         held: schedule.held().cloned(),
         guarded: schedule.guards().then_some(Guarded::All),
@@ -285,6 +286,9 @@ impl Exploration<'_> {
             driver.rerun();
             return Ok(driver);
         }
+        if self.is_unfair(&found) {
+            return Ok(self.restart(&found.driver, |learnt| learnt.fair = true));
+        }
         let taken = match self.in_full(&mut found) {
             Full::Taken(taken) => taken,
             Full::Passes => {
@@ -347,6 +351,16 @@ impl Exploration<'_> {
         }
         let was_tried = std::mem::replace(&mut self.counted_fences, true);
         (!was_tried || given.counts_fences()).then(|| given.counting_fences(!was_tried))
+    }
+
+    /// Whether there were too many events because a loop that changes something in each round has kept others from going on, which
+    /// no scheduler of an operating system does for ever.
+    fn is_unfair(&self, found: &Found) -> bool {
+        let machine = &found.driver.machine;
+        matches!(found.end, End::TooManyEvents { .. })
+            && self.given.is_none()
+            && !machine.limits.learnt.fair
+            && machine.is_unfair()
     }
 
     /// If loops are taken for one step, makes the execution that has failed as it is where none is.
@@ -467,7 +481,10 @@ impl Exploration<'_> {
                 match passed.verdict {
                     // A search that ended at a limit may have seen next to nothing, and looks like one that found nothing. And
                     // nobody has asked for leaving out what a loop does that gives up.
-                    Verdict::Stopped(_) | Verdict::Waits(_) | Verdict::TimesOut(_)
+                    Verdict::Stopped(_)
+                    | Verdict::Waits(_)
+                    | Verdict::TimesOut(_)
+                    | Verdict::Fair(_)
                         if interrupts::asked() || said_once::is_first(self.site.to_string()) =>
                     {
                         above_captured(&format!("{line}\n"));

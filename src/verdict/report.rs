@@ -90,6 +90,8 @@ pub struct Report {
     before: u64,
     /// A hint, and how often at most a thread has come there in one execution with something changed, if often.
     rounds: Option<(Site, usize)>,
+    /// The hint at which a loop lets the other threads go first, and after how many rounds, if there is one.
+    lets_others: Option<(Site, usize)>,
     /// A loop that was taken to wait, and gives up by itself.
     gives_up: Option<BoundedLoop>,
     /// The hint of a loop that waits, and could be taken for one step.
@@ -187,6 +189,7 @@ impl Passed {
             elapsed: *elapsed,
             before: self.before,
             rounds: driver.machine.many_rounds(),
+            lets_others: driver.machine.lets_others(),
             gives_up: self.gives_up.clone(),
             could_await: self.could_await.clone(),
         }
@@ -243,6 +246,14 @@ impl Report {
                 "\ndpor: in one execution a thread came {times} times to the hint at {hint} with something changed, as in a \
                  loop that puts back what it takes: where two threads do so there are executions without end, which \
                  `Builder::max_rounds` (DPOR_MAX_ROUNDS=3, say) leaves out, and so does a bound (DPOR_MAX_PREEMPTIONS=2)"
+            ));
+        }
+        if let Some((hint, rounds)) = self.lets_others {
+            text.push_str(&format!(
+                "\ndpor: the loop with the hint at {hint} changes something in each round, and kept other threads from going on \
+                 until there were too many events; so behind {rounds} rounds it goes on only where nothing else can run, and what \
+                 it does earlier was not explored: `Builder::max_rounds` (DPOR_MAX_ROUNDS=10, say) explores so many rounds in any \
+                 order, and leaves out executions with more"
             ));
         }
         if let Some(BoundedLoop {
@@ -302,6 +313,10 @@ impl fmt::Display for Report {
         match (self.within_rounds, self.verdict) {
             (None, _) | (_, Verdict::Rounds(_)) => {}
             (Some(most), _) => write!(f, ", and by max_rounds = {most} (DPOR_MAX_ROUNDS)")?,
+        }
+        match (self.lets_others, self.verdict) {
+            (None, _) | (_, Verdict::Fair(_)) => {}
+            (Some((_, rounds)), _) => write!(f, ", and where {}", lets_others(rounds))?,
         }
         let limited = matches!(
             self.verdict,
@@ -472,6 +487,13 @@ pub enum Verdict {
     /// Changed means by the thread, since its last hint ([`Builder::max_rounds`](crate::Builder::max_rounds)). There
     /// are other traces.
     Rounds(usize),
+    /// Every trace but those in which a thread that has come more often than this to one hint with something changed goes on
+    /// while something else can run.
+    ///
+    /// Such a loop has kept others from going on until there were too many events, so from then on it lets them go first. It has
+    /// infinitely many traces. [`Builder::max_rounds`](crate::Builder::max_rounds) explores as many rounds of it as that says
+    /// without letting others go first, and leaves out what has more.
+    Fair(usize),
     /// Every trace but those in which a loop with a hint gives up by itself while something else can run.
     ///
     /// The loop gives up after this many rounds, but was taken to wait for a change after fewer. A
@@ -518,11 +540,17 @@ impl Verdict {
                 Verdict::Bounded(Bound::of(price, within.unwrap_or_default()))
             }
             (None, Coverage::Rounds(most)) => Verdict::Rounds(most),
+            (None, Coverage::Fair(turn)) => Verdict::Fair(turn),
             (None, Coverage::Regions) => Verdict::Marked,
             (None, Coverage::Sampled) => Verdict::Sampled { seed },
             (None, Coverage::Replayed) => Verdict::Replayed,
         }
     }
+}
+
+/// What a loop does that has no last round.
+fn lets_others(rounds: usize) -> String {
+    format!("a loop that has no last round lets the others go first behind {rounds} rounds")
 }
 
 impl fmt::Display for Verdict {
@@ -531,6 +559,7 @@ impl fmt::Display for Verdict {
             Verdict::Complete => f.write_str("complete"),
             Verdict::Bounded(bound) => write!(f, "bounded by {bound}"),
             Verdict::Rounds(most) => write!(f, "bounded by max_rounds = {most} (DPOR_MAX_ROUNDS)"),
+            Verdict::Fair(rounds) => write!(f, "explored where {}", lets_others(*rounds)),
             Verdict::Waits(rounds) => write!(
                 f,
                 "bounded by spin_bound (DPOR_SPIN_BOUND), below the {rounds} rounds after which a loop gives up"

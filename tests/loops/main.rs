@@ -4,6 +4,7 @@
 
 mod awaits;
 mod critical_sections;
+mod fairness;
 mod giving_up;
 mod hintless;
 mod livelocks;

@@ -105,6 +105,7 @@ pub(crate) fn encode(
     let Learnt {
         ends_are_events,
         hintless,
+        fair,
         awaits,
         // Who explores holds up nobody.
         held: _,
@@ -112,6 +113,7 @@ pub(crate) fn encode(
     } = &machine.limits.learnt;
     out.number(*ends_are_events as u64);
     out.number(*hintless as u64);
+    out.number(*fair as u64);
     out.list(awaits.all(), |out, AwaitLoop { hint, round }| {
         out.spot(hint);
         out.list(round, Writer::spot);
@@ -180,6 +182,7 @@ pub(crate) fn decode(
             2 => Hintless::BoundedLoop,
             _ => return None,
         },
+        fair: from.number()? != 0,
         awaits: from.awaits()?,
         ..Learnt::default()
     });

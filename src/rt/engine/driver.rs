@@ -230,7 +230,7 @@ impl Driver {
             Coverage::All if self.regions.any() => Coverage::Regions,
             Coverage::All => match self.machine.rounds_left_out() {
                 Some(most) => Coverage::Rounds(most),
-                None => Coverage::All,
+                None => (self.machine.limits.rounds_of_turn).map_or(Coverage::All, Coverage::Fair),
             },
             covered => covered,
         }

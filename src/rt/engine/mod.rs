@@ -145,6 +145,9 @@ pub(crate) enum Coverage {
     Within(Price, Option<usize>),
     /// Every trace in which no thread comes more often than that to one hint with something changed in between.
     Rounds(usize),
+    /// Every trace in which a thread that has come so often to one hint with something changed goes on only where nothing else
+    /// can.
+    Fair(usize),
     /// Every trace, as far as the test did not switch exploration off.
     Regions,
     /// Executions drawn by chance.

@@ -157,6 +157,8 @@ pub(crate) struct Program {
     pub(crate) threads: Vec<Vec<Ins>>,
     pub(crate) kinds: BTreeMap<u32, (ObjectKind, u64)>,
     pub(crate) spin_bound: u32,
+    /// After how many rounds that change something loops let the other threads go first, if they do.
+    pub(crate) rounds_of_turn: Option<usize>,
     /// Whether the ends of threads are events even if no thread looks for one.
     pub(crate) ends_are_events: bool,
 }

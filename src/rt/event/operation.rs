@@ -241,12 +241,14 @@ pub(crate) enum OpKind {
     /// A spinning thread's wait for a change in what it has read: the locations are a set of
     /// [`crate::rt::relation::independence::ReadSets`], the values begin at `seen` in the execution's record. Also what a wait that is
     /// `timed` waits for instead of another timeout. One that comes `soon` is that of a loop without a hint that has gone
-    /// round a few times, where without it the loop would go round many times.
+    /// round a few times, where without it the loop would go round many times. One that is `fair` is for a change of nothing:
+    /// its thread lets the others go first.
     Wait {
         set: u32,
         seen: u32,
         timed: bool,
         soon: bool,
+        fair: bool,
     },
 }
 

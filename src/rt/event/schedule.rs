@@ -27,6 +27,9 @@ const ENDS: &str = "ends";
 /// What says that loops without a hint wait soon.
 const SOON: &str = "soon";
 
+/// What says that loops which change something in each round let the other threads go first.
+const FAIR: &str = "fair";
+
 /// What says that a thread is held up.
 const HELD: &str = "held";
 
@@ -77,6 +80,8 @@ pub(crate) struct Schedule {
     has_ends: bool,
     /// Whether loops without a hint wait soon.
     waits_soon: bool,
+    /// Whether loops that change something in each round let the other threads go first.
+    is_fair: bool,
     /// Who is held up.
     held: Option<Hold>,
     /// Whether uses of blocks after their free are seen, though nobody is held up.
@@ -134,6 +139,7 @@ impl Schedule {
             let kind = &event.operation.kind;
             schedule.has_ends |= matches!(kind, OpKind::Exit);
             schedule.waits_soon |= matches!(kind, OpKind::Wait { soon: true, .. });
+            schedule.is_fair |= matches!(kind, OpKind::Wait { fair: true, .. });
             if let OpKind::Resume = kind {
                 schedule.held = Some(Hold {
                     path: names.path(step.thread),
@@ -187,6 +193,17 @@ impl Schedule {
             counts_fences: counts,
             ..self.clone()
         }
+    }
+
+    /// Whether loops that change something in each round let the other threads go first.
+    pub(crate) fn is_fair(&self) -> bool {
+        self.is_fair
+    }
+
+    /// Says so of a schedule in which none of them has gone on since.
+    pub(crate) fn with_fair(mut self, is_fair: bool) -> Schedule {
+        self.is_fair |= is_fair;
+        self
     }
 
     /// Who is held up.
@@ -321,6 +338,9 @@ impl Schedule {
         let soon = marked(rest, SOON);
         (schedule.has_ends, schedule.waits_soon) = (ends.is_some(), soon.is_some());
         let rest = soon.unwrap_or(rest);
+        let fair = marked(rest, FAIR);
+        schedule.is_fair = fair.is_some();
+        let rest = fair.unwrap_or(rest);
         let held = marked(rest, HELD);
         let rest = held.unwrap_or(rest);
         let guarded = marked(rest, GUARDED).filter(|_| held.is_none());
@@ -487,6 +507,9 @@ impl fmt::Display for Schedule {
         }
         if self.waits_soon {
             write!(f, " {SOON}")?;
+        }
+        if self.is_fair {
+            write!(f, " {FAIR}")?;
         }
         if let Some(Hold { path, events }) = &self.held {
             write!(f, " {HELD} {path}*{events}")?;

@@ -294,6 +294,12 @@ impl SpinLog {
         }
     }
 
+    /// How often the thread has come to one hint with something changed, at most.
+    pub(crate) fn most_rounds(&self) -> usize {
+        let rounds = self.rounds.iter().map(|&(_, times)| times);
+        rounds.max().unwrap_or_default()
+    }
+
     /// Whether the thread has come to a hint.
     pub(crate) fn has_come_to_a_hint(&self) -> bool {
         self.site.is_some()

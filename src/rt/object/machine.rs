@@ -61,6 +61,9 @@ pub(crate) struct Limits {
     pub(crate) learnt: Learnt,
     /// How often a thread comes to one hint, each time having changed something since its last one.
     pub(crate) max_rounds: Option<usize>,
+    /// How often a thread comes to one hint with something changed before it lets the others go first there, each time; `None`
+    /// if it never does.
+    pub(crate) rounds_of_turn: Option<usize>,
     /// How many bytes the stack of a thread has that has asked for no more, to be named when that is too small.
     pub(crate) stack_size: usize,
 }
@@ -79,6 +82,7 @@ impl Default for Limits {
             detached_may_block: false,
             learnt: Learnt::default(),
             max_rounds: None,
+            rounds_of_turn: None,
             stack_size: 0,
         }
     }
@@ -118,6 +122,8 @@ pub(crate) struct Machine {
     solo_run: Option<GoesFurther>,
     /// After how many events those that waited were let go last, if any have been in this execution.
     let_go_at: u32,
+    /// If only those were let go then that let the others go first: how many events the others had performed.
+    others_then: Option<u32>,
     /// How many events the main thread had performed when it spawned its first one.
     first_spawn: Option<u32>,
     /// The values that the waits of this execution have seen, one stretch after the other.
@@ -269,6 +275,7 @@ impl Empty for Machine {
             goes_round,
             solo_run,
             let_go_at,
+            others_then,
             first_spawn,
             seen,
         } = self;
@@ -285,7 +292,7 @@ impl Empty for Machine {
         (*sets, *hintless, *waited) = Default::default();
         (*unjoined, *unbegun, *let_go_at, *first_spawn) = (0, 0, 0, None);
         (*leaves_rounds_out, *waits_unknown, *hintless_ends) = (false, false, false);
-        (*most_rounds, *goes_round, *solo_run) = (None, false, None);
+        (*most_rounds, *goes_round, *solo_run, *others_then) = (None, false, None, None);
     }
 }
 
@@ -310,6 +317,7 @@ impl Machine {
             goes_round: false,
             solo_run: None,
             let_go_at: 0,
+            others_then: None,
             first_spawn: None,
             seen: Vec::new(),
         }
@@ -332,6 +340,7 @@ impl Machine {
         self.unbegun = 0;
         self.add_thread(ThreadId::MAIN, site);
         self.unjoined = 0;
+        self.others_then = None;
         self.first_spawn = None;
     }
 

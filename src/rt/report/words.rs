@@ -280,6 +280,7 @@ impl<'a> Names<'a> {
             },
             OpKind::Start => "start".to_owned(),
             OpKind::Resume => "go on".to_owned(),
+            OpKind::Wait { fair: true, .. } => "let all others go first".to_owned(),
             OpKind::Wait {
                 set, timed: false, ..
             } => {
@@ -330,6 +331,7 @@ impl<'a> Names<'a> {
     pub(super) fn waiting(&self, operation: &Operation) -> String {
         let announced = self.announced(operation);
         match operation.kind {
+            OpKind::Wait { fair: true, .. } => announced.replacen("let", "lets", 1),
             OpKind::Wait { timed: false, .. } => announced.replacen("spin", "spins", 1),
             OpKind::Wait { timed: true, .. } => announced.replacen("wait", "waits", 1),
             OpKind::WaitOnce { .. } => announced.replacen("wait", "waits", 1),
@@ -451,6 +453,7 @@ impl<'a> Names<'a> {
                     "its time is not over: it woke up for no reason".to_owned()
                 }
             },
+            OpKind::Wait { fair: true, .. } => "another round: nothing else can run".to_owned(),
             OpKind::Wait { timed, .. } if event.outcome.is_released() => match timed {
                 true => "another timeout: nothing else can run".to_owned(),
                 false => "spin: nothing else can run".to_owned(),

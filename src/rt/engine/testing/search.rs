@@ -89,6 +89,7 @@ fn order(name: &str) -> Order {
 fn limits(program: &Program) -> Limits {
     let mut limits = Limits {
         spin_bound: program.spin_bound,
+        rounds_of_turn: program.rounds_of_turn,
         livelock_bound: 3,
         unhinted_livelock_bound: 2,
         ..Limits::default()

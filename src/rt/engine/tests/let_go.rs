@@ -96,6 +96,90 @@ fn each_trace_of_loops_that_are_let_go_together_is_explored_once() {
     agree(120, 20_000, 3, program);
 }
 
+/// The random program of this seed, in which one or two loops change something in each round until another thread, which may
+/// wait for such a change, tells them to end.
+fn unfair(seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    let change = |rng: &mut Rng, var: u32| Ins::Rmw {
+        var,
+        rmw: [Rmw::Xor, Rmw::Add][rng.below(2) as usize],
+        operand: Val::Const(1),
+        to: 5,
+    };
+    let mut all = Vec::new();
+    for own in 0..1 + rng.below(2) as u32 {
+        let mut code = Vec::new();
+        accesses(&mut rng, &mut code, 1);
+        let var = [SHARED, OWN + own][rng.below(2) as usize];
+        let first = [change(&mut rng, var)];
+        wait(&mut code, &first, TOLD[1], 1);
+        accesses(&mut rng, &mut code, 1);
+        all.push(code);
+    }
+    let mut tells = Vec::new();
+    accesses(&mut rng, &mut tells, 1);
+    if rng.one_in(2) {
+        // It looks at what one of them may change, but not for ever.
+        let var = Val::Const([SHARED, OWN][rng.below(2) as usize] as i64);
+        let back = [Ins::Load { var, to: 3 }, Ins::Hint];
+        for _ in 0..1 + rng.below(2) {
+            tells.extend(back);
+        }
+    }
+    tells.push(Ins::Store {
+        var: Val::Const(TOLD[1] as i64),
+        value: Val::Const(1),
+    });
+    accesses(&mut rng, &mut tells, 1);
+    all.push(tells);
+    let mut program = Program::of(all);
+    program.spin_bound = rng.below(2) as u32;
+    program.rounds_of_turn = Some(1 + rng.below(2) as usize);
+    program
+}
+
+#[test]
+fn each_trace_in_which_loops_let_the_others_go_first_is_explored_once() {
+    agree(120, 20_000, 3, unfair);
+}
+
+/// The random program of this seed, in which who tells a loop to end waits for what that loop changes.
+fn served(seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    let (mut serves, mut served) = (Vec::new(), Vec::new());
+    accesses(&mut rng, &mut serves, 1);
+    let change = Ins::Rmw {
+        var: OWN,
+        rmw: Rmw::Xor,
+        operand: Val::Const(1),
+        to: 5,
+    };
+    wait(&mut serves, &[change], TOLD[1], 1);
+    for value in [1, 0, 1].into_iter().take(1 + rng.below(3) as usize) {
+        wait(&mut served, &[], OWN, value);
+        accesses(&mut rng, &mut served, 1);
+    }
+    served.push(Ins::Store {
+        var: Val::Const(TOLD[1] as i64),
+        value: Val::Const(1),
+    });
+    let mut all = vec![serves, served];
+    if rng.one_in(2) {
+        let mut other = Vec::new();
+        accesses(&mut rng, &mut other, 2);
+        all.push(other);
+    }
+    let mut program = Program::of(all);
+    program.spin_bound = rng.below(2) as u32;
+    program.rounds_of_turn = Some(1);
+    program
+}
+
+#[test]
+fn who_waits_for_what_a_loop_changes_that_lets_others_go_first_is_explored_once_in_each_trace() {
+    agree(60, 20_000, 6, served);
+}
+
 /// The random program of this seed, whose loops may write something, and take it back or not, in each round before they look.
 fn tiring(seed: u64) -> Program {
     let mut rng = Rng::new(seed);

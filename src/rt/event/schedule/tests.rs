@@ -10,12 +10,13 @@ fn a_schedule_reads_back_as_it_was_written() {
     assert_eq!(schedule.length(), 8);
     assert!(!schedule.has_ends());
     assert_eq!(schedule.to_string(), text);
-    for marks in ["ends", "soon", "ends soon"] {
+    for marks in ["ends", "soon", "ends soon", "fair", "ends soon fair"] {
         let text = format!("v2 {marks} main*4 main.1");
         let schedule = Schedule::parse(&text).expect("well formed");
         assert_eq!(schedule.length(), 5);
         assert_eq!(schedule.has_ends(), marks.contains("ends"));
         assert_eq!(schedule.waits_soon(), marks.contains("soon"));
+        assert_eq!(schedule.is_fair(), marks.contains("fair"));
         assert_eq!(schedule.to_string(), text);
     }
 }

@@ -13,6 +13,9 @@ pub(crate) struct Learnt {
     /// the end of a thread from its last event, and a thread that is joined has ended.
     pub(crate) ends_are_events: bool,
     pub(crate) hintless: Hintless,
+    /// Whether a loop with a hint that changes something in each round has kept others from going on until there were too many
+    /// events: each such loop lets them go first after a few rounds.
+    pub(crate) fair: bool,
     /// The loops with a hint that are taken for one step.
     pub(crate) awaits: Awaits,
     /// The thread that is held up, in an execution that is to show what it does then.
@@ -33,6 +36,9 @@ pub(crate) enum Hintless {
     BoundedLoop,
 }
 
+/// How many rounds a loop that is to let the others go first makes whenever it likes.
+const ROUNDS_OF_TURN: usize = 2;
+
 impl Limits {
     /// Sets what goes by what was learnt. A livelock is one after as many rounds.
     pub(crate) fn learn(&mut self, learnt: Learnt) {
@@ -40,6 +46,7 @@ impl Limits {
             Hintless::Soon => (10, 3000),
             Hintless::Unknown | Hintless::BoundedLoop => (1000, 30),
         };
+        self.rounds_of_turn = learnt.fair.then_some(ROUNDS_OF_TURN);
         self.learnt = learnt;
     }
 }
@@ -53,7 +60,14 @@ impl Machine {
         trace: &Trace,
         length: usize,
     ) -> Schedule {
-        let Learnt { held, guarded, .. } = &self.limits.learnt;
-        Schedule::leading_to(thread, trace, length, &self.names).with_held(held.as_ref(), *guarded)
+        let Learnt {
+            held,
+            guarded,
+            fair,
+            ..
+        } = &self.limits.learnt;
+        Schedule::leading_to(thread, trace, length, &self.names)
+            .with_fair(*fair)
+            .with_held(held.as_ref(), *guarded)
     }
 }

@@ -60,6 +60,8 @@ pub(crate) enum AtHint {
     GoesOn,
     /// It waits for a change.
     Waits,
+    /// It has changed something, and lets the others go first.
+    LetsOthers,
     /// It has come there too often, and goes no further.
     BoundedLoop,
 }
@@ -117,8 +119,10 @@ impl Machine {
     #[inline(never)]
     fn come_otherwise(&mut self, thread: ThreadId, site: Site) -> AtHint {
         let entry = &mut self.threads[thread.index()];
+        let mut lets_others = false;
         if entry.spin.has_changed() {
             let rounds = entry.spin.count_round(site);
+            lets_others = self.limits.rounds_of_turn.is_some_and(|turn| rounds > turn);
             if rounds > self.most_rounds.map_or(0, |(_, most)| most) {
                 self.most_rounds = Some((site, rounds));
             }
@@ -136,7 +140,10 @@ impl Machine {
         if entry.spin.has_left_a_change() {
             entry.consecutive_releases = 0;
         }
-        AtHint::GoesOn
+        match lets_others {
+            true => AtHint::LetsOthers,
+            false => AtHint::GoesOn,
+        }
     }
 
     /// The operation that the thread announces that has come to a hint and does not go on.
@@ -152,9 +159,14 @@ impl Machine {
             };
         }
         let entry = &mut self.threads[thread.index()];
+        if let AtHint::LetsOthers = at {
+            cold_path();
+            entry.wait_in(Loop::Hinted);
+            return wait((&mut self.sets, &mut self.seen), &[], What::Turn);
+        }
         let seen = entry.spin.awaited();
         let looks_at_nothing = seen.is_empty();
-        let wait = wait((&mut self.sets, &mut self.seen), seen, (false, false));
+        let wait = wait((&mut self.sets, &mut self.seen), seen, What::Look);
         if !looks_at_nothing {
             // At which of its hints a cycle is noticed first depends on the execution.
             let (site, at, stays) = match entry.spin.awaits_in_cycle() {
@@ -216,6 +228,14 @@ impl Machine {
     /// that the loop may have no end.
     pub(crate) fn many_rounds(&self) -> Option<(Site, usize)> {
         self.most_rounds.filter(|(_, times)| *times >= MANY_ROUNDS)
+    }
+
+    /// The hint to which a thread has come most often with something changed, and after how many times it lets the others go first
+    /// there, if it does.
+    pub(crate) fn lets_others(&self) -> Option<(Site, usize)> {
+        let turn = self.limits.rounds_of_turn?;
+        let (hint, times) = self.most_rounds?;
+        (times > turn).then_some((hint, turn))
     }
 
     /// Where threads have waited in loops without a hint, at most three places.
@@ -310,7 +330,11 @@ impl Machine {
             return None;
         }
         let soon = self.limits.learnt.hintless == Hintless::Soon;
-        let wait = wait((&mut self.sets, &mut self.seen), seen, (false, soon));
+        let wait = wait(
+            (&mut self.sets, &mut self.seen),
+            seen,
+            What::Hintless { soon },
+        );
         if soon {
             let wait = Waited {
                 site,
@@ -359,7 +383,7 @@ impl Machine {
             },
         );
         entry.wait_in(Loop::Hinted);
-        Some(wait((&mut self.sets, &mut self.seen), &seen, (true, false)))
+        Some(wait((&mut self.sets, &mut self.seen), &seen, What::Timeout))
     }
 
     /// Whether one of the locations of a wait is not any more as the wait has seen it, where
@@ -378,15 +402,20 @@ impl Machine {
             .any(|(&object, &seen)| changed(object, seen))
     }
 
-    /// Lets every waiting thread go, because nothing else can run after `events` events. False if
-    /// there is none.
+    /// Lets waiting threads go, because nothing else can run after `events` events: first those that let the others go first, and
+    /// if none of the others has gone on since these were let go, everybody. False if there is none.
+    ///
+    /// Those that wait for a change would only look once more in vain, before or behind what the others change, so there were
+    /// twice as many traces behind each round.
     pub(crate) fn release_waiters(&mut self, events: u32) -> bool {
         self.let_go_at = events;
+        let only_fair = self.are_only_fair_let_go();
         let mut any = false;
         for &thread in self.live.iter() {
             let entry = &mut self.threads[thread.index()];
             if let Some(pending) = entry.pending()
-                && matches!(pending.operation.kind, OpKind::Wait { .. })
+                && let OpKind::Wait { fair, .. } = pending.operation.kind
+                && (fair || !only_fair)
                 && entry.released.is_none()
             {
                 entry.released = Some(events);
@@ -394,6 +423,36 @@ impl Machine {
             }
         }
         any
+    }
+
+    /// Whether only threads that let the others go first are to be let go now. That is a function of what each thread has done,
+    /// and not of the order.
+    fn are_only_fair_let_go(&mut self) -> bool {
+        if self.limits.rounds_of_turn.is_none() {
+            return false;
+        }
+        let is_fair = |entry: &&Thread| {
+            let kind = entry.pending().map(|pending| pending.operation.kind);
+            matches!(kind, Some(OpKind::Wait { fair: true, .. }))
+        };
+        let live = self.live.iter().map(|thread| &self.threads[thread.index()]);
+        let any = live.clone().any(|entry| is_fair(&entry));
+        let others = live.filter(|entry| !is_fair(entry));
+        let others = others.map(|entry| entry.events).sum();
+        let only_fair = any && self.others_then != Some(others);
+        self.others_then = only_fair.then_some(others);
+        only_fair
+    }
+
+    /// Whether a thread that changes something in each round of a loop with a hint keeps another one from going on that could.
+    pub(crate) fn is_unfair(&self) -> bool {
+        let spins =
+            |&&thread: &&ThreadId| self.threads[thread.index()].spin.most_rounds() >= MANY_ROUNDS;
+        let Some(&spins) = self.live.iter().find(spins) else {
+            return false;
+        };
+        let mut others = self.live.iter().filter(|&&thread| thread != spins);
+        others.any(|&thread| self.enabled(thread))
     }
 
     /// After how many events nothing else could run, so that the wait was let go that the thread has announced, and not made
@@ -478,10 +537,23 @@ pub(super) fn is_timed(kind: &OpKind) -> bool {
     )
 }
 
+/// What a thread does not do before its wait is over.
+#[derive(Clone, Copy)]
+enum What {
+    /// Another look, behind a hint.
+    Look,
+    /// Another look in a loop without a hint.
+    Hintless { soon: bool },
+    /// Another timeout.
+    Timeout,
+    /// Another round that changes something.
+    Turn,
+}
+
 fn wait(
     seen_by: (&mut ReadSets, &mut Vec<u64>),
     seen: &[(ObjectId, u64)],
-    (timed, soon): (bool, bool),
+    what: What,
 ) -> Operation {
     let (set, seen) = locations(seen_by, seen);
     Operation {
@@ -489,8 +561,9 @@ fn wait(
         kind: OpKind::Wait {
             set,
             seen,
-            timed,
-            soon,
+            timed: matches!(what, What::Timeout),
+            soon: matches!(what, What::Hintless { soon: true }),
+            fair: matches!(what, What::Turn),
         },
     }
 }
