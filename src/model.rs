@@ -14,7 +14,7 @@ use crate::rt::rare::mostly;
 use crate::rt::report::text;
 use crate::rt::{self, Answer, Outcome, Work};
 use crate::verdict::failure::{Failure, FailureKind, unfit};
-use crate::verdict::report::{Passed, Report};
+use crate::verdict::report::{Passed, Report, Verdict};
 
 /// Explores every trace of `f`, with the settings of the environment.
 ///
@@ -137,6 +137,13 @@ impl Builder {
     pub(crate) fn checked(&self, f: &dyn Work) -> Passed {
         let failure = match self.explored(f) {
             Ok(passed) if mostly!(passed.driver.stats.complete > 0) => return passed,
+            // A part of an exploration is taken up later.
+            Ok(passed)
+                if self.checkpoint_file.is_some()
+                    && matches!(passed.verdict, Verdict::Stopped(_)) =>
+            {
+                return passed;
+            }
             Ok(passed) => match passed.report().tested_nothing() {
                 None => return passed,
                 // It was told.
