@@ -1,9 +1,12 @@
 //! Does the page of a failure work in a browser?
 //!
 //! With Chromium where there is one, headless: a script behind the page's own presses keys, moves the slider
-//! and the mouse, looks at what is shown, and writes down what it saw. Without one a line says so.
+//! and the mouse, looks at what is shown, and writes down what it saw. Without Chromium a line says so, past the harness.
 // The feature has other signatures, whose tests are `loom_signatures`.
 #![cfg(not(feature = "loom"))]
+
+#[path = "support/needs.rs"]
+mod needs;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,18 +14,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use dpor::cell::UnsafeCell;
 use dpor::sync::Arc;
-use dpor::sync::atomic::AtomicBool;
+use dpor::sync::atomic::{AtomicBool, AtomicUsize};
 use dpor::{Builder, Failure, thread};
 
 struct Slot {
     data: UnsafeCell<u32>,
     ready: AtomicBool,
+    uses: AtomicUsize,
 }
 
 // SAFETY: the model finds that this is a lie: `ready` does not order the accesses to `data`.
 unsafe impl Sync for Slot {}
 
-/// Two threads, eight events, and a data race behind the last one.
+/// Two threads, some events of each, and a data race behind the last one.
 fn failure() -> Box<Failure> {
     let mut builder = Builder::new();
     // The shown execution is the found one, with what follows the race.
@@ -31,6 +35,7 @@ fn failure() -> Box<Failure> {
         let slot = Arc::new(Slot {
             data: UnsafeCell::new(0),
             ready: AtomicBool::new(false),
+            uses: AtomicUsize::new(0),
         });
         let theirs = slot.clone();
         let other = thread::Builder::new().name("</script><b>writer".to_owned());
@@ -38,8 +43,10 @@ fn failure() -> Box<Failure> {
             tracing::info!("about to write");
             // SAFETY: the model stops before an access that is not ordered with another one.
             theirs.data.with_mut(|data| unsafe { *data = 1 });
+            theirs.uses.fetch_add(1, Relaxed);
             theirs.ready.store(true, Relaxed);
         });
+        slot.uses.fetch_add(1, Relaxed);
         if slot.ready.load(Relaxed) {
             // SAFETY: as above.
             slot.data.with(|data| unsafe { *data });
@@ -70,15 +77,6 @@ fn the_page_holds_the_json_and_asks_for_nothing_else() {
     assert!(page.contains("default-src 'none'"));
 }
 
-/// Where Chromium is, if it is installed.
-fn chromium() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let mut places =
-        std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name)));
-    places.find(|place| place.is_file())
-}
-
 /// Behind the page's own script, so it sees what that one has.
 const CHECKS: &str = include_str!("support/page_checks.js");
 
@@ -95,6 +93,13 @@ fn seen(chromium: &PathBuf, page: &str, dark: bool) -> String {
     .expect("a file");
     let output = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        // What the page does not need it does not ask the network for.
+        .args(["--no-first-run", "--disable-background-networking"])
+        .args([
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-quic",
+        ])
         .arg(format!(
             "--user-data-dir={}",
             folder.join("profile").display()
@@ -123,8 +128,7 @@ fn seen(chromium: &PathBuf, page: &str, dark: bool) -> String {
 
 #[test]
 fn lanes_slider_keys_mouse_and_filters_work_in_chromium() {
-    let Some(chromium) = chromium() else {
-        println!("skipped: no chromium in PATH, so nothing opens the page");
+    let Some(chromium) = needs::chromium("nothing opens the page") else {
         return;
     };
     let page = failure().html();

@@ -501,6 +501,22 @@ fn pure_rooms_are_pure_and_a_foreign_crate_has_one_file() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// A test that is skipped in silence rots: `support/needs.rs` tells of it.
+#[test]
+fn no_test_is_skipped_in_silence() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    sources(&root.join("tests"), &mut files);
+    let (ignored, printed) = (concat!("#[", "ignore"), concat!("println!(\"", "skip"));
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a readable file");
+        for skips in [ignored, printed] {
+            assert!(!text.contains(skips), "{}: {skips}", file.display());
+        }
+    }
+}
+
 #[test]
 fn every_file_begins_with_the_concept_that_it_holds() {
     for (file, text) in texts(&["src"]) {

@@ -4,6 +4,8 @@
 
 mod graph;
 mod json;
+#[path = "../support/needs.rs"]
+mod needs;
 mod order;
 mod outcomes;
 mod places;
