@@ -8,8 +8,7 @@
 #[path = "support/needs.rs"]
 mod needs;
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use dpor::cell::UnsafeCell;
@@ -81,7 +80,7 @@ fn the_page_holds_the_json_and_asks_for_nothing_else() {
 const CHECKS: &str = include_str!("support/page_checks.js");
 
 /// What the checks have written, of the page in this colour scheme.
-fn seen(chromium: &PathBuf, page: &str, dark: bool) -> String {
+fn seen(chromium: &Path, page: &str, dark: bool) -> String {
     let name = format!("dpor-page-{}-{dark}", std::process::id());
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -91,38 +90,16 @@ fn seen(chromium: &PathBuf, page: &str, dark: bool) -> String {
         format!("{page}<pre id=\"told\"></pre><script>{CHECKS}</script>"),
     )
     .expect("a file");
-    let output = Command::new(chromium)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        // What the page does not need it does not ask the network for.
-        .args(["--no-first-run", "--disable-background-networking"])
-        .args([
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-quic",
-        ])
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.join("profile").display()
-        ))
-        .arg(format!(
-            "--blink-settings=preferredColorScheme={}",
-            if dark { 0 } else { 1 }
-        ))
-        .arg(format!("file://{}#step=5", file.display()))
-        .output()
-        .expect("it starts");
+    let scheme = if dark { 0 } else { 1 };
+    let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+    let address = format!("file://{}#step=5", file.display());
+    let dom = needs::dom(chromium, &folder, &address, &[scheme]);
     // What a browser leaves behind is of no use, and of no harm if it stays.
     let _ = std::fs::remove_dir_all(&folder);
-    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     let told = dom
         .split_once("<pre id=\"told\">")
         .and_then(|(_, rest)| rest.split_once("</pre>"));
-    let Some((told, _)) = told else {
-        panic!(
-            "the page is not shown: {}",
-            String::from_utf8_lossy(&output.stderr)
-        )
-    };
+    let (told, _) = told.unwrap_or_else(|| panic!("nothing is told: {dom}"));
     told.to_owned()
 }
 

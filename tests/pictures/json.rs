@@ -3,7 +3,9 @@
 use dpor::Builder;
 use serde_json::Value;
 
-use super::programs::{held_for_ever, lost_update, unordered_flag, used_after_free};
+use super::programs::{
+    held_for_ever, lost_update, spins_for_ever, unordered_flag, used_after_free,
+};
 use super::{event, failure, list, parsed};
 
 #[test]
@@ -23,6 +25,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
             "events",
             "execution",
             "fences",
+            "folds",
             "format",
             "log",
             "objects",
@@ -31,8 +34,11 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
             "races",
             "schedule",
             "simplified",
+            "source",
+            "story",
             "test",
-            "threads"
+            "threads",
+            "unnumbered"
         ]
     );
     assert_eq!(execution["format"], 1);
@@ -116,6 +122,7 @@ fn the_json_of_a_failure_reads_back_with_every_field_that_is_promised() {
                 "place",
                 "reads_from",
                 "succeeded",
+                "switch",
                 "thread",
                 "words"
             ]
@@ -193,7 +200,12 @@ fn the_format_is_described_field_by_field() {
         }
     }
     let mut found = Vec::new();
-    for failing in [unordered_flag, used_after_free, held_for_ever] {
+    for failing in [
+        unordered_flag,
+        used_after_free,
+        held_for_ever,
+        spins_for_ever,
+    ] {
         names(&parsed(&failure(failing)), &mut found);
     }
     for name in found {

@@ -97,11 +97,7 @@ fn a_wrong_use_of_memory_has_the_block_and_who_freed_it() {
     );
     let words = misuse["words"].as_str().expect("text");
     assert!(words.starts_with("load "), "{words}");
-    assert!(
-        failure.dot().contains("misuse [label="),
-        "{}",
-        failure.dot()
-    );
+    assert!(failure.dot().contains("gone -> use ["), "{}", failure.dot());
 }
 
 #[test]

@@ -45,6 +45,14 @@ pub fn unordered_flag() {
     other.join().unwrap();
 }
 
+/// Waits for what nothing does.
+pub fn spins_for_ever() {
+    let flag = AtomicBool::new(false);
+    while !flag.load(SeqCst) {
+        dpor::hint::spin_loop();
+    }
+}
+
 /// An atomic behind a pointer that its owner has given back.
 pub fn used_after_free() {
     let pointer = Box::into_raw(Box::new(AtomicUsize::new(7)));

@@ -7,7 +7,10 @@
 
 mod elements;
 mod failures;
+mod forms;
 mod many;
+#[path = "../support/needs.rs"]
+mod needs;
 mod pointers;
 #[path = "../support/portable.rs"]
 mod portable;

@@ -1,7 +1,7 @@
 //! Which failures of blocks and pointers have their reports kept, besides those of the first file?
 
 use std::ptr::{null_mut, without_provenance_mut};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicPtr, AtomicUsize};
@@ -12,6 +12,7 @@ use super::failures::{Named, fails, free, look, node};
 /// Each of them.
 pub const ALL: &[Named] = &[
     ("leaked_nodes", leaked_nodes),
+    ("made_elsewhere", made_elsewhere),
     ("marked_pointer", marked_pointer),
     ("overwritten_link", overwritten_link),
 ];
@@ -25,6 +26,21 @@ fn leaked_nodes() -> Failure {
             .map(look)
             .iter()
             .for_each(|&value| assert_eq!(value, 7));
+    })
+}
+
+/// A node whose making is not published: the pointer to it is stored without an ordering.
+fn made_elsewhere() -> Failure {
+    fails(|| {
+        let head = Arc::new(AtomicPtr::new(null_mut()));
+        let theirs = head.clone();
+        let maker = thread::spawn(move || theirs.store(node(), Relaxed));
+        let node = head.load(Relaxed);
+        if !node.is_null() {
+            look(node);
+        }
+        maker.join().unwrap();
+        free(head.load(Relaxed));
     })
 }
 

@@ -7,7 +7,8 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What tests may need: `chromium`, and `lines`, a build that knows the lines of its frames.
 const ALL: [&str; 2] = ["chromium", "lines"];
@@ -28,6 +29,26 @@ pub fn chromium(why: &str) -> Option<PathBuf> {
         is_missing("chromium", why);
     }
     found
+}
+
+/// What is in this page when its scripts have run. The browser keeps its files in the folder.
+#[allow(dead_code, reason = "not every test target needs it")]
+pub fn dom(chromium: &Path, folder: &Path, page: &str, arguments: &[String]) -> String {
+    let profile = format!("--user-data-dir={}", folder.join("profile").display());
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        // What a page does not need is not asked from the network.
+        .args(["--no-first-run", "--disable-background-networking"])
+        .args(["--disable-component-update", "--disable-sync"])
+        .args(["--disable-quic", &profile])
+        .args(arguments)
+        .arg(page)
+        .output()
+        .expect("it starts");
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!dom.is_empty(), "{page} is not shown: {errors}");
+    dom
 }
 
 /// Whether the build knows the lines of its frames. A test without them is skipped, with `why` for a reason.

@@ -31,7 +31,10 @@ try {
   check("the arrow down steps on", now() === String(published));
   check("and shows the values after", value() === "true");
   check("and tells the event", $("event").textContent.includes("theirs.ready := true"));
-  check("with its source line", $("event").querySelector("pre").textContent === "theirs.ready.store(true, Relaxed);");
+  check("with its source line", $("event").querySelector("pre .here").textContent.trim() === "theirs.ready.store(true, Relaxed);");
+  check("and three lines above and below it", $("event").querySelectorAll("pre .near").length === 6 && $("event").querySelector("pre").textContent.includes("*data = 1"));
+  check("the first access stands behind the spawn of its thread", rows.findIndex((row) => row.failed === "first") > rows.findIndex((row) => row.event?.operation === "spawn"));
+  check("what is said of it is above", data.story.length > 2 && $("story").innerText === data.story.join("\n"));
   press("ArrowLeft");
   check("the arrow left steps back", now() === String(published - 1));
   press("Home");

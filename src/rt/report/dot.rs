@@ -1,17 +1,21 @@
 //! How is an execution drawn as a graph?
 //!
-//! In the language of Graphviz: a column per thread with its events in program order, a bold arrow
-//! from each write to its reads, a dashed one for what else orders two threads (the transitive reduction
-//! of happens-before, so no arrow says what others say already), and in red what failed.
+//! In the language of Graphviz: the facts of the text report, a column per thread with its events
+//! in program order, a bold arrow from each write to its reads, a dashed one for what else orders
+//! two threads (the transitive reduction of happens-before, so no arrow says what others say
+//! already), and in red what failed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::execution::{Execution, Fence, Place, Touch};
+use super::execution::{Aside, Event, Execution, Fence, Fold, Place, Touch};
 use super::text::short;
 
 /// The most characters of a label; the tooltip has the rest.
 const LABEL_MAX: usize = 48;
+
+/// The most characters of a line above the graph; a longer one is broken.
+const TITLE_MAX: usize = 110;
 
 /// The graph.
 pub(crate) fn render(execution: &Execution) -> String {
@@ -22,16 +26,44 @@ pub(crate) fn render(execution: &Execution) -> String {
     );
     let _ = writeln!(
         out,
-        "  label={}; labelloc=t;",
-        quoted(&execution.outcome.sentence)
+        "  label=\"{}\"; labelloc=t; labeljust=l; fontname=\"monospace\"; fontsize=11;",
+        title(execution)
     );
     columns(&mut out, execution);
     between(&mut out, execution);
     race(&mut out, execution);
+    misuse(&mut out, execution);
     decisive(&mut out, execution);
     waits(&mut out, execution);
     out.push_str("}\n");
     out
+}
+
+/// What is said of the execution, in lines that begin at the left.
+fn title(execution: &Execution) -> String {
+    let (outcome, story) = (&execution.outcome, &execution.story);
+    // The story says the same at length, but not the text of the user's panic.
+    let is_said = !story.is_empty() && outcome.message.is_none();
+    let sentence = outcome.sentence.lines().filter(|_| !is_said);
+    let mut title = String::new();
+    for line in sentence.chain(story.iter().map(String::as_str)) {
+        let indent = line.len() - line.trim_start().len();
+        let mut width = 0;
+        for (at, word) in line.split(' ').enumerate() {
+            let length = word.chars().count() + 1;
+            if width + length > TITLE_MAX && width > indent {
+                title.push_str("\\l");
+                title.extend(std::iter::repeat_n(' ', indent + 2));
+                width = indent + 2;
+            } else if at > 0 {
+                title.push(' ');
+            }
+            title.push_str(&escaped(word));
+            width += length;
+        }
+        title.push_str("\\l");
+    }
+    title
 }
 
 /// A cluster per thread: its events, and what it came to at the end.
@@ -39,7 +71,9 @@ fn columns(out: &mut String, execution: &Execution) {
     for (index, thread) in execution.threads.iter().enumerate() {
         let _ = writeln!(out, "  subgraph cluster_{index} {{");
         let _ = writeln!(out, "    label={}; color=gray;", quoted(thread.shown()));
-        let mut chain = accesses(out, execution, index, None);
+        let mut chain = Vec::new();
+        let mut asides = execution.unnumbered.iter();
+        let mut asides = asides.by_ref().filter(|it| it.thread == index).peekable();
         let mut panics = earlier_panics(execution, index).peekable();
         let fences = execution.fences.iter().enumerate();
         let mut fences = fences.filter(|(_, fence)| fence.thread == index).peekable();
@@ -55,19 +89,46 @@ fn columns(out: &mut String, execution: &Execution) {
             while let Some((nth, fence)) = fences.next_if(|(_, it)| it.after < event.number) {
                 chain.push(draw_fence(out, nth, fence));
             }
-            let name = format!("e{}", event.number);
+            while let Some(aside) = asides.next_if(|aside| aside.after < event.number) {
+                chain.push(aside.draw(out));
+            }
+            let name = name_of(execution, event);
+            if let Some(fold) = fold_of(execution, event) {
+                // One node for all that the thread does there.
+                if chain.last() != Some(&name) {
+                    let label = format!("({})", fold.words);
+                    node_at(out, &name, &label, "", None, ", style=dashed");
+                    chain.push(name);
+                }
+                continue;
+            }
             let label = format!("{}  {}", event.number, event.words);
             node(out, &name, &label, &event.place, "");
             chain.push(name);
-            chain.extend(accesses(out, execution, index, Some(event.number)));
         }
         chain.extend(fences.map(|(nth, fence)| draw_fence(out, nth, fence)));
+        chain.extend(asides.map(|aside| aside.draw(out)));
         chain.extend(panics.map(|panic| panic.draw(out)));
         chain.extend(last(out, execution, index));
         for pair in chain.windows(2) {
             let _ = writeln!(out, "    {} -> {} [weight=8];", pair[0], pair[1]);
         }
         out.push_str("  }\n");
+    }
+}
+
+/// What stands for the event, if it only repeats others.
+fn fold_of<'a>(execution: &'a Execution, event: &Event) -> Option<&'a Fold> {
+    let folds = &execution.folds;
+    let at = folds.partition_point(|fold| fold.last < event.number);
+    folds.get(at).filter(|fold| fold.first <= event.number)
+}
+
+/// The name of the node that stands for the event.
+fn name_of(execution: &Execution, event: &Event) -> String {
+    match fold_of(execution, event) {
+        Some(fold) => format!("f{}_{}", fold.first, event.thread),
+        None => format!("e{}", event.number),
     }
 }
 
@@ -105,26 +166,13 @@ fn earlier_panics(execution: &Execution, thread: usize) -> impl Iterator<Item = 
     })
 }
 
-/// The accesses of a data race that the thread made directly behind this event; their names.
-fn accesses(
-    out: &mut String,
-    execution: &Execution,
-    thread: usize,
-    after: Option<usize>,
-) -> Vec<String> {
-    let Some(race) = &execution.outcome.data_race else {
-        return Vec::new();
-    };
-    // An atomic access is an event, which is there already.
-    let here = |(_, touch): &(_, &Touch)| {
-        touch.event.is_none() && touch.thread == thread && touch.after == after
-    };
-    let both = [("first", &race.first), ("second", &race.second)];
-    let mine = both.into_iter().filter(here).map(|(name, touch)| {
-        node(out, name, &touch.words, &touch.place, FAILED);
-        name.to_owned()
-    });
-    mine.collect()
+impl Aside {
+    /// The node's name.
+    fn draw(&self, out: &mut String) -> String {
+        let text = self.place.as_ref().and_then(|place| place.text.as_deref());
+        node_at(out, self.role, &self.words, &self.at, text, FAILED);
+        self.role.to_owned()
+    }
 }
 
 /// What the thread waits for or panicked at, if it did: the node's name.
@@ -135,15 +183,6 @@ fn last(out: &mut String, execution: &Execution, thread: usize) -> Option<String
         let name = format!("w{thread}");
         node(out, &name, &waiting.doing, &waiting.place, FAILED);
         return Some(name);
-    }
-    if let Some(misuse) = outcome.misuse.as_ref().filter(|it| it.thread == thread) {
-        let place = misuse.place.as_ref();
-        let mut events = execution.events.iter();
-        let last = events.rfind(|event| event.thread == thread);
-        // A free has no place of its own: the thread's last event is nearest.
-        let place = place.or(last.map(|event| &event.place))?;
-        node(out, "misuse", &misuse.words, place, FAILED);
-        return Some("misuse".to_owned());
     }
     let place = outcome.place.as_ref();
     let place = place.filter(|_| outcome.thread == Some(thread))?;
@@ -159,16 +198,21 @@ fn node(out: &mut String, name: &str, label: &str, place: &Place, more: &str) {
         Some(somewhere) => somewhere.to_owned(),
         None => format!("{}:{}", short(&place.file), place.line),
     };
-    let label_shown = format!("{}\n{at}", shortened(label));
-    let tooltip = match &place.text {
-        Some(text) => format!("{label}\n{at}\n{text}"),
-        None => format!("{label}\n{at}"),
+    node_at(out, name, label, &at, place.text.as_deref(), more);
+}
+
+/// A node for what was done at a place, which may not be known, where the program has this line.
+fn node_at(out: &mut String, name: &str, label: &str, at: &str, text: Option<&str>, more: &str) {
+    let lines = |label: &str, text: Option<&str>| {
+        let lines = [Some(label), Some(at), text].into_iter().flatten();
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        lines.join("\n")
     };
     let _ = writeln!(
         out,
         "    {name} [label={}, tooltip={}{more}];",
-        quoted(&label_shown),
-        quoted(&tooltip)
+        quoted(&lines(&shortened(label), None)),
+        quoted(&lines(label, text))
     );
 }
 
@@ -177,8 +221,11 @@ fn between(out: &mut String, execution: &Execution) {
     let mut drawn = BTreeSet::new();
     let race = execution.outcome.data_race.as_ref();
     let is_weak = |from, to| race.is_some_and(|race| race.is_weak(from, to));
-    for event in &execution.events {
-        if let Some(from) = event.reads_from {
+    let is_drawn = |number: usize| fold_of(execution, &execution.events[number - 1]).is_none();
+    let events = execution.events.iter();
+    let events: Vec<&Event> = events.filter(|event| is_drawn(event.number)).collect();
+    for event in &events {
+        if let Some(from) = event.reads_from.filter(|&from| is_drawn(from)) {
             drawn.insert((from, event.number));
             let (color, label) = match is_weak(from, event.number) {
                 true => ("red", "read by, too weak"),
@@ -191,8 +238,8 @@ fn between(out: &mut String, execution: &Execution) {
             );
         }
     }
-    for event in &execution.events {
-        for &from in &event.after {
+    for event in &events {
+        for &from in event.after.iter().filter(|&&from| is_drawn(from)) {
             let before = &execution.events[from - 1];
             if before.thread != event.thread && !drawn.contains(&(from, event.number)) {
                 let _ = writeln!(
@@ -220,6 +267,16 @@ fn race(out: &mut String, execution: &Execution) {
         node("first", &race.first),
         node("second", &race.second),
     );
+}
+
+/// From what the memory ended with to the wrong use of it.
+fn misuse(out: &mut String, execution: &Execution) {
+    let has = |role| execution.unnumbered.iter().any(|aside| aside.role == role);
+    if has("gone") && has("use") {
+        out.push_str(
+            "  gone -> use [color=red, penwidth=3, label=\"before it\", fontcolor=red, constraint=false];\n",
+        );
+    }
 }
 
 /// From the first to the second of the two operations that the failure hangs on.
@@ -257,7 +314,7 @@ fn waits(out: &mut String, execution: &Execution) {
         let mut events = execution.events.iter();
         let last = match events.rfind(|event| event.thread == holder) {
             _ if stuck => format!("w{holder}"),
-            Some(event) => format!("e{}", event.number),
+            Some(event) => name_of(execution, event),
             None => continue,
         };
         let _ = writeln!(
@@ -279,6 +336,10 @@ fn shortened(text: &str) -> String {
 
 /// A string of the language.
 fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", escaped.replace('\n', "\\n"))
+    format!("\"{}\"", escaped(text).replace('\n', "\\n"))
+}
+
+/// A text as it stands in a string of the language.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }

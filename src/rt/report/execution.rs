@@ -12,12 +12,15 @@ mod kinds;
 mod links;
 mod misuse;
 mod outcome;
+mod told;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::facts::facts;
 use super::places::FileLine;
 use super::source::Sources;
+use super::table::{self, Remarks};
 use super::text::View;
 use super::words::Names;
 use crate::rt::event;
@@ -31,6 +34,8 @@ use crate::rt::relation::happens_before::HappensBefore;
 use links::{Linked, Links};
 use outcome::Outcome;
 pub(super) use outcome::Touch;
+pub(super) use told::{Aside, Fold};
+use told::{Lines, Snippet};
 
 /// The version of the format. It grows with every change that a reader of the old one could trip over;
 /// new fields alone do not change it.
@@ -52,11 +57,17 @@ pub(crate) struct Execution {
     /// The command that plays it.
     pub(super) command: Option<String>,
     pub(super) outcome: Outcome,
+    /// What is said above the table of the text report, by line.
+    pub(super) story: Vec<String>,
     pub(super) threads: Vec<Thread>,
     pub(super) objects: Vec<Object>,
     pub(super) events: Vec<Event>,
     /// The fences, in order, which are no events.
     pub(super) fences: Vec<Fence>,
+    /// What the failure is about and is no event, in the order in which it happened.
+    pub(super) unnumbered: Vec<Aside>,
+    /// Events that only repeat others.
+    pub(super) folds: Vec<Fold>,
     /// The pairs of ordered events of different threads with nothing between them.
     pub(super) races: Vec<Pair>,
     /// The two operations that the failure hangs on.
@@ -67,6 +78,8 @@ pub(crate) struct Execution {
     pub(super) simplified: bool,
     /// What the program said, in the order in which it did.
     pub(super) log: Vec<Line>,
+    /// What is around the places in the program.
+    pub(super) source: Vec<Snippet>,
 }
 
 /// A thread, in the order of the spawns.
@@ -124,6 +137,8 @@ pub(super) struct Event {
     pub(super) alternative: u32,
     pub(super) alternatives: u32,
     pub(super) place: Place,
+    /// Why the thread before it has stopped, if that is another one.
+    pub(super) switch: Option<String>,
     /// For each thread how many of its events happen before this one or are it.
     pub(super) clock: Vec<u32>,
     /// The events that happen directly before this one, with nothing between.
@@ -202,15 +217,19 @@ impl Execution {
             schedule: schedule.to_owned(),
             command: None,
             outcome: Outcome::malformed(sentence),
+            story: vec![sentence.to_owned()],
             threads: Vec::new(),
             objects: Vec::new(),
             events: Vec::new(),
             fences: Vec::new(),
+            unnumbered: Vec::new(),
+            folds: Vec::new(),
             races: Vec::new(),
             pair: None,
             again: None,
             simplified: false,
             log: Vec::new(),
+            source: Vec::new(),
         }
     }
 }
@@ -232,6 +251,8 @@ struct Gathering<'a> {
     objects: Vec<(ObjectId, Site)>,
     object_numbers: FxHashMap<ObjectId, usize>,
     sources: Sources,
+    /// The lines that places point at.
+    lines: Lines,
 }
 
 impl<'a> Gathering<'a> {
@@ -246,6 +267,7 @@ impl<'a> Gathering<'a> {
             objects: Vec::new(),
             object_numbers: FxHashMap::default(),
             sources: Sources::default(),
+            lines: Lines::new(),
         };
         gathering.meet_thread(ThreadId::MAIN);
         for event in view.trace.events() {
@@ -317,6 +339,12 @@ impl<'a> Gathering<'a> {
             Some(_) => None,
             None => self.sources.line(file, line),
         };
+        if text.is_some() {
+            match self.lines.get_mut(file) {
+                Some(lines) => lines.insert(line),
+                None => (self.lines.entry(file.to_owned()).or_default()).insert(line),
+            };
+        }
         Place {
             file: file.to_owned(),
             line,
@@ -329,6 +357,8 @@ impl<'a> Gathering<'a> {
     fn execution(mut self) -> Execution {
         let view = self.view;
         let number = |position: u32| position as usize + 1;
+        let remarks = table::remarks(view, &self.names);
+        let unnumbered = told::asides(&mut self, &remarks);
         let races = self.clocks.races().iter().map(|race| Pair {
             first: number(race.first),
             second: number(race.second),
@@ -341,11 +371,14 @@ impl<'a> Gathering<'a> {
             schedule: view.schedule.to_owned(),
             command: Some(view.replay.to_owned()),
             races: races.collect(),
-            outcome: outcome::of(&mut self),
+            outcome: outcome::of(&mut self, &unnumbered),
+            unnumbered,
+            folds: told::folds(&remarks),
+            story: facts(view, &self.names),
             threads: self.thread_list(),
             objects: self.object_list(),
-            events: self.events(),
             fences: self.fences(),
+            events: self.events(&remarks),
             pair: self.pair(),
             again: match view.again {
                 Reproduction::Same => None,
@@ -356,6 +389,8 @@ impl<'a> Gathering<'a> {
             },
             simplified: view.simplified,
             log: self.log(),
+            // Behind all that looks for a place.
+            source: told::snippets(&self.lines, &mut self.sources),
         }
     }
 
@@ -455,7 +490,7 @@ impl<'a> Gathering<'a> {
         fences.collect()
     }
 
-    fn events(&mut self) -> Vec<Event> {
+    fn events(&mut self, remarks: &Remarks) -> Vec<Event> {
         let view = self.view;
         let initial = |&(object, _): &(ObjectId, Site)| view.machine.initial(object);
         let mut states: Vec<State> = self.objects.iter().map(initial).collect();
@@ -481,7 +516,12 @@ impl<'a> Gathering<'a> {
                 links.happened(position, event, (before, state));
                 holds = Some(holds::words(event.operation.object, state, &self.names));
             }
-            events.push(self.event(position, object, holds, linked));
+            let switch = remarks.switches.get(&(position, event.thread));
+            let switch = switch.cloned();
+            events.push(Event {
+                switch,
+                ..self.event(position, object, holds, linked)
+            });
         }
         // Where a replay came out differently, the machine is an event ahead.
         let whole = !matches!(view.end, End::NotDeterministic(_));
@@ -527,6 +567,7 @@ impl<'a> Gathering<'a> {
             reads_from: linked.reads_from.map(number),
             enabled_by: linked.enabled_by.map(number),
             place: self.place_of_event(event),
+            switch: None,
         }
     }
 

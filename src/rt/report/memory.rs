@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use super::text::{View, at, behind, place, place_of};
+use super::unnumbered::Stands;
 use super::words::Names;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::{OpKind, Operation};
@@ -404,10 +405,10 @@ fn is_seen_from_its_stack(operation: &Operation, site: Site) -> bool {
 }
 
 /// Where memory that is gone was used by this operation.
-pub(super) fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -> String {
+pub(super) fn place_of_use(view: &View<'_>, operation: &Operation, site: Site) -> Stands {
     match &view.life.again {
-        Some(known) if is_seen_from_its_stack(operation, site) => known.clone(),
-        _ => place(site),
+        Some(known) if is_seen_from_its_stack(operation, site) => Stands::Seen(known.clone()),
+        _ => Stands::At(site),
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod cycle;
 pub(crate) mod dot;
 mod elements;
 pub(crate) mod execution;
+mod facts;
 mod holders;
 pub(crate) mod html;
 pub(crate) mod json;

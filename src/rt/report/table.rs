@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::mem::discriminant;
+use std::ops::Range;
 
 use super::stops::{Stop, stops};
 use super::text::{View, place_of};
@@ -51,6 +52,9 @@ struct Row {
     switch: String,
     /// How many events it stands for.
     times: usize,
+    /// How many events come before it, and how many with all that it stands for.
+    before: usize,
+    until: usize,
 }
 
 /// What is below each other in a table.
@@ -58,6 +62,55 @@ enum Line {
     Row(Row),
     /// What stands for rows that are left out.
     Note(String),
+}
+
+/// What the table says of the events beside what they are.
+#[derive(Default)]
+pub(super) struct Remarks {
+    /// Why another thread has stopped before a row, by how many events come before it and by its
+    /// thread.
+    pub(super) switches: HashMap<(usize, ThreadId), String>,
+    pub(super) folds: Vec<Fold>,
+}
+
+/// Events that only say again what others before them have said. They have no rows of their own.
+pub(super) struct Fold {
+    /// The positions of the events.
+    pub(super) events: Range<usize>,
+    /// What stands for them.
+    pub(super) words: String,
+}
+
+/// What the table of the execution says beside its events.
+pub(super) fn remarks(view: &View<'_>, names: &Names<'_>) -> Remarks {
+    let lines = folded(view, rows(view, names));
+    let mut remarks = Remarks::default();
+    let mut fold = |events: Range<usize>, words: String| {
+        if !events.is_empty() {
+            remarks.folds.push(Fold { events, words });
+        }
+    };
+    let mut until = 0;
+    for (at, line) in lines.iter().enumerate() {
+        match line {
+            Line::Row(row) => {
+                if !row.switch.is_empty() {
+                    let at = (row.before, row.thread);
+                    remarks.switches.insert(at, row.switch.clone());
+                }
+                if row.times > 1 {
+                    fold(row.before + 1..row.until, format!("{} times", row.times));
+                }
+                until = row.until;
+            }
+            Line::Note(note) => {
+                let next = rows_of(&lines[at..]).next();
+                let next = next.map_or(view.trace.len(), |row| row.before);
+                fold(until..next, note.clone());
+            }
+        }
+    }
+    remarks
 }
 
 /// Writes the table of the execution.
@@ -398,8 +451,10 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
                 switch: switch(&rows, row.thread, &stopped),
                 thread: row.thread,
                 cell: row.words,
-                place: row.place,
+                place: row.stands.shown(),
                 times: 1,
+                before: position,
+                until: position,
             });
         }
         let (Some(event), Some(source)) = (events.get(position), sources.get(position)) else {
@@ -417,6 +472,8 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
                 false => place_of(view, event),
             },
             times: 1,
+            before: position,
+            until: position + 1,
         };
         // That a thread ends after its last row goes without saying, unless the failure hangs on when it does.
         if is_end && !marked(view, &row) {
@@ -427,6 +484,7 @@ fn rows(view: &View<'_>, names: &Names<'_>) -> Vec<Row> {
             && !marked(view, &row)
         {
             last.times += 1;
+            last.until = position + 1;
             continue;
         }
         rows.push(row);
@@ -545,6 +603,8 @@ mod tests {
             place: String::new(),
             switch: String::new(),
             times: 1,
+            before: at,
+            until: at + 1,
         };
         let mut lines: Vec<Line> = (0..rows).map(row).map(Line::Row).collect();
         let keep = |row: &Row| row.position.is_some_and(|at| kept.contains(&at));

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::cycle;
+use super::facts::facts;
 use super::holders::{Holder, Way, held_before, holders};
 use super::memory;
-use super::pattern;
 use super::places::{Callers, FileLine, Life};
 use super::rounds;
 use super::table;
@@ -83,17 +83,9 @@ pub(crate) fn events(view: &View<'_>) -> Vec<(String, String, Site)> {
 /// The report.
 pub(crate) fn render(view: &View<'_>) -> String {
     let names = Names::new(view.end, view.trace, view.machine, view.given);
-    let mut out = String::new();
-    verdict(&mut out, view, &names);
-    earlier(&mut out, view, &names);
-    hangs_on(&mut out, view, &names);
-    run_again(&mut out, view, &names);
-    let lines = [
-        pattern::sentence(view, &names),
-        pattern::story(view, &names),
-    ];
-    for line in lines.into_iter().flatten() {
-        let _ = writeln!(out, "  {line}");
+    let mut out = panicked(view, &names);
+    for fact in facts(view, &names) {
+        let _ = writeln!(out, "{fact}");
     }
     table::write(&mut out, view, &names);
     paths(&mut out, view, &names);
@@ -144,6 +136,19 @@ pub(crate) fn stub(view: &View<'_>) -> String {
     }
     out.push_str("           }");
     out
+}
+
+/// The user's panic, if that is the failure.
+fn panicked(view: &View<'_>, names: &Names<'_>) -> String {
+    let (End::Panicked { thread, .. }, Some((text, location))) = (view.end, view.panic) else {
+        return String::new();
+    };
+    let at = location.map_or_else(
+        || "an unknown place".to_owned(),
+        |(file, line, column)| format!("{file}:{line}:{column}"),
+    );
+    let thread = names.thread(*thread);
+    format!("thread '{thread}' panicked at {at}:\n{text}\n\n")
 }
 
 /// The settings that decide which executions there are, as far as they are not what they are by default.
@@ -274,19 +279,12 @@ pub(super) fn short(file: &str) -> &str {
     before.map_or(file, |at| &file[at + 1..])
 }
 
-fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+/// How it ended, and which threads wait.
+pub(super) fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let events = counted(view.trace.len() as u64, "event");
     let when = format!("(execution {}, after {events})", view.executions);
     match view.end {
         End::Panicked { thread, stuck } => {
-            if let Some((text, location)) = view.panic {
-                let at = location.map_or_else(
-                    || "an unknown place".to_owned(),
-                    |(file, line, column)| format!("{file}:{line}:{column}"),
-                );
-                let _ = writeln!(out, "thread '{}' panicked at {at}:", names.thread(*thread));
-                let _ = writeln!(out, "{text}\n");
-            }
             let _ = writeln!(out, "panic: {} panicked {when}", names.thread(*thread));
             let raised_again = match view.panic {
                 None => "  by `resume_unwind`, which says nothing and has no place\n",
@@ -403,7 +401,7 @@ fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
 
 /// The panics before the failure, of threads whose panics are caught: what such a thread has not done is often what
 /// others wait for.
-fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+pub(super) fn earlier(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let (told, more) = view
         .earlier
         .split_at(view.earlier.len().min(EARLIER_SHOWN_MAX));
@@ -499,7 +497,7 @@ fn held(view: &View<'_>, names: &Names<'_>, operation: &Operation) -> String {
 }
 
 /// What the failure hangs on, as far as that was found out.
-fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+pub(super) fn hangs_on(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     if view.simplified {
         let _ = writeln!(
             out,
@@ -587,7 +585,7 @@ const CAUSES: &str = "  usual causes: time, randomness (and the order in a `Hash
      drops what is modelled";
 
 /// That the schedule does not decide alone, if that was seen.
-fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
+pub(super) fn run_again(out: &mut String, view: &View<'_>, names: &Names<'_>) {
     let _ = match view.again {
         Reproduction::Same => return,
         Reproduction::Passes => writeln!(

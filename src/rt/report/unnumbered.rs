@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::memory::{place_of_use, used_raw};
+use super::places::FileLine;
 use super::text::{View, place};
 use super::words::Names;
+use crate::rt::event::Site;
 use crate::rt::event::id::ThreadId;
 use crate::rt::event::operation::OpKind;
 use crate::rt::event::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, Lasts, Wrong};
@@ -16,10 +18,60 @@ use crate::rt::event::verdict::{Access, BadMemory, DataRace, Effect, End, Gone, 
 /// What a thread has done that is no event.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Unnumbered {
+    pub(super) role: Role,
     pub(super) thread: ThreadId,
     pub(super) words: String,
-    /// Empty if nobody knows.
-    pub(super) place: String,
+    pub(super) stands: Stands,
+}
+
+/// What it has to do with the failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    /// The first of two accesses that nothing orders.
+    First,
+    /// The end of that one, if it has lasted.
+    FirstEnds,
+    Second,
+    /// What the memory ended with: a free, or the end of the thread that it is of.
+    Gone,
+    /// The wrong use of memory, or the wrong free.
+    Use,
+    /// A fence, which the failure need not be about.
+    Fence,
+}
+
+/// Where something stands that is no event.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Stands {
+    At(Site),
+    /// As a stack showed it, `file:line` where it has both.
+    Seen(String),
+    Unknown,
+}
+
+impl Stands {
+    pub(super) fn seen(place: Option<&String>) -> Stands {
+        place.map_or(Stands::Unknown, |place| Stands::Seen(place.clone()))
+    }
+
+    /// As a row of the table has it; empty if it is not known.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Stands::At(site) => place(site),
+            Stands::Seen(place) => place.clone(),
+            Stands::Unknown => String::new(),
+        }
+    }
+
+    /// The line of the program that a stack showed.
+    pub(super) fn line(&self) -> Option<FileLine> {
+        let Stands::Seen(place) = self else {
+            return None;
+        };
+        let (file, line) = place.rsplit_once(':')?;
+        let (file, line) = (file.to_owned(), line.parse().ok()?);
+        Some(FileLine { file, line })
+    }
 }
 
 /// What was done, by how many events of the execution come before it.
@@ -30,9 +82,10 @@ pub(super) fn rows(view: &View<'_>, names: &Names<'_>) -> Rows {
     let mut rows = Rows::new();
     for fence in view.trace.fences() {
         let row = Unnumbered {
+            role: Role::Fence,
             thread: fence.thread,
             words: "fence".to_owned(),
-            place: place(fence.site),
+            stands: Stands::At(fence.site),
         };
         let there = rows.entry(fence.before as usize).or_default();
         // A loop may make the same one again and again.
@@ -55,7 +108,7 @@ fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace)
         lasts,
         ..
     } = race;
-    if let Some(row) = of_access(view, names, first) {
+    if let Some(row) = of_access(view, names, first, Role::First) {
         let until = match lasts {
             Lasts::Until(events) if *events > first.after => Some(*events),
             _ => None,
@@ -65,6 +118,7 @@ fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace)
             (
                 events,
                 Unnumbered {
+                    role: Role::FirstEnds,
                     words,
                     ..row.clone()
                 },
@@ -86,28 +140,36 @@ fn of_race(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, race: &DataRace)
             put_in_front(rows, view, race, (first.thread, events), ends);
         }
     }
-    if let Some(row) = of_access(view, names, second) {
+    if let Some(row) = of_access(view, names, second, Role::Second) {
         put(rows, view.trace.len(), row);
     }
 }
 
 /// An access that is no event, and whose place in the execution is known.
-fn of_access(view: &View<'_>, names: &Names<'_>, access: &Access) -> Option<Unnumbered> {
-    let (words, place) = match access.effect {
-        Effect::Read => (on("read", names), place(access.site)),
-        Effect::Write => (on("write", names), place(access.site)),
-        Effect::Free => (
-            "free".to_owned(),
-            view.life.freed.clone().unwrap_or_default(),
-        ),
+fn of_access(
+    view: &View<'_>,
+    names: &Names<'_>,
+    access: &Access,
+    role: Role,
+) -> Option<Unnumbered> {
+    let (words, stands) = match access.effect {
+        Effect::Read => (on("read", names), Stands::At(access.site)),
+        Effect::Write => (on("write", names), Stands::At(access.site)),
+        Effect::Free => ("free".to_owned(), Stands::seen(view.life.freed.as_ref())),
         // Its own event would be the next one.
-        Effect::End => ("end".to_owned(), String::new()),
-        Effect::AtomicRead | Effect::AtomicWrite | Effect::Make => return None,
+        Effect::End => ("end".to_owned(), Stands::Unknown),
+        Effect::Make if view.end.block().is_some() => (
+            "allocate".to_owned(),
+            Stands::seen(view.life.allocated.as_ref()),
+        ),
+        Effect::Make => ("make".to_owned(), Stands::Unknown),
+        Effect::AtomicRead | Effect::AtomicWrite => return None,
     };
     Some(Unnumbered {
+        role,
         thread: access.thread,
         words,
-        place,
+        stands,
     })
 }
 
@@ -118,13 +180,13 @@ fn on(verb: &str, names: &Names<'_>) -> String {
 }
 
 fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadMemory) {
-    let known = |place: &Option<String>| place.clone().unwrap_or_default();
     match bad.memory {
         Gone::Block(_, Some((thread, events))) => {
             let free = Unnumbered {
+                role: Role::Gone,
                 thread,
                 words: "free".to_owned(),
-                place: known(&view.life.freed),
+                stands: Stands::seen(view.life.freed.as_ref()),
             };
             put(rows, behind(view, thread, events), free);
         }
@@ -138,17 +200,18 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
                 behind(view, owner, events)
             });
             let row = Unnumbered {
+                role: Role::Gone,
                 thread: owner,
                 words: "end".to_owned(),
-                place: String::new(),
+                stands: Stands::Unknown,
             };
             put(rows, end, row);
         }
     }
-    let (words, place) = match bad.wrong {
+    let (words, stands) = match bad.wrong {
         Wrong::Operation(operation, site) => {
-            let place = place_of_use(view, &operation, site);
-            (names.announced(&operation), place)
+            let stands = place_of_use(view, &operation, site);
+            (names.announced(&operation), stands)
         }
         Wrong::Access(effect, site, _) => {
             let access = Access {
@@ -157,32 +220,38 @@ fn of_bad_memory(rows: &mut Rows, view: &View<'_>, names: &Names<'_>, bad: &BadM
                 site,
                 after: bad.after,
             };
-            match of_access(view, names, &access) {
-                Some(row) => (row.words, row.place),
+            match of_access(view, names, &access, Role::Use) {
+                Some(row) => (row.words, row.stands),
                 None => return,
             }
         }
         Wrong::Raw { offset } => (used_raw(offset), fault_of(view)),
-        Wrong::FreedTwice => ("free again".to_owned(), known(&view.life.again)),
+        Wrong::FreedTwice => (
+            "free again".to_owned(),
+            Stands::seen(view.life.again.as_ref()),
+        ),
         Wrong::Layout { .. } | Wrong::Inside { .. } => {
             let place = view.life.again.as_ref().or(view.life.freed.as_ref());
-            ("free".to_owned(), place.cloned().unwrap_or_default())
+            ("free".to_owned(), Stands::seen(place))
         }
     };
     let row = Unnumbered {
+        role: Role::Use,
         thread: bad.thread,
         words,
-        place,
+        stands,
     };
     put(rows, view.trace.len(), row);
 }
 
 /// Where memory was used that is gone, as a place of a row.
-fn fault_of(view: &View<'_>) -> String {
-    let place = view.life.faulted.as_deref().unwrap_or_default();
+fn fault_of(view: &View<'_>) -> Stands {
+    let Some(place) = view.life.faulted.as_deref() else {
+        return Stands::Unknown;
+    };
     // Who has called it is told above the table, which has not so much room.
     let place = place.split(", called ").next().unwrap_or(place);
-    place.strip_prefix("at ").unwrap_or(place).to_owned()
+    Stands::Seen(place.strip_prefix("at ").unwrap_or(place).to_owned())
 }
 
 /// Puts the row of the first access where its thread had performed so many events, in front of the

@@ -14,7 +14,7 @@ pub(crate) struct Misuse {
     /// The last event of its thread before it.
     pub(crate) after: Option<usize>,
     pub(crate) words: String,
-    /// Where, if it is a use; of a free only the block knows.
+    /// Where it is, if that is known.
     pub(crate) place: Option<Place>,
     /// The thread that had freed the block, and its last event before that.
     pub(crate) freed_by: Option<usize>,
@@ -38,10 +38,10 @@ pub(crate) struct Allocation {
 }
 
 /// The wrong use that ended the execution.
-pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
-    let (words, site) = match bad.wrong {
-        Wrong::Operation(operation, site) => (data.names.announced(&operation), Some(site)),
-        Wrong::Access(effect, site, _) => {
+pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory, place: Option<Place>) -> Misuse {
+    let words = match bad.wrong {
+        Wrong::Operation(operation, _) => data.names.announced(&operation),
+        Wrong::Access(effect, ..) => {
             let verb = match effect {
                 Effect::Read | Effect::AtomicRead => "reads",
                 Effect::Write | Effect::AtomicWrite | Effect::Free | Effect::End | Effect::Make => {
@@ -49,22 +49,18 @@ pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
                 }
             };
             let cell = data.names.memory().unwrap_or("a cell");
-            (format!("{verb} {cell}"), Some(site))
+            format!("{verb} {cell}")
         }
         Wrong::Raw { offset } => {
             let place = data.view.life.faulted.as_ref();
             let place = place.map_or(String::new(), |place| format!(" {place}"));
-            (format!("uses byte {offset} of the block{place}"), None)
+            format!("uses byte {offset} of the block{place}")
         }
-        Wrong::FreedTwice => ("frees the block again".to_owned(), None),
-        Wrong::Layout { size, align } => (
-            format!("frees the block as {size} bytes aligned to {align}"),
-            None,
-        ),
-        Wrong::Inside { offset } => (
-            format!("frees what is {offset} bytes inside the block"),
-            None,
-        ),
+        Wrong::FreedTwice => "frees the block again".to_owned(),
+        Wrong::Layout { size, align } => {
+            format!("frees the block as {size} bytes aligned to {align}")
+        }
+        Wrong::Inside { offset } => format!("frees what is {offset} bytes inside the block"),
     };
     let (freed, stack) = match bad.memory {
         Gone::Block(_, freed) => (freed, None),
@@ -74,7 +70,7 @@ pub(super) fn misuse(data: &mut Gathering<'_>, bad: &BadMemory) -> Misuse {
         thread: data.thread(bad.thread),
         after: last_event(data, bad.thread, bad.after),
         words,
-        place: site.map(|site| data.place(site)),
+        place,
         freed_by: freed.map(|(thread, _)| data.thread(thread)),
         freed_after: freed.and_then(|(thread, events)| last_event(data, thread, events)),
         stack_of: stack.map(|thread| data.thread(thread)),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::misuse::{self, Allocation, Misuse};
+use super::told::Aside;
 use super::{Gathering, Place, kinds};
 use crate::rt::event::Site;
 use crate::rt::event::operation::Operation;
@@ -150,7 +151,11 @@ impl Outcome {
 }
 
 /// How the execution ended.
-pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
+pub(super) fn of(data: &mut Gathering<'_>, asides: &[Aside]) -> Outcome {
+    let stands = |role| {
+        let aside = asides.iter().find(|aside| aside.role == role)?;
+        aside.place.clone()
+    };
     let end = data.view.end;
     let mut outcome = Outcome::plain(kinds::end(end), String::new());
     outcome.earlier_panics = earlier_panics(data);
@@ -232,8 +237,13 @@ pub(super) fn of(data: &mut Gathering<'_>) -> Outcome {
     let block = end.block();
     outcome.block = block.map(|block| misuse::allocation(data, &block, Some(data.view.life)));
     match end {
-        End::DataRace(race) => outcome.data_race = Some(unordered(data, race)),
-        End::BadMemory(bad) => outcome.misuse = Some(misuse::misuse(data, bad)),
+        End::DataRace(race) => {
+            let known = [stands("first"), stands("second")];
+            outcome.data_race = Some(unordered(data, race, known));
+        }
+        End::BadMemory(bad) => {
+            outcome.misuse = Some(misuse::misuse(data, bad, stands("use")));
+        }
         End::Leaked(leaked) => {
             outcome.leaked = leaked
                 .values
@@ -293,14 +303,19 @@ fn waiting(data: &mut Gathering<'_>) -> Vec<Waiting> {
     list
 }
 
-fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
+fn unordered(data: &mut Gathering<'_>, race: &DataRace, known: [Option<Place>; 2]) -> Unordered {
     let trace = data.view.trace;
     let number = |thread, index: u32| {
         let position = super::nth_of(trace, thread, index)?;
         Some(position as usize + 1)
     };
+    let of_event = |access: &Access| {
+        let position = trace.nth_of(access.thread, access.after)?;
+        let is_event = matches!(access.effect, Effect::AtomicRead | Effect::AtomicWrite);
+        is_event.then(|| trace.at(position))
+    };
     let name = data.names.memory().map(str::to_owned);
-    let mut touch = |access: &Access| Touch {
+    let mut touch = |access: &Access, known: Option<Place>| Touch {
         thread: data.thread(access.thread),
         effect: kinds::effect(access.effect),
         words: match (access.effect, name.as_deref()) {
@@ -318,10 +333,14 @@ fn unordered(data: &mut Gathering<'_>, race: &DataRace) -> Unordered {
             Effect::AtomicRead | Effect::AtomicWrite => number(access.thread, access.after),
             Effect::Read | Effect::Write | Effect::Free | Effect::End | Effect::Make => None,
         },
-        place: data.place(access.site),
+        place: known.unwrap_or_else(|| match of_event(access) {
+            Some(event) => data.place_of_event(event),
+            None => data.place(access.site),
+        }),
         after: (access.after.checked_sub(1)).and_then(|index| number(access.thread, index)),
     };
-    let (first, second) = (touch(&race.first), touch(&race.second));
+    let [one, other] = known;
+    let (first, second) = (touch(&race.first, one), touch(&race.second, other));
     let mut weak = race.weak.pairs.iter().filter_map(|weak| {
         Some(super::Pair {
             first: number(weak.writer.thread, weak.writer.index)?,

@@ -6,7 +6,9 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const { threads, objects, events, outcome } = data;
 const weak = [outcome.data_race?.weak, ...outcome.data_race?.weaker ?? []].filter((pair) => pair);
-const ROWS_MAX = 3000; // Of a longer execution the last rows are drawn.
+const ROWS_MAX = 3000; // Of a longer execution the others are drawn when they are asked for,
+const MORE = 500; // so many at a time.
+const CONTEXT = 3; // Lines of the source above and below.
 const QUIET = new Set(["end", "arc_clone", "arc_drop", "weak_clone", "weak_drop"]);
 
 function element(tag, properties, ...children) {
@@ -37,12 +39,9 @@ const rows = [];
   for (const fence of data.fences) {
     add(fence.after, { fence, thread: fence.thread, words: "fence", place: fence.place });
   }
-  const race = outcome.data_race;
-  for (const [end, touch] of race ? [["first", race.first], ["second", race.second]] : []) {
-    if (touch.event !== null) continue; // It is an event, which has a row.
-    // The second access is where the execution ended.
-    const after = end === "second" ? events.length : touch.after ?? 0;
-    add(after, { failed: end, thread: touch.thread, words: touch.words, place: touch.place });
+  for (const it of data.unnumbered) {
+    const place = it.place ?? { file: "", line: 0, column: 0, text: null, instead: it.at };
+    add(it.after, { failed: it.role, thread: it.thread, words: it.words, place, switch: it.switch });
   }
   for (const it of outcome.earlier_panics) {
     const place = it.place ?? events[it.after - 1]?.place;
@@ -51,11 +50,6 @@ const rows = [];
   for (const it of outcome.waiting) {
     add(events.length, { failed: "waits", thread: it.thread, words: it.doing, place: it.place, waiting: it });
   }
-  const { misuse } = outcome;
-  if (misuse) {
-    const place = misuse.place ?? events.findLast((event) => event.thread === misuse.thread)?.place;
-    if (place) add(events.length, { failed: "misuse", thread: misuse.thread, words: misuse.words, place });
-  }
   if (outcome.kind === "panic" && outcome.thread !== null) {
     const last = events.findLast((event) => event.thread === outcome.thread);
     const place = outcome.place ?? last?.place;
@@ -63,16 +57,48 @@ const rows = [];
   }
   rows.push(...(extra.get(0) ?? []));
   for (const event of events) {
-    rows.push({ event, thread: event.thread, words: event.words, place: event.place });
+    rows.push({ event, thread: event.thread, words: event.words, place: event.place, switch: event.switch });
     rows.push(...(extra.get(event.number) ?? []));
   }
 }
-const cut = Math.max(0, rows.length - ROWS_MAX);
-let number = 0;
-rows.forEach((row, index) => {
-  number = row.event ? row.event.number : number;
-  Object.assign(row, { index, until: number, cut: index < cut });
-});
+{
+  let number = 0;
+  rows.forEach((row, index) => {
+    number = row.event ? row.event.number : number;
+    Object.assign(row, { index, until: number, gap: null });
+  });
+}
+// What is not drawn until it is asked for: rounds of a loop that only repeat others, and rows of
+// which there are too many.
+{
+  const leaveOut = (rows, words) => {
+    const gap = { rows, words };
+    for (const row of rows) row.gap = gap;
+  };
+  let at = 0;
+  for (const { first, last, words } of data.folds) {
+    while (at < rows.length && rows[at].until < first) at++;
+    const repeated = [];
+    for (; at < rows.length && rows[at].until <= last; at++) {
+      if (rows[at].event || rows[at].said) repeated.push(rows[at]);
+    }
+    if (repeated.length > 0) leaveOut(repeated, words);
+  }
+  const drawn = rows.filter((row) => !row.gap);
+  const many = drawn.length - ROWS_MAX;
+  if (many > 0) {
+    // Of a loop that has no end the beginning says how it got there.
+    const from = ["livelock", "limit"].includes(outcome.kind) ? ROWS_MAX / 2 : 0;
+    const decides = (row) => row.failed || row.event && [data.pair?.first, data.pair?.second].includes(row.event.number);
+    let run = [];
+    const end = () => {
+      if (run.length > 0) leaveOut(run, counted(run.length, "row"));
+      run = [];
+    };
+    drawn.slice(from, from + many).forEach((row) => (decides(row) ? end() : run.push(row)));
+    end();
+  }
+}
 {
   const widest = Math.max(5, ...rows.map((row) => short(row.place).length));
   document.documentElement.style.setProperty("--where", `${Math.min(widest, 30) * 7 + 14}px`);
@@ -85,8 +111,8 @@ let step = 0;
 const hidden = new Set();
 let only = null;
 let pointed = null;
-const visible = (row) =>
-  !row.cut && !hidden.has(row.thread) && (only === null || !row.event || row.event.object === only);
+const wanted = (row) => !hidden.has(row.thread) && (only === null || !row.event || row.event.object === only);
+const visible = (row) => !row.gap && wanted(row);
 const seen = () => rows.filter((row) => row.event && visible(row)).map((row) => row.event.number);
 
 // The chart.
@@ -107,8 +133,14 @@ function layout() {
   chart.querySelectorAll(".row").forEach((row) => row.remove());
   let line = 0;
   let before = null;
+  let gap = null;
   for (const row of rows) {
     row.line = null;
+    if (row.gap && row.gap !== gap && row.gap.rows.some(wanted)) {
+      chart.append(note(row.gap));
+      line++;
+    }
+    gap = row.gap ?? (visible(row) ? null : gap);
     if (!visible(row)) continue;
     row.line = line++;
     const at = short(row.place);
@@ -116,7 +148,7 @@ function layout() {
     const button = element("button", {
       className: `event${quiet}${row.failed ? " failed" : ""}${row.said ? " said" : ""}`,
       textContent: row.words,
-      title: `${row.words}\n${at}${row.place.text ? `\n${row.place.text}` : ""}`,
+      title: `${row.switch ? `(${row.switch})\n` : ""}${row.words}\n${at}${row.place.text ? `\n${row.place.text}` : ""}`,
       tabIndex: -1,
     });
     // Nothing else is on its line, so a long label may cover the lanes to its right.
@@ -137,9 +169,24 @@ function layout() {
     button.addEventListener("focus", () => { if (row.event && step !== row.until) go(row.until); });
     chart.append(row.element);
   }
-  $("cut").hidden = cut === 0;
-  $("cut").textContent = `The first ${cut} rows are not drawn; the data in this page has all of them.`;
   mark();
+}
+
+/// What stands for rows that are not drawn. A click draws them, of very many the first ones.
+function note(gap) {
+  const button = element("button", { className: "event gap", textContent: `(${gap.words})`, title: `${counted(gap.rows.length, "row")} not drawn: click to see more`, tabIndex: -1 });
+  const lanes = threads.map((_, thread) => thread).filter((thread) => !hidden.has(thread));
+  const one = gap.rows.every((row) => row.thread === gap.rows[0].thread) ? lanes.indexOf(gap.rows[0].thread) : 0;
+  button.style.gridColumn = `${one + 2} / ${lanes.length + 2}`;
+  gap.element = element("div", { className: "row" }, element("span", { className: "no", textContent: "…" }), button);
+  gap.element.addEventListener("click", () => {
+    const drawn = gap.rows.splice(0, MORE);
+    for (const row of drawn) row.gap = null;
+    gap.words = `${counted(gap.rows.length, "row")} more`;
+    layout();
+    go(drawn[0].until);
+  });
+  return gap.element;
 }
 
 /// The row of the event with which the holder of a lock that somebody waits for has taken it.
@@ -203,12 +250,13 @@ function draw() {
     const size = row.failed ? 6 : row.event && QUIET.has(row.event.operation) ? 3 : 4.5;
     out.push(`<circle class="dot" cx="${cx}" cy="${cy}" r="${size}" style="fill:${fill}"${later}/>`);
   }
-  const touched = (end) => rowOf.get(outcome.data_race?.[end].event) ?? rows.find((row) => row.failed === end);
-  const [first, second] = ["first", "second"].map((end) => at(touched(end)));
-  if (first && second) {
+  const touched = (end) => rowOf.get(outcome.data_race?.[end]?.event) ?? rows.find((row) => row.failed === end);
+  for (const ends of [["first", "second"], ["gone", "use"]]) {
+    const [first, second] = ends.map((end) => at(touched(end)));
+    if (!first || !second) continue;
     const [mx, my] = [0.7 * first[0] + 0.3 * second[0], 0.7 * first[1] + 0.3 * second[1]];
     out.push(`<path class="race" d="M${first[0]} ${first[1]}L${second[0]} ${second[1]}"/>`);
-    out.push(`<text class="tag" x="${mx}" y="${my - 6}" text-anchor="middle">data race</text>`);
+    out.push(`<text class="tag" x="${mx}" y="${my - 6}" text-anchor="middle">${outcome.kind.replaceAll("_", " ")}</text>`);
   }
   const { pair } = data;
   // Where another red line says it already, one is enough.
@@ -251,6 +299,7 @@ function go(to, focus) {
   if (location.hash !== `#step=${step}`) history.replaceState(null, "", `#step=${step}`);
   mark();
   const row = current();
+  if (row?.gap) row.gap.element?.scrollIntoView({ block: "nearest" });
   if (row?.line != null) {
     // What failed stands behind the last event.
     const end = step === events.length ? rows.findLast((other) => other.line != null) : row;
@@ -272,6 +321,9 @@ function move(by, focus) {
 }
 
 function mark() {
+  for (const gap of new Set(rows.map((row) => row.gap))) {
+    gap?.element?.classList.toggle("now", current()?.gap === gap);
+  }
   for (const row of rows) {
     if (row.line === null) continue;
     const now = row.event !== undefined && row.event.number === step;
@@ -291,8 +343,8 @@ function mark() {
 
 // The panel.
 
-function link(to) {
-  const a = element("a", { href: `#step=${to}`, textContent: `${to}  ${shown(events[to - 1].thread)}: ${events[to - 1].words}` });
+function link(to, text = `${to}  ${shown(events[to - 1].thread)}: ${events[to - 1].words}`) {
+  const a = element("a", { href: `#step=${to}`, textContent: text });
   a.addEventListener("click", (e) => { e.preventDefault(); pointed = null; go(to, true); });
   return a;
 }
@@ -310,12 +362,14 @@ function show(row) {
   }
   const { event } = row;
   if (row.said) fact("said at", `${row.said.level} ${row.said.target}`);
-  const title = row.said ? `${shown(row.thread)} · said after event ${row.said.after}` : row.fence ? `${shown(row.thread)} · ${row.fence.ordering} fence after event ${row.fence.after}` : event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : row.earlier ? `${shown(row.thread)} · after event ${row.earlier.after}` : `${shown(row.thread)} · at the end`;
+  const title = row.said ? `${shown(row.thread)} · said after event ${row.said.after}` : row.fence ? `${shown(row.thread)} · ${row.fence.ordering} fence after event ${row.fence.after}` : event ? `event ${event.number} · ${shown(row.thread)} · its ${nth(event.nth)}` : row.until < events.length ? `${shown(row.thread)} · after event ${row.until}` : `${shown(row.thread)} · at the end`;
   panel.replaceChildren(
     element("h2", { textContent: title }),
     element("p", { className: "words", textContent: row.words }),
     element("div", { className: "place", textContent: full(row.place) }));
-  if (row.place.text) panel.append(element("pre", { textContent: row.place.text }));
+  const source = around(row.place);
+  if (source) panel.append(source);
+  if (row.switch) fact("before it", row.switch);
   if (event) {
     fact("operation", event.operation + (event.ordering ? ` (${event.ordering})` : "") + (event.succeeded ? "" : ", failed"));
     if (event.object !== null) fact("object", `${objects[event.object].name} (${objects[event.object].kind})`);
@@ -345,6 +399,18 @@ function show(row) {
   if (row.failed) memory(fact, row);
   panel.append(facts);
   values(row.until);
+}
+
+/// The source around a place; without its indentation.
+function around({ file, line, text }) {
+  const snippet = data.source.find((it) => it.file === file && it.first <= line && line < it.first + it.lines.length);
+  if (!snippet) return text ? element("pre", {}, element("span", { className: "here", textContent: text })) : null;
+  const first = Math.max(snippet.first, line - CONTEXT);
+  const lines = snippet.lines.slice(first - snippet.first, line + CONTEXT + 1 - snippet.first);
+  const indents = lines.filter((it) => it.trim()).map((it) => it.length - it.trimStart().length);
+  const indent = Math.min(...indents);
+  return element("pre", {}, ...lines.map((it, at) =>
+    element("span", { className: first + at === line ? "here" : "near", textContent: `${it.slice(indent)}\n` })));
 }
 
 /// What is known of the block that the failure is about.
@@ -394,7 +460,17 @@ $("kind").textContent = outcome.kind.replaceAll("_", " ");
 $("kind").classList.toggle("fine", ["complete", "assumed", "rounds", "asleep"].includes(outcome.kind));
 $("test").textContent = data.test ?? "";
 const kind = `${$("kind").textContent}: `;
+// The story says the same at length, but not the text of the user's panic.
+$("sentence").hidden = data.story.length > 0 && outcome.message === null;
 $("sentence").textContent = outcome.sentence.startsWith(kind) ? outcome.sentence.slice(kind.length) : outcome.sentence;
+for (const line of data.story) {
+  const told = element("div", {});
+  for (const part of line.split(/(event \d+)/)) {
+    const number = /^event (\d+)$/.exec(part)?.[1];
+    told.append(number && number > 0 && number <= events.length ? link(Number(number), part) : part);
+  }
+  $("story").append(told);
+}
 {
   const copy = element("button", { textContent: "copy" });
   const replay = data.command ?? data.schedule;

@@ -1,0 +1,129 @@
+//! What is told of an execution beside its events, in the words of the text report?
+//!
+//! Its sentences, what the failure is about and is no event, and which events only repeat others.
+//! All of it comes from where the text has it from, so that no form tells another story.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{Gathering, Place};
+use crate::rt::report::source::Sources;
+use crate::rt::report::table::Remarks;
+use crate::rt::report::unnumbered::{self, Role, Stands};
+
+/// How many lines of the source are kept above and below a place.
+const CONTEXT: u32 = 3;
+
+/// What a thread has done that is no event, and that the failure is about.
+#[derive(Clone, Debug, Serialize)]
+pub(in super::super) struct Aside {
+    pub(in super::super) role: &'static str,
+    pub(in super::super) thread: usize,
+    /// How many events come before it.
+    pub(in super::super) after: usize,
+    pub(in super::super) words: String,
+    /// Where it is, as the text report has it; empty if that is not known.
+    pub(in super::super) at: String,
+    /// The same, if it is a line of a file.
+    pub(in super::super) place: Option<Place>,
+    /// Why the thread before it has stopped, if that is another one.
+    pub(in super::super) switch: Option<String>,
+}
+
+/// Events, by their numbers, that only say again what others before them have said.
+#[derive(Clone, Debug, Serialize)]
+pub(in super::super) struct Fold {
+    pub(in super::super) first: usize,
+    pub(in super::super) last: usize,
+    pub(in super::super) words: String,
+}
+
+/// Lines of a source file.
+#[derive(Clone, Debug, Serialize)]
+pub(in super::super) struct Snippet {
+    pub(in super::super) file: String,
+    /// The number of the first one.
+    pub(in super::super) first: u32,
+    pub(in super::super) lines: Vec<String>,
+}
+
+impl Aside {
+    /// The word for what it has to do with the failure.
+    const fn role(role: Role) -> &'static str {
+        match role {
+            Role::First => "first",
+            Role::FirstEnds => "first_ends",
+            Role::Second => "second",
+            Role::Gone => "gone",
+            Role::Use => "use",
+            Role::Fence => "fence",
+        }
+    }
+}
+
+/// What the failure is about and is no event, in the order in which it happened.
+pub(super) fn asides(data: &mut Gathering<'_>, remarks: &Remarks) -> Vec<Aside> {
+    let rows = unnumbered::rows(data.view, &data.names);
+    let rows = rows
+        .into_iter()
+        .flat_map(|(after, rows)| rows.into_iter().map(move |row| (after, row)));
+    // Fences have a list of their own, with their orderings.
+    let rows = rows.filter(|(_, row)| row.role != Role::Fence);
+    let told = rows.map(|(after, row)| Aside {
+        role: Aside::role(row.role),
+        thread: data.thread(row.thread),
+        after,
+        at: row.stands.shown(),
+        place: place(data, &row.stands),
+        switch: remarks.switches.get(&(after, row.thread)).cloned(),
+        words: row.words,
+    });
+    told.collect()
+}
+
+fn place(data: &mut Gathering<'_>, stands: &Stands) -> Option<Place> {
+    match stands {
+        Stands::At(site) => Some(data.place(site)),
+        seen => seen.line().map(|line| data.place_of_caller(&line)),
+    }
+}
+
+/// Which events only repeat others.
+pub(super) fn folds(remarks: &Remarks) -> Vec<Fold> {
+    let folds = remarks.folds.iter().map(|fold| Fold {
+        first: fold.events.start + 1,
+        last: fold.events.end,
+        words: fold.words.clone(),
+    });
+    folds.collect()
+}
+
+/// The lines of the program that places point at, by file.
+pub(super) type Lines = BTreeMap<String, BTreeSet<u32>>;
+
+/// These lines of the program, with what is around them.
+pub(super) fn snippets(lines: &Lines, sources: &mut Sources) -> Vec<Snippet> {
+    let mut snippets = Vec::new();
+    for (file, lines) in lines {
+        let Some(text) = sources.lines(file) else {
+            continue;
+        };
+        let mut wanted: Vec<u32> = lines
+            .iter()
+            .flat_map(|&line| line.saturating_sub(CONTEXT).max(1)..=line.saturating_add(CONTEXT))
+            .filter(|&line| line as usize <= text.len())
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        for run in wanted.chunk_by(|one, next| one + 1 == *next) {
+            let text = run.iter().map(|&line| text[line as usize - 1].clone());
+            snippets.push(Snippet {
+                file: file.clone(),
+                first: run[0],
+                lines: text.collect(),
+            });
+        }
+    }
+    snippets
+}
