@@ -3,14 +3,36 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::SeqCst;
 
-use dpor::sync::Arc;
 use dpor::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use dpor::sync::{Arc, Mutex, RwLock};
 use dpor::{Failure, thread};
 
 use super::failures::{Named, fails};
 
 /// Those whose reports are kept.
-pub const ALL: &[Named] = &[("flags_of_two_threads", flags_of_two_threads)];
+pub const ALL: &[Named] = &[
+    ("flags_of_two_threads", flags_of_two_threads),
+    ("stripes_in_another_order", stripes_in_another_order),
+];
+
+/// Two threads have clones of one vector of locks and call them by other names, and by indices of
+/// the same name.
+fn stripes_in_another_order() -> Failure {
+    fails(|| {
+        let m: Arc<Vec<Mutex<u32>>> = Arc::new((0..3).map(Mutex::new).collect());
+        let n = m.clone();
+        let other = thread::spawn(move || {
+            let (i, j) = (2, 1);
+            let _one = n[i].lock().unwrap();
+            let _other = n[j].lock().unwrap();
+        });
+        let (i, j) = (1, 2);
+        let one = m[i].lock().unwrap();
+        drop(m[j].lock().unwrap());
+        drop(one);
+        other.join().unwrap();
+    })
+}
 
 /// Each thread calls its own flag `flags[me]`, and the other one's `flags[1 - me]`. Who has looked takes its flag down too early.
 fn flags_of_two_threads() -> Failure {
@@ -76,7 +98,7 @@ fn an_element_has_an_index_where_it_is_known() {
         panic!("to be told");
     });
     assert_eq!(alone, ["a[0]", "a[3]"]);
-    // The block may have anything before the second one.
+    // So it is if the first one is not used: the array has a block of its own.
     let behind = names("a[", || {
         let a: Vec<AtomicU32> = all::<_, 4>().into();
         for i in [1, 3] {
@@ -84,7 +106,23 @@ fn an_element_has_an_index_where_it_is_known() {
         }
         panic!("to be told");
     });
-    assert_eq!(behind, ["a[_]", "a[_]#2"]);
+    assert_eq!(behind, ["a[1]", "a[3]"]);
+    // An array in a block with others may have anything before the second one.
+    struct Ring {
+        _head: AtomicU32,
+        slots: [AtomicU32; 3],
+    }
+    let inside = names("ring.slots[", || {
+        let ring = Box::new(Ring {
+            _head: AtomicU32::new(0),
+            slots: all(),
+        });
+        for i in [1, 2] {
+            ring.slots[i].store(1, SeqCst);
+        }
+        panic!("to be told");
+    });
+    assert_eq!(inside, ["ring.slots[_]", "ring.slots[_]#2"]);
     // On a stack nobody knows where it begins, unless the program says so somewhere.
     let somewhere = names("a[", || {
         let a: [AtomicU32; 4] = all();
@@ -179,6 +217,110 @@ fn how_far_elements_are_from_each_other_is_not_guessed() {
         panic!("to be told");
     });
     assert_eq!(said, ["a[0].0", "a[2].0", "a[3].0"]);
+}
+
+/// The distance of locks from each other is found by the least that one takes.
+#[test]
+fn a_lock_has_as_many_bytes_as_the_reports_count_on() {
+    assert!(size_of::<Mutex<()>>() >= 17 && size_of::<RwLock<()>>() >= 17);
+}
+
+/// One name for the array, in every thread, and the index of each element: also where the program says neither.
+#[test]
+fn an_array_has_one_name_and_what_goes_through_it_none() {
+    struct Table {
+        hazards: [AtomicUsize; 3],
+    }
+    let table = || Table { hazards: all() };
+    // What a loop calls each of them.
+    let looped = names("shared.hazards[", move || {
+        let shared = Arc::new(table());
+        for hazard in &shared.hazards {
+            hazard.store(1, SeqCst);
+        }
+        panic!("to be told");
+    });
+    let told = [
+        "shared.hazards[0]",
+        "shared.hazards[1]",
+        "shared.hazards[2]",
+    ];
+    assert_eq!(looped, told);
+    // And with a number, by an iterator, or in a closure; other threads have other names for what the array is in.
+    for how in 0..4 {
+        let through = names("shared.hazards[", move || {
+            let shared = Arc::new(table());
+            let theirs = shared.clone();
+            for hazard in &shared.hazards {
+                hazard.store(1, SeqCst);
+            }
+            let other = thread::spawn(move || match how {
+                0 => {
+                    for (_nth, hazard) in theirs.hazards.iter().enumerate().rev() {
+                        hazard.store(2, SeqCst);
+                    }
+                }
+                1 => theirs.hazards.iter().rev().for_each(|hazard| {
+                    hazard.store(2, SeqCst);
+                }),
+                2 => {
+                    let found = theirs
+                        .hazards
+                        .iter()
+                        .position(|hazard| hazard.load(SeqCst) == 7);
+                    assert_eq!(found, None);
+                }
+                _ => {
+                    let me = 2;
+                    theirs.hazards[me].store(2, SeqCst);
+                }
+            });
+            other.join().unwrap();
+            panic!("to be told");
+        });
+        assert_eq!(through, told, "{how}");
+    }
+    // Two threads that use none of the same.
+    let apart = names("own[", || {
+        let own: Arc<Vec<AtomicUsize>> = Arc::new(all::<_, 4>().into());
+        let theirs = own.clone();
+        let other = thread::spawn(move || {
+            let me = 3;
+            theirs[me].store(1, SeqCst);
+        });
+        let me = 1;
+        own[me].store(1, SeqCst);
+        other.join().unwrap();
+        panic!("to be told");
+    });
+    assert_eq!(apart, ["own[1]", "own[3]"]);
+    // Two arrays beside each other, of which one thread uses both.
+    struct Both {
+        a: [AtomicUsize; 2],
+        b: [AtomicUsize; 2],
+    }
+    let two = |begin: &str| {
+        names(begin, || {
+            let both = Box::new(Both { a: all(), b: all() });
+            let (a, b) = (&both.a, &both.b);
+            for i in 0..2 {
+                a[i].store(1, SeqCst);
+                b[i].store(1, SeqCst);
+            }
+            panic!("to be told");
+        })
+    };
+    assert_eq!(two("a["), ["a[0]", "a[1]"]);
+    assert!(two("b[").iter().all(|name| name.starts_with("b[_]")));
+    // A loop over values of their own names none of them otherwise.
+    let values = names("each", || {
+        let values = [Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0))];
+        for each in &values {
+            each.store(1, SeqCst);
+        }
+        panic!("to be told");
+    });
+    assert_eq!(values, ["each", "each#2"]);
 }
 
 #[test]

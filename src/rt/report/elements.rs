@@ -4,16 +4,21 @@
 //! `flags[1 - me]` for another one, by one thread, and the other way round by the next. So an element has its index for a name
 //! where that is known: some place in the program says it as a number, or the array is all that there is in its block, and
 //! otherwise none if there are others of the array: `flags[_]`.
+//! What a loop or a closure calls each of them, `flag`, is one, too.
+//!
+//! Threads call one array by several names, as clones of an `Arc` have them. All elements have the
+//! name of the one that is used first. Two names are of one array if some object has both, or if both
+//! are variables for what is in one block and no thread uses the two: a thread that does has two arrays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rt::event::Site;
-use crate::rt::event::id::{ObjectId, Region};
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::ObjectKind;
 use crate::rt::object::count::HEADER;
 use crate::rt::object::machine::Machine;
 
-use super::source::Sources;
+use super::source::{Lies, Sources};
 
 /// From here on elements may be as far from each other as they are because of caches, in bytes.
 const PADDED: usize = 64;
@@ -52,7 +57,7 @@ impl Element {
         self.index.parse().ok()
     }
 
-    /// What the array is called, by whomever.
+    /// What the array is called, whatever it is a field of.
     fn array(&self) -> &str {
         let last = self.prefix.rsplit(['.', ':']).next();
         last.unwrap_or_default()
@@ -78,91 +83,177 @@ struct Member {
     number: Option<usize>,
 }
 
-/// Gives those of these objects that are elements of arrays better names. `uses` are all that the execution speaks of.
+/// An element and the part of it that an object is, as a place in the program has it.
+fn written(site: Site, sources: &mut Sources) -> Option<Element> {
+    let name = sources.receiver(site)?;
+    Element::of(&name).or_else(|| {
+        let (prefix, suffix) = sources.iterated(site)?;
+        Some(Element {
+            prefix,
+            index: String::new(),
+            suffix,
+        })
+    })
+}
+
+/// What a place says of the object that is used there.
+struct Use {
+    thread: ThreadId,
+    site: Site,
+    element: Element,
+}
+
+/// Gives those of these objects that are elements of arrays better names. `uses` are all that the
+/// execution speaks of.
 pub(super) fn tell(
     names: &mut BTreeMap<ObjectId, String>,
-    uses: impl Iterator<Item = (ObjectId, Site)>,
+    uses: impl Iterator<Item = (ThreadId, ObjectId, Site)>,
     machine: &Machine,
     sources: &mut Sources,
 ) {
-    let elements = names
-        .iter()
-        .filter_map(|(&object, name)| Some((object, Element::of(name)?)));
-    // Of an array of arrays nothing is known.
-    let elements = elements.filter(|(_, element)| !element.prefix.contains('['));
-    let elements: BTreeMap<ObjectId, Element> = elements.collect();
-    if elements.is_empty() {
-        return;
+    let mut told: BTreeMap<ObjectId, Vec<Use>> = BTreeMap::new();
+    let mut places: BTreeMap<Place, Option<Element>> = BTreeMap::new();
+    let mut known = BTreeSet::new();
+    let mut order: Vec<ObjectId> = Vec::new();
+    for (thread, object, site) in uses {
+        if !names.contains_key(&object) || !known.insert((thread, object, site as Place)) {
+            continue;
+        }
+        let element = places.entry(site).or_insert_with(|| written(site, sources));
+        if let Some(element) = element.clone() {
+            let uses = told.entry(object).or_insert_with(|| {
+                order.push(object);
+                Vec::new()
+            });
+            uses.push(Use {
+                thread,
+                site,
+                element,
+            });
+        }
     }
-    let numbers = numbers(&elements, uses, sources);
-    let mut left: BTreeSet<ObjectId> = elements.keys().copied().collect();
-    while let Some(first) = left.pop_first() {
-        let (of, region) = (&elements[&first], machine.names.place(first).region);
+    // What is called otherwise where it is used first is known by that.
+    let mut is_named = |object: &ObjectId| {
+        let (name, first) = (&names[object], &told[object][0]);
+        // Of an array of arrays nothing is known.
+        if first.element.prefix.contains('[') {
+            return false;
+        }
+        Element::of(name).is_some() || sources.receiver(first.site).as_ref() == Some(name)
+    };
+    // What is in no memory, such as the end of a thread, is in no array.
+    let is_somewhere = |object: &ObjectId| {
+        let region = machine.names.place(*object).region;
+        position(region, region).is_some()
+    };
+    order.retain(|object| is_somewhere(object) && is_named(object));
+    while let Some(&first) = order.first() {
+        let region = machine.names.place(first).region;
         let at = |object| position(region, machine.names.place(object).region);
-        // The elements and all that is in them.
-        let in_array = elements
+        let near: Vec<ObjectId> = order
             .iter()
-            .filter(|&(&object, element)| element.array() == of.array() && at(object).is_some());
-        let in_array: BTreeMap<ObjectId, &Element> = in_array
-            .map(|(&object, element)| (object, element))
+            .copied()
+            .filter(|&it| at(it).is_some())
             .collect();
+        let arrays = names_of(&told, first, &near, matches!(region, Region::Heap { .. }));
+        let is_in = |object: &ObjectId| arrays.contains(told[object][0].element.array());
+        let in_array: BTreeSet<ObjectId> = near.into_iter().filter(is_in).collect();
+        order.retain(|object| !in_array.contains(object));
         let sizes = in_array
             .iter()
-            .map(|(&object, it)| (&*it.suffix, size(machine, object)));
+            .map(|&object| (&*told[&object][0].element.suffix, size(machine, object)));
         let sizes: BTreeMap<&str, usize> = sizes.collect();
-        let like_this = in_array.iter().filter(|(_, it)| it.suffix == of.suffix);
-        let member = |(&object, element): (&ObjectId, &&Element)| {
-            Some(Member {
-                object,
-                at: at(object)?,
-                is_all: element.suffix.is_empty(),
-                number: numbers.get(&object).copied(),
-            })
-        };
-        let mut members: Vec<Member> = like_this.filter_map(member).collect();
-        members.sort_unstable_by_key(|it| it.at);
-        left.retain(|object| members.iter().all(|member| member.object != *object));
-        let array = Array {
-            members: &members,
-            region,
-            least: sizes.values().sum(),
-        };
-        let layout = array.layout(machine, |object| in_array.contains_key(&object));
-        for &Member {
-            object, at, number, ..
-        } in &members
-        {
-            let index = number.or_else(|| layout.as_ref()?.index(at));
-            if index.is_some() || members.len() > 1 {
-                names.insert(object, elements[&object].name(index));
+        let lies = in_array.iter().find_map(|object| {
+            let use_ = &told[object][0];
+            sources.lies(use_.site, use_.element.array())
+        });
+        for suffix in sizes.keys() {
+            let like_this = in_array
+                .iter()
+                .filter(|object| told[*object][0].element.suffix == *suffix);
+            let member = |&object: &ObjectId| {
+                Some(Member {
+                    object,
+                    at: at(object)?,
+                    is_all: suffix.is_empty(),
+                    number: number(&told[&object]),
+                })
+            };
+            let mut members: Vec<Member> = like_this.filter_map(member).collect();
+            members.sort_unstable_by_key(|it| it.at);
+            let array = Array {
+                members: &members,
+                region,
+                least: sizes.values().sum(),
+                lies,
+            };
+            let layout = array.layout(machine, |object| in_array.contains(&object));
+            let name = Element {
+                suffix: (*suffix).to_owned(),
+                ..told[&first][0].element.clone()
+            };
+            for &Member {
+                object, at, number, ..
+            } in &members
+            {
+                let index = number.or_else(|| layout.as_ref()?.index(at));
+                // Of a single one that is found by an index, or by a loop, the program's own words say more.
+                if index.is_some() || members.len() > 1 {
+                    names.insert(object, name.name(index));
+                }
             }
         }
     }
 }
 
-/// What places in the program say as a number. Not if two say different ones.
-fn numbers(
-    elements: &BTreeMap<ObjectId, Element>,
-    uses: impl Iterator<Item = (ObjectId, Site)>,
-    sources: &mut Sources,
-) -> BTreeMap<ObjectId, usize> {
-    let mut said: BTreeMap<ObjectId, Option<usize>> = BTreeMap::new();
-    let mut known: BTreeSet<(ObjectId, *const std::panic::Location<'static>)> = BTreeSet::new();
-    for (object, site) in uses {
-        if !elements.contains_key(&object) || !known.insert((object, site)) {
-            continue;
+/// A place in the program, as something to be found again.
+type Place = *const std::panic::Location<'static>;
+
+/// The names of the array that `first` is an element of, among those of the elements near it.
+fn names_of<'a>(
+    told: &'a BTreeMap<ObjectId, Vec<Use>>,
+    first: ObjectId,
+    near: &[ObjectId],
+    is_block: bool,
+) -> BTreeSet<&'a str> {
+    let uses = |object: &ObjectId| told[object].iter();
+    let all = || near.iter().flat_map(uses);
+    let threads = |name: &str| -> BTreeSet<ThreadId> {
+        let its = all().filter(|it| it.element.array() == name);
+        its.map(|it| it.thread).collect()
+    };
+    let is_variable = |name: &str| {
+        let mut its = all().filter(|it| it.element.array() == name);
+        its.all(|it| it.element.prefix == name)
+    };
+    let mut names: BTreeSet<&str> = BTreeSet::from([told[&first][0].element.array()]);
+    loop {
+        let has_one =
+            |object: &&ObjectId| uses(object).any(|it| names.contains(it.element.array()));
+        let shared = near.iter().filter(has_one).flat_map(uses);
+        let mut more: BTreeSet<&str> = shared.map(|it| it.element.array()).collect();
+        let others = all().map(|it| it.element.array());
+        let mut others =
+            others.filter(|name| is_block && !more.contains(name) && is_variable(name));
+        let apart = |name: &&str| {
+            names.iter().all(|it| is_variable(it)) && {
+                let theirs = threads(name);
+                names.iter().all(|it| threads(it).is_disjoint(&theirs))
+            }
+        };
+        let other = others.find(apart);
+        more.extend(other);
+        if more.len() == names.len() {
+            return names;
         }
-        let number = sources
-            .receiver(site)
-            .and_then(|name| Element::of(&name)?.number());
-        if let Some(number) = number {
-            let said = said.entry(object).or_insert(Some(number));
-            *said = said.filter(|&other| other == number);
-        }
+        names.extend(more);
     }
-    said.into_iter()
-        .filter_map(|(object, number)| Some((object, number?)))
-        .collect()
+}
+
+/// The index that places in the program say as a number. Not if two say different ones.
+fn number(uses: &[Use]) -> Option<usize> {
+    let numbers: BTreeSet<usize> = uses.iter().filter_map(|it| it.element.number()).collect();
+    numbers.first().copied().filter(|_| numbers.len() == 1)
 }
 
 /// How far behind the beginning of its stack, block or static an object is, if that is the same as that of the first one.
@@ -199,6 +290,8 @@ struct Array<'a> {
     region: Region,
     /// How many bytes an element has at least.
     least: usize,
+    /// What the program says of where it lies.
+    lies: Option<Lies>,
 }
 
 impl Array<'_> {
@@ -226,7 +319,11 @@ impl Array<'_> {
             .any(|&(object, at)| at < HEADER && is_count(object));
         let first = match (self.numbered().next(), self.region) {
             (Some((at, number)), _) => at.checked_sub(number.checked_mul(stride)?)?,
-            // In a block of its own, or that of an `Arc`, there is no room for one before it.
+            (None, Region::Heap { .. }) if let Some((begins, _)) = self.of_block() => {
+                let behind = lowest.at.checked_sub(begins)?;
+                begins + behind % stride
+            }
+            // In any other block, or that of an `Arc`, there is no room for one before it.
             (None, Region::Heap { .. }) => {
                 let begins = if is_counted { HEADER } else { 0 };
                 let gap = lowest.at.checked_sub(begins)?;
@@ -247,6 +344,36 @@ impl Array<'_> {
         (self.members.iter()).filter_map(|member| Some((member.at, member.number?)))
     }
 
+    /// Where the array begins in its block, and how many bytes it takes there, if there is nothing else in it.
+    fn of_block(&self) -> Option<(usize, usize)> {
+        let Region::Heap { size, .. } = self.region else {
+            return None;
+        };
+        let begins = match self.lies? {
+            Lies::Alone => 0,
+            Lies::Counted => HEADER,
+            Lies::Inside => return None,
+        };
+        Some((begins, size.checked_sub(begins)?))
+    }
+
+    /// The only distance with which elements fill the block, and all of the known ones are elements.
+    fn filling(&self, distances: usize) -> Option<usize> {
+        let (_, bytes) = self.of_block()?;
+        let align = match self.region {
+            Region::Heap { align, .. } if self.lies == Some(Lies::Alone) => align,
+            _ => 1,
+        };
+        let fits = |stride: &usize| {
+            *stride >= self.least
+                && stride.is_multiple_of(align)
+                && bytes.is_multiple_of(*stride)
+                && distances.is_multiple_of(*stride)
+        };
+        let mut strides = (1..=distances.min(bytes)).filter(fits);
+        strides.next().filter(|_| strides.next().is_none())
+    }
+
     /// How far it is from one to the next, in bytes.
     fn stride(&self, machine: &Machine) -> Option<usize> {
         let mut numbered = self.numbered();
@@ -257,8 +384,14 @@ impl Array<'_> {
         let lowest = self.members.first()?;
         let distances = self.members.iter().map(|it| it.at - lowest.at);
         let stride = distances.fold(0, greatest_common_divisor);
+        if let Some(stride) = self.filling(stride) {
+            return Some(stride);
+        }
         let is_padded = stride >= PADDED && stride.is_power_of_two();
-        let size = size(machine, lowest.object);
+        let size = match machine.kind(lowest.object) {
+            Some(ObjectKind::Atomic(_)) => size(machine, lowest.object),
+            _ => 1,
+        };
         if lowest.is_all && !is_padded && size > 1 {
             return Some(size).filter(|&size| stride > 0 && stride.is_multiple_of(size));
         }
@@ -271,10 +404,14 @@ impl Array<'_> {
     }
 }
 
-/// The size of an object in bytes, which is 1 at least.
+/// The least bytes that a lock of this crate takes.
+const LOCK_MIN: usize = 17;
+
+/// The size of an object in bytes, or less, but 1 at least.
 fn size(machine: &Machine, object: ObjectId) -> usize {
     match machine.kind(object) {
         Some(ObjectKind::Atomic(ty)) => ty.bits() as usize / 8,
+        Some(ObjectKind::Mutex | ObjectKind::RwLock) => LOCK_MIN,
         _ => 1,
     }
 }

@@ -10,9 +10,11 @@ use std::fs;
 use std::panic::Location;
 use std::path::Path;
 
+pub(super) use self::iterated::Lies;
 pub(super) use self::receiver::Receiver;
 pub(super) use self::root::Around;
 
+mod iterated;
 mod receiver;
 mod root;
 

@@ -59,25 +59,31 @@ impl<'a> Names<'a> {
         let mut tasks = BTreeSet::new();
         let threads = called(trace, machine, given);
         let thread = |thread| named(machine, &threads, thread);
-        let events = trace.events().iter().map(|e| (e.operation, e.site));
-        let stuck = end.stuck().iter().map(|b| (b.operation, b.site));
-        let differing: Vec<(Operation, Site)> = match end {
-            End::NotDeterministic(it) => it.expected.into_iter().chain(it.found).collect(),
+        let events = trace.events().iter();
+        let events = events.map(|e| (e.thread, (e.operation, e.site)));
+        let stuck = end.stuck().iter();
+        let stuck = stuck.map(|b| (b.thread, (b.operation, b.site)));
+        let differing: Vec<(ThreadId, (Operation, Site))> = match end {
+            End::NotDeterministic(it) => {
+                let both = it.expected.into_iter().chain(it.found);
+                both.map(|used| (it.thread, used)).collect()
+            }
             End::BadMemory(bad) => match bad.wrong {
-                Wrong::Operation(operation, site) => vec![(operation, site)],
+                Wrong::Operation(operation, site) => vec![(bad.thread, (operation, site))],
                 _ => Vec::new(),
             },
             _ => Vec::new(),
         };
         // The table says what a thread was about to do that had to stop.
         let live = machine.live().iter();
-        let pending = live.filter_map(|&thread| machine.pending(thread));
-        let pending = pending.map(|it| (it.operation, it.site));
-        let uses: Vec<(Operation, Site)> = (events.chain(stuck).chain(differing))
+        let pending = live.filter_map(|&thread| Some((thread, machine.pending(thread)?)));
+        let pending = pending.map(|(thread, it)| (thread, (it.operation, it.site)));
+        let by: Vec<(ThreadId, (Operation, Site))> = (events.chain(stuck).chain(differing))
             .chain(pending)
-            .filter(|(operation, _)| operation.object != ObjectId::NONE)
+            .filter(|(_, (operation, _))| operation.object != ObjectId::NONE)
             .collect();
-        let mut receivers = receivers(&uses, machine, &pointers, &mut sources);
+        let uses: Vec<(Operation, Site)> = by.iter().map(|&(_, used)| used).collect();
+        let mut receivers = receivers(&by, machine, &pointers, &mut sources);
         for (operation, site) in uses {
             let object = operation.object;
             if objects.contains_key(&object) {

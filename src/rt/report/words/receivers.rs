@@ -10,7 +10,7 @@ use super::super::elements;
 use super::super::source::{Receiver, Sources};
 use super::on_one_line;
 use super::pointers::Pointers;
-use crate::rt::event::id::{ObjectId, Region};
+use crate::rt::event::id::{ObjectId, Region, ThreadId};
 use crate::rt::event::operation::{ObjectKind, Operation};
 use crate::rt::event::verdict::{DataRace, Effect};
 use crate::rt::event::{Site, Trace};
@@ -53,13 +53,13 @@ pub(super) fn raced(
 
 /// What the program calls the objects where they are used first, if it has not named them otherwise.
 pub(super) fn receivers(
-    uses: &[(Operation, Site)],
+    uses: &[(ThreadId, (Operation, Site))],
     machine: &Machine,
     pointers: &Pointers,
     sources: &mut Sources,
 ) -> BTreeMap<ObjectId, String> {
     let mut first: BTreeMap<ObjectId, Site> = BTreeMap::new();
-    for (operation, site) in uses {
+    for (_, (operation, site)) in uses {
         first.entry(operation.object).or_insert(*site);
     }
     let nameless = first.into_iter().filter(|&(object, _)| {
@@ -97,7 +97,7 @@ pub(super) fn receivers(
     let mut receivers: BTreeMap<ObjectId, String> = named.collect();
     let uses = uses
         .iter()
-        .map(|&(operation, site)| (operation.object, site));
+        .map(|&(thread, (operation, site))| (thread, operation.object, site));
     elements::tell(&mut receivers, uses, machine, sources);
     receivers
 }
