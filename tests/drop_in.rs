@@ -83,7 +83,8 @@ tests! {
         a_variable_that_is_set_first_needs_no_initialiser
         a_variable_without_destructor_is_there_for_those_of_others
         a_variable_that_its_initialiser_makes_is_replaced
-        a_variable_may_belong_to_a_type;
+        a_variable_may_belong_to_a_type
+        variables_are_declared_where_every_name_means_something_else;
     cells:
         cells_lend_pointers
         cells_of_one_thread_change_their_values

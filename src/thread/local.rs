@@ -32,9 +32,12 @@ macro_rules! thread_local {
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = const $init:block $(; $($rest:tt)*)?) => {
         $(#[$attr])*
         $vis const $name: $crate::thread::LocalKey<$t> = {
-            ::std::thread_local! { static __DPOR_REAL: $t = const $init; }
+            // A constant as in std: what its initialiser borrows is there for good.
+            #[allow(clippy::declare_interior_mutable_const)]
+            const __DPOR_INIT: $t = $init;
+            $crate::thread::__std_thread_local! { static __DPOR_REAL: $t = const { __DPOR_INIT }; }
             static __DPOR_VARIABLE: $crate::thread::__Variable<$t> =
-                $crate::thread::__Variable::__new(|| $init, &__DPOR_REAL);
+                $crate::thread::__Variable::__new(|| __DPOR_INIT, &__DPOR_REAL);
             $crate::thread::LocalKey::__new(&__DPOR_VARIABLE)
         };
         $($crate::thread_local! { $($rest)* })?
@@ -42,7 +45,7 @@ macro_rules! thread_local {
     ($(#[$attr:meta])* $vis:vis static $name:ident : $t:ty = $init:expr $(; $($rest:tt)*)?) => {
         $(#[$attr])*
         $vis const $name: $crate::thread::LocalKey<$t> = {
-            ::std::thread_local! { static __DPOR_REAL: $t = $crate::thread::LocalKey::__make(|| $init); }
+            $crate::thread::__std_thread_local! { static __DPOR_REAL: $t = $crate::thread::LocalKey::__make(|| $init); }
             static __DPOR_VARIABLE: $crate::thread::__Variable<$t> =
                 $crate::thread::__Variable::__new(|| $init, &__DPOR_REAL);
             $crate::thread::LocalKey::__new(&__DPOR_VARIABLE)

@@ -29,6 +29,9 @@ pub use local::{AccessError, LocalKey};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, spawn};
 pub use std::thread::{Result, available_parallelism};
+// Under this crate's own path, so that `thread_local!` needs no `std` in the crate that calls it.
+#[doc(hidden)]
+pub use std::thread_local as __std_thread_local;
 
 /// Returns a handle to the calling thread.
 #[must_use]

@@ -306,3 +306,85 @@ pub fn a_variable_may_belong_to_a_type() -> Vec<String> {
         format!("{} {:?}", key.take(), Counter::NAMES.take()),
     ]
 }
+
+/// Nothing here is what std's prelude calls it, and no name leads to std.
+#[no_implicit_prelude]
+#[deny(unsafe_code, missing_docs)]
+#[allow(dead_code, unused_macros, non_snake_case)]
+mod bare {
+    mod alloc {}
+    mod core {}
+    mod std {}
+    mod dpor {}
+    mod thread {}
+    enum Option {}
+    enum Result {}
+    enum Box {}
+    trait Drop {}
+    trait Fn {}
+    trait FnOnce {}
+    trait Sync {}
+    fn Some() {}
+    fn None() {}
+    fn Ok() {}
+    fn Err() {}
+    fn drop() {}
+    enum LocalKey {}
+    enum Cell {}
+    macro_rules! thread_local {
+        ($($any:tt)*) => {
+            compile_error!()
+        };
+    }
+
+    /// Its constant initialiser is one, in which what it borrows is there for good.
+    pub struct Pair {
+        first: &'static Number,
+        second: u8,
+    }
+
+    struct Number(u8);
+
+    fn same(number: u8) -> u8 {
+        number
+    }
+
+    impl Number {
+        const fn new(number: u8) -> Number {
+            Number(number)
+        }
+    }
+
+    super::thread_local! {
+        /// With its own attributes, for which `const` and a visibility have each their place.
+        #[allow(unused)]
+        pub(super) static PAIR: Pair = const { Pair { first: &Number::new(1), second: 2 } };
+        pub(in super::bare) static LATER: u8 = same(3);
+        #[cfg(any())]
+        static LEFT_OUT: NoSuchType = no_such_value;
+        static RETURNED: [u8; 2] = if same(4) == 4 { return [4, 5] } else { [0, 0] };
+        // No semicolon ends the last one.
+        static FINAL: u8 = const { 6 }
+    }
+
+    super::thread_local! {}
+    super::thread_local!(pub static ALONE: u8 = { const ALONE: u8 = 7; same(ALONE) });
+
+    pub(super) fn all() -> [u8; 7] {
+        let [fourth, fifth] = RETURNED.with(|returned| *returned);
+        [
+            PAIR.with(|pair| pair.first.0),
+            PAIR.with(|pair| pair.second),
+            LATER.with(|later| *later),
+            fourth,
+            fifth,
+            FINAL.with(|last| *last),
+            ALONE.with(|alone| *alone),
+        ]
+    }
+}
+
+pub fn variables_are_declared_where_every_name_means_something_else() -> Vec<String> {
+    let other = thread::spawn(bare::all).join().unwrap();
+    vec![format!("{:?} {other:?}", bare::all())]
+}

@@ -247,3 +247,49 @@ fn a_static_lock_that_is_held_outside_is_waited_for() {
         dpor::model(|| assert_eq!(*LOCK.lock().unwrap(), 1));
     });
 }
+
+/// Nothing here is what std's prelude calls it, and no name leads to std.
+#[no_implicit_prelude]
+#[deny(unsafe_code)]
+#[allow(dead_code, unused_macros, non_snake_case)]
+mod bare {
+    mod core {}
+    mod std {}
+    mod dpor {}
+    mod lazy_static {}
+    enum Option {}
+    enum Lazy {}
+    enum LazyLock {}
+    trait Fn {}
+    trait Sync {}
+    fn Some() {}
+    fn None() {}
+    macro_rules! lazy_static {
+        ($($any:tt)*) => {
+            compile_error!()
+        };
+    }
+
+    ::dpor::lazy_static! {
+        /// With its own attributes and a visibility.
+        #[allow(unused)]
+        pub(super) static ref FIRST: u8 = 1;
+        pub(in super::bare) static ref SECOND: [u8; 2] = if true { return [2, 3] } else { [0, 0] };
+        #[cfg(any())]
+        static ref LEFT_OUT: NoSuchType = no_such_value;
+        static ref FINAL: &'static u8 = &4;
+    }
+
+    ::dpor::lazy_static! {}
+
+    pub(super) fn all() -> [u8; 4] {
+        let [second, third] = *SECOND;
+        [*FIRST, second, third, **FINAL]
+    }
+}
+
+#[test]
+fn lazy_statics_are_declared_where_every_name_means_something_else() {
+    let traces = count(|| assert_eq!(bare::all(), [1, 2, 3, 4]));
+    assert_eq!(traces, 1);
+}

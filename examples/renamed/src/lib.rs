@@ -1,6 +1,8 @@
 //! A mailbox for one letter, tested with loom: written for it, and run with `dpor` under its name.
 //!
-//! `cargo test` runs the ordinary test; `RUSTFLAGS="--cfg loom" cargo test` explores.
+//! `cargo test` runs the ordinary test; `RUSTFLAGS="--cfg loom" cargo test` explores. The crate has no std, as many that are
+//! tested with loom, so what the macros expand to names nothing of it.
+#![no_std]
 
 #[cfg(loom)]
 mod sync {
@@ -10,15 +12,15 @@ mod sync {
 
 #[cfg(not(loom))]
 mod sync {
-    pub use std::sync::atomic::{AtomicUsize, Ordering};
+    pub use core::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Std's cell with what loom's has.
+    /// Core's cell with what loom's has.
     #[derive(Debug)]
-    pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+    pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
         pub fn new(value: T) -> UnsafeCell<T> {
-            UnsafeCell(std::cell::UnsafeCell::new(value))
+            UnsafeCell(core::cell::UnsafeCell::new(value))
         }
 
         pub fn get_mut(&self) -> MutPtr<T> {
@@ -43,6 +45,30 @@ mod sync {
 }
 
 use sync::{AtomicUsize, Ordering, UnsafeCell};
+
+/// What the tests count.
+#[cfg(loom)]
+mod counts {
+    use core::cell::Cell;
+
+    loom::thread_local! {
+        /// How many letters the current thread has put somewhere.
+        pub static PUT: Cell<usize> = const { Cell::new(0) };
+        /// How many it has taken.
+        pub static TAKEN: Cell<usize> = Cell::new(usize::MIN)
+    }
+
+    loom::lazy_static! {
+        /// How many letters a mailbox has room for.
+        pub static ref ROOM: usize = 1;
+    }
+
+    pub(super) fn one_more(of: &'static loom::thread::LocalKey<Cell<usize>>) {
+        of.with(|count| count.set(count.get() + 1));
+    }
+}
+#[cfg(loom)]
+pub use counts::{PUT, ROOM, TAKEN};
 
 const EMPTY: usize = 0;
 const BUSY: usize = 1;
@@ -88,6 +114,8 @@ impl<T> Mailbox<T> {
         // SAFETY: the state is `BUSY`, by this thread.
         unsafe { *self.letter.get_mut().deref() = Some(letter) };
         self.state.store(FULL, Ordering::Release);
+        #[cfg(loom)]
+        counts::one_more(&PUT);
         Ok(())
     }
 
@@ -99,6 +127,8 @@ impl<T> Mailbox<T> {
         // SAFETY: the state is `BUSY`, by this thread.
         let letter = unsafe { self.letter.get_mut().deref().take() };
         self.state.store(EMPTY, Ordering::Release);
+        #[cfg(loom)]
+        counts::one_more(&TAKEN);
         letter
     }
 }

@@ -14,7 +14,7 @@ mod explored {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicUsize, Ordering};
     use loom::thread;
-    use renamed::Mailbox;
+    use renamed::{Mailbox, PUT, ROOM, TAKEN};
 
     #[test]
     fn of_two_letters_one_is_put_and_one_of_two_takers_has_it() {
@@ -62,6 +62,22 @@ mod explored {
             };
             assert_eq!(letter, "letter");
             putter.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_a_crate_without_std_declares_counts_for_each_thread() {
+        loom::model(|| {
+            let mailbox = Arc::new(Mailbox::new());
+            let theirs = mailbox.clone();
+            let putter = thread::spawn(move || {
+                theirs.put(1).unwrap();
+                PUT.with(|put| put.get())
+            });
+            assert_eq!(putter.join().unwrap(), *ROOM);
+            assert_eq!(mailbox.take(), Some(1));
+            assert_eq!(PUT.with(|put| put.get()), 0);
+            assert_eq!(TAKEN.with(|taken| taken.get()), 1);
         });
     }
 }
