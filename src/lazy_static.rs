@@ -9,7 +9,7 @@ use std::ops::Deref;
 pub use crate::thread::{AccessError, panicking, yield_now};
 
 use crate::config::LOOM;
-use crate::rt;
+use crate::rt::{self, Answer, Outcome, ThreadId};
 use crate::sync::LazyLock;
 
 /// A value that is created on first use, as `loom::lazy_static::Lazy`.
@@ -17,7 +17,7 @@ use crate::sync::LazyLock;
 /// It is a [`LazyLock`] with loom's methods. In a `static`, the value is created anew in every execution.
 ///
 /// With loom's signatures, a static may hold a value of any type, even one that is not `Sync`, and can be used only
-/// inside a model.
+/// inside a model, by threads other than the first one only before that one has ended.
 pub struct Lazy<T: 'static>(LazyLock<T>);
 
 // SAFETY: `force` gives the value to nobody outside of a model, and all threads of a model run on the OS thread that
@@ -40,7 +40,8 @@ impl<T: 'static> Lazy<T> {
     ///
     /// # Panics
     ///
-    /// If creating the value has panicked before. With loom's signatures, also outside a model.
+    /// If creating the value has panicked before. With loom's signatures, also outside a model, and
+    /// in a thread that outlives the first one.
     #[track_caller]
     pub fn get(&'static self) -> &'static T {
         self.force()
@@ -53,8 +54,24 @@ impl<T: 'static> Lazy<T> {
             "a static of `lazy_static!` was used outside of a model: with loom's signatures what is in it need not be \
              `Sync`; use `dpor::sync::LazyLock`"
         );
+        // Loom drops the values then. The look is an event, so that both orders are explored.
+        assert!(
+            !LOOM || !first_has_ended(),
+            "a static of `lazy_static!` was used after the model's closure has returned: with loom's signatures what is in it \
+             is gone by then; join this thread, or use `dpor::sync::LazyLock`"
+        );
         LazyLock::force(&self.0)
     }
+}
+
+/// Whether the first thread of the model has ended, for another one that asks.
+#[track_caller]
+fn first_has_ended() -> bool {
+    let asks = rt::current().is_some_and(|thread| thread != ThreadId::MAIN);
+    asks && matches!(
+        rt::is_finished(ThreadId::MAIN),
+        Answer::Done(Outcome::Value(1))
+    )
 }
 
 impl<T: 'static> Deref for Lazy<T> {

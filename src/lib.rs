@@ -77,6 +77,11 @@
 //! * [`thread::Builder::stack_size`] counts words inside a model;
 //! * [`Builder::check`] returns nothing, [`Builder::explore`] still returns a [`Report`];
 //! * [`hint::unreachable_unchecked`] panics;
+//! * the first thread of a model has no [name](thread::Thread::name);
+//! * [`Builder::max_branches`](Builder#structfield.max_branches) also counts spin hints, such as
+//!   [`thread::yield_now`];
+//! * a static of [`lazy_static!`] can be used only inside a model, and by threads that outlive the
+//!   first one only before that one has ended;
 //! * blocks that are not freed are a failure only if they belong to a [`sync::Arc`] or to a waker of
 //!   [`future::block_on`], are from [`alloc::alloc`](alloc::alloc()), or the test tracks them, see
 //!   [`Builder::check_leaks`](Builder#structfield.check_leaks);

@@ -6,6 +6,7 @@
 #![cfg(feature = "loom")]
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -295,6 +296,157 @@ fn a_static_holds_what_is_not_sync_inside_of_a_model() {
     let outside = catch_unwind(|| HELD.with(|_| ())).unwrap_err();
     let said = outside.downcast_ref::<&str>().unwrap();
     assert!(said.contains("outside of a model"), "{said}");
+}
+
+#[test]
+fn a_static_is_gone_for_threads_that_outlive_the_first_one() {
+    loom::lazy_static! {
+        static ref HELD: usize = 1;
+    }
+    let failure = fails(FailureKind::Panic, || {
+        let go = Arc::new(AtomicBool::new(false));
+        let theirs = go.clone();
+        thread::spawn(move || {
+            if theirs.load(Ordering::Relaxed) {
+                assert_eq!(*HELD, 1);
+            }
+        });
+        go.store(true, Ordering::Relaxed);
+    });
+    let text = failure.to_string();
+    assert!(
+        text.contains("after the model's closure has returned"),
+        "{text}"
+    );
+    // Both orders are explored where one is fine, whichever comes first.
+    fails(FailureKind::Panic, || {
+        let (sender, receiver) = loom::sync::mpsc::channel();
+        thread::spawn(move || {
+            sender.send(()).unwrap();
+            assert_eq!(*HELD, 1);
+        });
+        receiver.recv().unwrap();
+    });
+    passes(|| {
+        let other = thread::spawn(|| *HELD);
+        assert_eq!(*HELD + other.join().unwrap(), 2);
+    });
+}
+
+#[test]
+fn the_first_thread_has_no_name() {
+    passes(|| {
+        assert_eq!(thread::current().name(), None);
+        let first = thread::current();
+        let builder = thread::Builder::new().name("second".to_owned());
+        let other = builder.spawn(move || {
+            assert_eq!(first.name(), None);
+            assert_eq!(thread::current().name(), Some("second"));
+        });
+        other.unwrap().join().unwrap();
+    });
+}
+
+/// How a model of at most so many events ends.
+fn up_to(events: usize, f: impl Fn() + Send + Sync + 'static) -> Option<String> {
+    let mut builder = Builder::new();
+    builder.max_branches = events;
+    let failure = builder.explore(f).err()?;
+    assert_eq!(failure.kind(), FailureKind::Limit, "{failure}");
+    Some(failure.to_string())
+}
+
+#[test]
+fn hints_count_as_events() {
+    let yields = || (0..3).for_each(|_| thread::yield_now());
+    let told = up_to(2, yields).expect("three are too many");
+    assert!(told.contains("more than 2 (3 of them hints"), "{told}");
+    assert_eq!(up_to(3, yields), None);
+    // What waits in a loop comes to its hint as often as it is let go.
+    let spins = || {
+        let ready = Arc::new(AtomicBool::new(false));
+        let theirs = ready.clone();
+        let setter = thread::spawn(move || theirs.store(true, Ordering::Release));
+        while !ready.load(Ordering::Acquire) {
+            loom::hint::spin_loop();
+        }
+        setter.join().unwrap();
+    };
+    assert_eq!(up_to(20, spins), None);
+    // A step behind the hints is one too many, too.
+    let then_adds = || {
+        let number = AtomicUsize::new(0);
+        (0..2).for_each(|_| thread::yield_now());
+        number.fetch_add(1, Ordering::Relaxed);
+        number.fetch_add(1, Ordering::Relaxed);
+    };
+    assert!(up_to(3, then_adds).is_some());
+    assert_eq!(up_to(4, then_adds), None);
+    // A loop that changes something has a limit, with a step in each round or without.
+    let no_end = up_to(50, || {
+        let number = AtomicUsize::new(0);
+        loop {
+            number.fetch_add(1, Ordering::Relaxed);
+            thread::yield_now();
+        }
+    });
+    assert!(no_end.is_some_and(|told| told.contains("(25 of them hints")));
+}
+
+#[test]
+fn the_schedule_of_too_many_hints_leads_there_again() {
+    fn model() {
+        let number = Arc::new(AtomicUsize::new(0));
+        let theirs = number.clone();
+        let other = thread::spawn(move || theirs.store(1, Ordering::Relaxed));
+        if number.load(Ordering::Relaxed) == 1 {
+            (0..40).for_each(|_| thread::yield_now());
+        }
+        other.join().unwrap();
+    }
+    let mut builder = Builder::new();
+    builder.max_branches = 30;
+    let failure = builder.explore(model).unwrap_err();
+    assert!(failure.to_string().contains("of them hints"), "{failure}");
+    builder.replay = Some(failure.schedule().to_owned());
+    let again = builder.explore(model).unwrap_err();
+    assert_eq!(again.kind(), FailureKind::Limit, "{again}");
+    assert_eq!(again.schedule(), failure.schedule());
+}
+
+/// How often a task may be polled that waits for one notification.
+fn polls(spurious_wakeups: u32) -> BTreeSet<u32> {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(BTreeSet::new()));
+    let theirs = seen.clone();
+    let mut builder = Builder::new();
+    builder.spurious_wakeups = spurious_wakeups;
+    builder.check(move || {
+        let gate = Arc::new(AtomicBool::new(false));
+        let mut polls = 0;
+        let polls = loom::future::block_on(std::future::poll_fn(|context| {
+            if polls == 0 {
+                let (gate, waker) = (gate.clone(), context.waker().clone());
+                thread::spawn(move || {
+                    gate.store(true, Ordering::Release);
+                    waker.wake();
+                });
+            }
+            polls += 1;
+            match gate.load(Ordering::Acquire) {
+                true => std::task::Poll::Ready(polls),
+                false => std::task::Poll::Pending,
+            }
+        }));
+        theirs.lock().unwrap().insert(polls);
+    });
+    let seen = seen.lock().unwrap();
+    seen.clone()
+}
+
+#[test]
+fn a_task_is_polled_for_no_reason_if_that_is_asked_for() {
+    assert_eq!(polls(0), BTreeSet::from([1, 2]));
+    assert_eq!(polls(1), BTreeSet::from([1, 2, 3]));
 }
 
 #[test]

@@ -158,6 +158,9 @@ pub struct Builder {
     /// A thread that is unwound because its execution has failed or is over may make a tenth as many operations. What it would
     /// do after that, as destructors do that come to no end, is not done.
     ///
+    /// With loom's signatures each spin hint, such as [`yield_now`](crate::thread::yield_now), counts
+    /// as an event.
+    ///
     /// Environment: `DPOR_MAX_BRANCHES`. Default: 100,000.
     pub max_branches: usize,
     /// Maximum number of executions, after which the exploration stops.
@@ -325,7 +328,8 @@ pub struct Builder {
     ///
     /// These are waits on a condition variable (a timed one then ends before its time), in
     /// [`park`](crate::thread::park), in [`Notify::wait`](crate::sync::Notify::wait) and of a task. Which of them do
-    /// is explored, and also that none does.
+    /// is explored, and also that none does. With 1, [`block_on`](crate::future::block_on) polls as
+    /// often as loom's does.
     ///
     /// Environment: `DPOR_SPURIOUS_WAKEUPS`. Default: 0.
     pub spurious_wakeups: u32,
@@ -496,7 +500,7 @@ impl Builder {
             await_loops: env.switch("DPOR_AWAIT_LOOPS")?.unwrap_or(false),
             spurious_failures: env.switch("DPOR_SPURIOUS_FAILURES")?.unwrap_or(false),
             spurious_wakeups: env
-                .parse("DPOR_SPURIOUS_WAKEUPS", "a number of wake-ups below 2^32")?
+                .parse("DPOR_SPURIOUS_WAKEUPS", "a number of waits below 2^32")?
                 .unwrap_or(0),
             timeout_bound: env
                 .parse("DPOR_TIMEOUT_BOUND", "a number of timeouts below 2^32")?

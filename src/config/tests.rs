@@ -80,6 +80,11 @@ fn a_variable_that_does_not_parse_is_named_with_its_value_and_what_was_expected(
             "expected a whole number of executions",
         ),
         ("DPOR_AWAIT_LOOPS", "some", "expected 0 or 1"),
+        (
+            "DPOR_SPURIOUS_WAKEUPS",
+            "often",
+            "expected a number of waits below 2^32",
+        ),
         ("DPOR_PROGRESS", "yes", "expected 0 or 1"),
         (
             "DPOR_MAX_FAILURES",

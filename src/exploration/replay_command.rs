@@ -16,6 +16,7 @@ use crate::exploration::saved_failure::{target_directory, unnumbered};
 const DECIDE: [&str; 12] = [
     "DPOR_SPIN_BOUND",
     "DPOR_TIMEOUT_BOUND",
+    "DPOR_SPURIOUS_WAKEUPS",
     "DPOR_MAX_THREADS",
     "DPOR_MAX_BRANCHES",
     "DPOR_STACK_SIZE",

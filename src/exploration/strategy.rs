@@ -1,7 +1,7 @@
 //! Which explorer do the settings ask for?
 
 use crate::config::unknown_variables;
-use crate::config::{Algorithm, Builder, Order};
+use crate::config::{Algorithm, Builder, LOOM, Order};
 use crate::exploration::progress::above_captured;
 use crate::rt::engine::driver::Bounds;
 use crate::rt::engine::order;
@@ -35,6 +35,7 @@ impl Builder {
         limits.learn(learnt);
         let bounds = Bounds {
             events_max: self.max_branches,
+            hints_count: LOOM,
             threads_max: self.max_threads,
             explicit: self.expect_explicit_explore,
         };

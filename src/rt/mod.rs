@@ -256,10 +256,12 @@ pub(crate) fn hint_at(site: event::Site) -> Answer {
 /// [`hint_at`] for a thread that does not go on, or of which that is still to be asked.
 #[cold]
 fn stop_at_hint(site: event::Site, at: Option<AtHint>) -> Answer {
-    waited(announce::announce(site, |driver, me| match at {
-        Some(at) => Some(driver.machine.stop_at_hint(me, site, at)),
-        None => driver.hint(me, site),
-    }))
+    waited(match at {
+        Some(at) => announce::announce(site, |driver, me| {
+            Some(driver.machine.stop_at_hint(me, site, at))
+        }),
+        None => announce::hint(site),
+    })
 }
 
 /// Tells of a memory fence, which is no event.

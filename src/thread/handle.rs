@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Result;
 use super::job::Share;
+use crate::config::LOOM;
 use crate::rt::{self, Answer, Outcome, ThreadId as Modelled};
 
 /// Handle to a thread, to wait until it has ended; see [`spawn`](super::spawn()).
@@ -146,6 +147,8 @@ impl Thread {
             Some(thread) => Which::Modelled {
                 thread,
                 name: match thread {
+                    // Loom's first thread has no name.
+                    Modelled::MAIN if LOOM => Name::None,
                     Modelled::MAIN => Name::Like(std::thread::current()),
                     _ => rt::name_of(thread).map(Arc::from).into(),
                 },

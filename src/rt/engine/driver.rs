@@ -96,6 +96,8 @@ const ALL_BUT: f64 = 0.995;
 pub(crate) struct Bounds {
     /// The most events an execution may have.
     pub(crate) events_max: usize,
+    /// Whether a spin hint is one of them.
+    pub(crate) hints_count: bool,
     /// The most threads that may exist in it.
     pub(crate) threads_max: usize,
     /// Whether exploration is off until the test switches it on.
@@ -106,6 +108,7 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             events_max: 100_000,
+            hints_count: false,
             threads_max: usize::MAX,
             explicit: false,
         }
@@ -197,6 +200,8 @@ pub(crate) struct Driver {
     /// Whether clocks are made while the execution goes on.
     looks_back: bool,
     position: usize,
+    /// How many spin hints the threads have come to, if these count as events.
+    hints: usize,
     /// The thread that made the last step.
     current: ThreadId,
     /// How the execution has ended, until that is asked.
@@ -340,7 +345,7 @@ impl Driver {
             false => 0,
         };
         self.looks_back = self.asks_for_clocks;
-        self.position = 0;
+        (self.position, self.hints) = (0, 0);
         self.current = ThreadId::MAIN;
         true
     }
@@ -491,7 +496,7 @@ impl Driver {
         };
         (self.last_goes_on, self.has_all_begin) = (false, false);
         self.ask_again();
-        self.bounds.events_max = self.position + further;
+        self.bounds.events_max = self.position + self.hints + further;
         left
     }
 

@@ -51,8 +51,9 @@ pub(crate) enum End {
     /// Some of these threads spin, the others are blocked, and nothing else can run; the spinning
     /// ones were let go `rounds` times in a row without any change.
     Livelock { stuck: Vec<Blocked>, rounds: u32 },
-    /// The execution has more events than the limit.
-    TooManyEvents { limit: usize },
+    /// The execution has more events than the limit. So many spin hints are among them, where these
+    /// count.
+    TooManyEvents { limit: usize, hints: usize },
     /// More threads exist than the limit allows.
     TooManyThreads { limit: usize },
     /// The system has no memory for the stack, of so many bytes, of a thread that is to begin.

@@ -90,6 +90,25 @@ pub(crate) fn fence(order: Ordering, site: Site) {
     });
 }
 
+/// Announces a spin hint of a thread of which it is still to be asked whether it goes on.
+pub(crate) fn hint(site: Site) -> Answer {
+    let done = with_step(|runtime| {
+        runtime.hear_of_frees()?;
+        let me = runtime.current.get();
+        let mut inner = runtime.inner.borrow_mut();
+        if let Some(end) = inner.driver.count_hint() {
+            inner.end = Some(end);
+            drop(inner);
+            return runtime.wait_for_turn(site);
+        }
+        match inner.driver.hint(me, site) {
+            Some(operation) => runtime.patiently(inner, &operation, site),
+            None => Some(Outcome::Done),
+        }
+    });
+    done.map_or_else(|answer| answer, Answer::Done)
+}
+
 /// Spawns a thread with this body, and at least so many bytes of stack. `None` where none can be spawned, or if the
 /// execution ends with it.
 pub(crate) fn spawn(

@@ -196,8 +196,13 @@ impl Runtime {
         if self.heap.has_news() || !self.roomy.get().is_here() {
             return None;
         }
-        let machine = &mut self.inner.borrow_mut().driver.machine;
-        // Whether it has looked in vain there is seen on the long way.
+        let driver = &mut self.inner.borrow_mut().driver;
+        // Whether that is one event too many is seen on the long way.
+        if driver.hints_count() {
+            return None;
+        }
+        let machine = &mut driver.machine;
+        // So is whether it has looked in vain there.
         if !machine.limits.learnt.awaits.is_empty() {
             return None;
         }

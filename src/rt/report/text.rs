@@ -321,14 +321,18 @@ pub(super) fn verdict(out: &mut String, view: &View<'_>, names: &Names<'_>) {
                  run {when}"
             );
         }
-        End::TooManyEvents { limit } => {
+        End::TooManyEvents { limit, hints } => {
+            let hints = match hints {
+                0 => String::new(),
+                some => format!(" ({some} of them hints, which count with loom's signatures)"),
+            };
             let last = view.trace.events().last();
             let last = last.map_or_else(String::new, |event| {
                 format!(", the last {}", behind(place_of(view, event)))
             });
             let _ = writeln!(
                 out,
-                "too many events: an execution has more than {limit}{last} {when}"
+                "too many events: an execution has more than {limit}{hints}{last} {when}"
             );
             let _ = writeln!(out, "  {}", rounds::too_many(view, names));
         }

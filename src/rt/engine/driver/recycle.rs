@@ -40,6 +40,7 @@ impl Default for Driver {
             free_for: 0,
             looks_back: false,
             position: 0,
+            hints: 0,
             current: ThreadId::MAIN,
             end: None,
             ends_are_seen: false,
@@ -75,6 +76,7 @@ impl Empty for Driver {
             free_for,
             looks_back: _,
             position,
+            hints,
             current,
             end,
             ends_are_seen,
@@ -93,7 +95,7 @@ impl Empty for Driver {
         std::mem::replace(explorer, Box::new(Nothing)).recycle();
         (*stats, *regions, *owners) = Default::default();
         (*replayed, *begun, *unbroken, *again) = Default::default();
-        (*free_from, *free_for, *position) = Default::default();
+        (*free_from, *free_for, *position, *hints) = Default::default();
         (*current, *end, *ends_are_seen, *hidden) = (ThreadId::MAIN, None, false, None);
         (*looks_for_raw_uses, *raw_uses) = (false, None);
     }

@@ -199,7 +199,7 @@ impl Driver {
     fn let_go_on(&mut self, further: usize, begins: bool) {
         let announced = usize::from(!begins);
         self.free_from = self.position + announced;
-        let most = self.bounds.events_max.saturating_sub(self.free_from);
+        let most = self.events_max().saturating_sub(self.free_from);
         self.free_for = further.saturating_add(1 - announced).min(most);
     }
 
@@ -388,7 +388,7 @@ impl Driver {
         if in_vain == Some(true) {
             return Some(End::Pruned(Pruned::InVain));
         }
-        let livelock = (self.machine).livelock(self.position, self.bounds.events_max);
+        let livelock = (self.machine).livelock(self.position, self.events_max());
         if livelock.is_none() && self.machine.release_waiters(self.position as u32) {
             return None;
         }
@@ -442,7 +442,7 @@ impl Driver {
             self.begin_thread(thread);
             return Some(Next::Begins(thread));
         }
-        if rarely!(self.position >= self.bounds.events_max) {
+        if rarely!(self.position >= self.events_max()) {
             return Some(self.too_long());
         }
         None
@@ -551,8 +551,40 @@ impl Driver {
     /// There are as many events as there may be, and another one is to happen.
     #[cold]
     fn too_long(&mut self) -> Next {
-        let limit = self.bounds.events_max;
-        self.over(End::TooManyEvents { limit })
+        let end = self.too_many();
+        self.over(end)
+    }
+
+    /// The end of an execution that has as many events as there may be.
+    fn too_many(&self) -> End {
+        End::TooManyEvents {
+            limit: self.bounds.events_max,
+            hints: self.hints,
+        }
+    }
+
+    /// How many events there may be beside the hints that count.
+    #[inline]
+    fn events_max(&self) -> usize {
+        self.bounds.events_max.saturating_sub(self.hints)
+    }
+
+    /// Whether a spin hint counts as an event.
+    #[inline]
+    pub(crate) fn hints_count(&self) -> bool {
+        self.bounds.hints_count
+    }
+
+    /// A thread has come to a spin hint. Gives the end of the execution if that is one event too
+    /// many.
+    pub(crate) fn count_hint(&mut self) -> Option<End> {
+        if !self.bounds.hints_count {
+            return None;
+        }
+        self.hints += 1;
+        // A thread that was let go on was so up to the number of events that there were to be.
+        self.free_for = 0;
+        (self.position + self.hints > self.bounds.events_max).then(|| self.too_many())
     }
 
     /// The execution has ended like this.

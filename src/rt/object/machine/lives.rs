@@ -77,8 +77,9 @@ impl Machine {
         if let Some(at) = self.live.iter().position(|&t| t == thread) {
             self.live.remove(at);
         }
-        // Nobody waits for the end of the main thread.
-        if thread != ThreadId::MAIN {
+        // No thread waits for the end of the main thread, and whether it has ended is only asked
+        // where ends are events.
+        if thread != ThreadId::MAIN || self.limits.learnt.ends_are_events {
             let object = self.names.thread_object(thread);
             *self.finished(object) = true;
         }

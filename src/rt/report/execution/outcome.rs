@@ -180,7 +180,9 @@ pub(super) fn of(data: &mut Gathering<'_>, asides: &[Aside]) -> Outcome {
                 _ => format!("nothing can go on: {threads}"),
             }
         }
-        End::TooManyEvents { limit } => format!("more than {}", counted(*limit as u64, "event")),
+        End::TooManyEvents { limit, .. } => {
+            format!("more than {}", counted(*limit as u64, "event"))
+        }
         End::TooManyThreads { limit } => {
             format!("more than {} alive", counted(*limit as u64, "thread"))
         }
