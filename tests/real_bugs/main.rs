@@ -7,6 +7,7 @@
 #![cfg(not(feature = "loom"))]
 
 mod broadcast;
+mod closed_twice;
 mod freed_channel;
 mod futex_wait;
 mod last_message;
@@ -23,10 +24,12 @@ mod pool;
 #[path = "../support/portable.rs"]
 mod portable;
 mod shared_notify;
+mod shared_waker;
 mod spin_rwlock;
 mod strategies;
 #[path = "../support/mod.rs"]
 mod support;
+mod thread_ids;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -59,7 +62,7 @@ macro_rules! real {
 }
 
 /// All of them.
-const REAL: [Real; 17] = real! {
+const REAL: [Real; 20] = real! {
     "spin rwlock, 1 reader", spin_rwlock::one_reader, 2;
     "spin rwlock, 2 readers", spin_rwlock::two_readers, 2;
     "spin rwlock, both inside", spin_rwlock::both_inside, 3;
@@ -77,6 +80,9 @@ const REAL: [Real; 17] = real! {
     "channel freed too early", freed_channel::buggy, 1;
     "once cell, just filled", once_cell::buggy, 1;
     "once cell, not acquired", once_wait::buggy, 1;
+    "shared future, woken too early", shared_waker::buggy, 1;
+    "thread id, given back too early", thread_ids::buggy, 0;
+    "channel, closed by both sides", closed_twice::buggy, 1;
 };
 
 /// Explores a buggy version: it fails in this way, and its schedule leads there again.

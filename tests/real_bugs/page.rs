@@ -24,6 +24,18 @@ many executions the model has, and how many of them fail.
 A test generates this page (`DPOR_BLESS=1 cargo test --test real_bugs page` writes it).
 ";
 
+/// The first file of those whose bugs are in crates as published, and what is said of these.
+const PUBLISHED: (&str, &str) = (
+    "shared_waker.rs",
+    "
+# In crates as published
+
+These are in the crates of these versions. `benches/published/run` fetches them, and has them use `dpor` where they use
+std or loom; nothing else in their sources is changed. Each entry says where in the source the bug is, and what schedule
+leads there. Below are the same bugs written anew, as above.
+",
+);
+
 /// What a file says about itself: its first sentence, and the rest.
 fn opening(source: &str) -> (String, String) {
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
@@ -39,6 +51,9 @@ fn page() -> String {
     for real in &REAL {
         if file != real.file {
             file = real.file;
+            if file == PUBLISHED.0 {
+                text += PUBLISHED.1;
+            }
             let (question, answer) = opening(real.source);
             write!(text, "\n## {question}\n\n{answer}\n").expect("text");
         }
