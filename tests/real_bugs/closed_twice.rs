@@ -4,9 +4,10 @@
 //! false before, the other side has gone, and the channel is freed. But the other side may still be between its own
 //! swap and its wake-up. The fix counts the sides that are done with the channel.
 //!
-//! In the crate as published, `State::close` in `sync/spsc/state.rs` is that. The crate's own loom tests show it in
-//! execution 2 (`benches/published/run s2n-quic-core`). Loom passes them, because it does not know that the memory of
-//! the waker is freed.
+//! In the crate as published, `State::close` in `sync/spsc/state.rs` is that. `benches/published/run bugs` finds it, in
+//! execution 2, where each of two threads drops a side: `v2 main*4 main.1*11`. So do the crate's own
+//! loom tests (`benches/published/run s2n-quic-core`). Loom passes them, because it does not know that the memory of the
+//! waker is freed.
 
 use std::sync::atomic::Ordering::SeqCst;
 
