@@ -1,6 +1,6 @@
 //! Is the id of a thread in use until all its destructors have run (thread_local-rs, issue 75)?
 //!
-//! Copied by `run` into the tests of thread_local 1.1.10, which has the statics, the mutex and the atomics of `dpor` by then.
+//! Copied by `run` into the tests of thread_local 1.1.10. It has the statics, the mutex and the atomics of `dpor`.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Does `dpor` find a channel that one side frees while the other one wakes it (s2n-quic-core 0.91.0, `sync::spsc`)?
 //!
-//! A side that is dropped swaps `open` for false, and wakes the other side, whose waker is in the channel. If it was
+//! A side that is dropped swaps `open` for false, and wakes the other side by a waker in the channel. If it was
 //! false before, the other side has gone, and the channel is freed. But the other side may still be between its own
 //! swap and its wake-up. The fix counts the sides that are done with the channel.
 //!

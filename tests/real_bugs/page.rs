@@ -24,7 +24,7 @@ many executions the model has, and how many of them fail.
 A test generates this page (`DPOR_BLESS=1 cargo test --test real_bugs page` writes it).
 ";
 
-/// The first file of those whose bugs are in crates as published, and what is said of these.
+/// The first file of a bug that is in a crate as published, and what is said of these bugs.
 const PUBLISHED: (&str, &str) = (
     "shared_waker.rs",
     "

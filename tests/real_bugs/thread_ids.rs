@@ -40,7 +40,7 @@ impl Values {
         self.values[id].with_mut(|value| unsafe { *value += 1 });
     }
 
-    /// A thread whose last destructor changes its value.
+    /// A thread that changes its value in its last destructor.
     fn live_buggy(&self) {
         let id = self.begin();
         self.give_back(id);
