@@ -25,7 +25,6 @@ const DECIDE: [&str; 12] = [
     "DPOR_CATCH_PANICS",
     "DPOR_DETACHED_MAY_BLOCK",
     "DPOR_SPURIOUS_FAILURES",
-    "DPOR_SPURIOUS_WAKEUPS",
     // The same in a build that takes loom's variables.
     "LOOM_MAX_BRANCHES",
 ];

@@ -27,7 +27,7 @@ const SHARE: usize = 10;
 
 /// How many operations destructors may ask for.
 fn most_of(inner: &Inner) -> usize {
-    inner.driver.events_max() / SHARE
+    inner.driver.events_limit() / SHARE
 }
 
 impl Runtime {

@@ -73,8 +73,8 @@ impl Driver {
         (trace, machine)
     }
 
-    /// The most events that an execution may have.
-    pub(crate) fn events_max(&self) -> usize {
+    /// The most events that an execution may have, the hints that count among them.
+    pub(crate) fn events_limit(&self) -> usize {
         self.bounds.events_max
     }
 
